@@ -1,0 +1,1 @@
+"""batchbpe beside its peers: see README.md in this folder."""

@@ -1,0 +1,54 @@
+"""Measure batchbpe beside its peers and write the tables."""
+
+import argparse
+import datetime
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from benchmarks.tables import jobs, markdown
+
+PACKAGES = ("batchbpe", "ffbpe", "rustbpe", "tokenizers", "tiktoken", "numpy", "pyarrow")
+
+
+def installed(package):
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"{package} not installed"
+
+
+def heading(repeats):
+    models = (
+        line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
+    )
+    cpu = next(models, platform.machine()).rpartition(": ")[2]
+    machine = f"{cpu}, {len(os.sched_getaffinity(0))} cores; Python {platform.python_version()}"
+    return (
+        f"# Results\n\n{datetime.date.today()}; {machine}; {', '.join(map(installed, PACKAGES))}.\n"
+        f"Median of {repeats}, each in a fresh process; `relative` is to the first row. Memory is above the\n"
+        "interpreter after its imports; `of it data` was loaded before the clock started.\n"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("data", type=Path, help="folder of the documents, counts and ranks: see README.md")
+    parser.add_argument("--jobs", nargs="+", choices=list(jobs(False)), help="only these")
+    parser.add_argument("--quick", action="store_true", help="once each, not three times")
+    parser.add_argument("--every-peer", action="store_true", help="the slow peers on multilingual too")
+    parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent / "RESULTS.md")
+    options = parser.parse_args()
+
+    repeats = 1 if options.quick else 3
+    parts = [heading(repeats)]
+    for name, tables in jobs(options.every_peer).items():
+        if not options.jobs or name in options.jobs:
+            for title, rows in tables(options.data.resolve()):
+                parts.append(markdown(title, rows, repeats))
+                print(parts[-1], flush=True)
+    options.output.write_text("\n".join(parts), encoding="utf-8")
+
+
+main()

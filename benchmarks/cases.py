@@ -1,0 +1,192 @@
+"""What is measured. A case imports its tool and returns three functions: load, do the job, describe it."""
+
+import base64
+import csv
+import functools
+import hashlib
+import statistics
+import subprocess
+import sys
+import time
+import timeit
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+GPT4 = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*"
+    r"|\s*[\r\n]|\s+(?!\S)|\s+"
+)
+# Nearly the same chunks. ffbpe has a scanner for this spelling and a slow engine for any other.
+CL100K = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+SHORT = "The theory is in the inaccessible parts."
+
+
+def documents(path):
+    texts = pq.read_table(path, columns=["text"])["text"].to_pylist()
+    pa.default_memory_pool().release_unused()
+    return texts
+
+
+def sample(path, size=10_000_000):
+    """`size` bytes of documents, taken evenly from the file: it may be sorted by language."""
+    texts = documents(path)
+    step = max(1, sum(len(text.encode()) for text in texts) // size)
+    return "\n".join(texts[::step]).encode()[:size].decode(errors="ignore")
+
+
+def counts(path):
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        rows = csv.reader(file)
+        next(rows)
+        return [(chunk, int(count)) for chunk, count in rows if int(count)]
+
+
+def size_of(tokenizer):
+    size = tokenizer.n_vocab if hasattr(tokenizer, "n_vocab") else tokenizer.vocab_size
+    return {"result": f"{size:,} tokens"}
+
+
+def train_batchbpe(path, vocab_size, of_counts=False, threads=None):
+    """From documents in memory; or from a file of counts, with the reading of it."""
+    import batchbpe
+
+    load = (lambda: path) if of_counts else partial(documents, path)
+    return load, lambda data: batchbpe.Tokenizer.train(data, vocab_size, threads=threads), size_of
+
+
+def train_ffbpe(path, vocab_size, of_counts=False):
+    """From documents in memory, or from counts in memory."""
+    import ffbpe
+
+    def job(data):
+        trainer = ffbpe.BpeTrainer([])
+        if of_counts:
+            trainer.add_words(data)
+        else:
+            counter = ffbpe.PreTokenizer([], pat_str=CL100K).word_counter()
+            counter.add_source(data)
+            trainer.add_word_counter(counter)
+        trainer.train(vocab_size)
+        return trainer
+
+    return partial(counts if of_counts else documents, path), job, size_of
+
+
+def train_rustbpe(path, vocab_size):
+    import rustbpe
+
+    def job(texts):
+        tokenizer = rustbpe.Tokenizer()
+        tokenizer.train_from_iterator(iter(texts), vocab_size, pattern=GPT4)
+        return tokenizer
+
+    return partial(documents, path), job, size_of
+
+
+def train_tokenizers(path, vocab_size):
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+
+    split = pre_tokenizers.Split(Regex(GPT4), behavior="isolated")
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    options = {"initial_alphabet": byte_level.alphabet(), "show_progress": False}
+
+    def job(texts):
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, byte_level])
+        tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocab_size, **options))
+        return tokenizer
+
+    return partial(documents, path), job, lambda it: {"result": f"{it.get_vocab_size():,} tokens"}
+
+
+def policy(path, vocab_size):
+    import batchbpe
+
+    spent = []
+
+    @functools.wraps(batchbpe.policies.continue_search)
+    def timed(*args, **kwargs):
+        start = time.perf_counter()
+        chosen = batchbpe.policies.continue_search(*args, **kwargs)
+        spent.append(time.perf_counter() - start)
+        return chosen
+
+    def job(chunks):
+        start = time.perf_counter()
+        batchbpe.Tokenizer.train(chunks, vocab_size, policy=timed)
+        return time.perf_counter() - start
+
+    def describe(training):
+        share = sum(spent) / training
+        return {"result": f"{sum(spent):.3f} s = {share:.1%} in {len(spent)} calls of the policy"}
+
+    return partial(batchbpe.ChunkCounts.load, path), job, describe
+
+
+def tokenizer_of(tool, ranks):
+    if tool == "batchbpe":
+        import batchbpe
+
+        return batchbpe.Tokenizer.from_tiktoken(ranks)
+    import tiktoken
+
+    lines = (line.split() for line in Path(ranks).read_bytes().splitlines())
+    tokens = {base64.b64decode(token): int(rank) for token, rank in lines}
+    return tiktoken.Encoding("ranks", pat_str=CL100K, mergeable_ranks=tokens, special_tokens={})
+
+
+def encode(tool, path, ranks):
+    def describe(ids):
+        digest = hashlib.sha256(np.asarray(ids, dtype=np.uint32).tobytes()).hexdigest()
+        return {"result": f"{len(ids):,} tokens", "ids": digest}
+
+    return partial(sample, path), tokenizer_of(tool, ranks).encode_to_numpy, describe
+
+
+def encode_short(tool, ranks, loops=10_000):
+    tokenizer = tokenizer_of(tool, ranks)
+
+    def best(_):
+        return min(timeit.repeat(lambda: tokenizer.encode(SHORT), number=loops, repeat=20)) / loops
+
+    return int, best, lambda best: {"seconds": best, "cpu": None, "ids": list(tokenizer.encode(SHORT))}
+
+
+def encode_batch(path, ranks, threads):
+    def describe(ids):
+        return {"result": f"{sum(map(len, ids)):,} tokens"}
+
+    return (
+        partial(documents, path),
+        partial(tokenizer_of("batchbpe", ranks).encode_batch, threads=threads),
+        describe,
+    )
+
+
+def count(path, threads):
+    import batchbpe
+
+    def describe(chunks):
+        return {"result": f"{chunks.total:,} chunks, {chunks.unique:,} unique"}
+
+    return partial(documents, path), partial(batchbpe.ChunkCounts.count, threads=threads), describe
+
+
+def import_module(module):
+    def seconds(code):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        return time.perf_counter() - start
+
+    def job(_):
+        seconds(f"import {module}")  # writes the bytecode
+        return statistics.median(seconds(f"import {module}") - seconds("pass") for _ in range(15))
+
+    return int, job, lambda extra: {"seconds": extra, "cpu": None}

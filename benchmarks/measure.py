@@ -1,0 +1,49 @@
+"""Run one case of cases.py in a fresh process: seconds, CPU seconds and peak memory of its job (Linux)."""
+
+import contextlib
+import ctypes
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def megabytes(field):
+    """VmRSS (memory now) or VmHWM (its peak) of this process."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status[field].split()[0]) / 1024
+
+
+def run_here(load, job, describe):
+    interpreter = megabytes("VmRSS")
+    data = load()
+    # Give back what loading freed, or the job would use it unseen.
+    ctypes.CDLL(None).malloc_trim(0)
+    loaded = megabytes("VmRSS") - interpreter
+    # Forget the peak of loading, where the system allows it; otherwise the figure is only too high.
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = job(data)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    peak = megabytes("VmHWM") - interpreter
+    return {"seconds": wall, "cpu": cpu, "peak": peak, "data": loaded} | describe(result)
+
+
+def run_apart(case, params):
+    """A case in a new interpreter: nothing is warm, the peak is its own."""
+    command = [sys.executable, "-m", "benchmarks.measure", case, json.dumps(params)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f"{case} {params} failed: see above")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    from benchmarks import cases
+
+    name, params = sys.argv[1:]
+    print(json.dumps(run_here(*getattr(cases, name)(**json.loads(params)))))

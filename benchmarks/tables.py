@@ -1,0 +1,113 @@
+"""Which cases stand beside each other, ours first; running them in turn; writing the table."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.measure import ROOT, run_apart
+
+HEADER = (
+    "| tool | seconds | relative | CPU seconds | peak MB | of it data | |\n|---|---:|---:|---:|---:|---:|---|"
+)
+
+
+def installed(tool):
+    return importlib.util.find_spec(tool.partition(",")[0]) is not None
+
+
+def measure(rows, repeats):
+    """The median run of each row. The rows take turns, so that a slow minute falls on all of them."""
+    runs = {tool: [] for tool, *_ in rows}
+    for _ in range(repeats):
+        for tool, case, params in rows:
+            runs[tool].append(run_apart(case, params))
+    if len({str(run.get("ids")) for each in runs.values() for run in each}) > 1:
+        raise SystemExit(f"{' and '.join(runs)} give different ids")
+    return {tool: sorted(each, key=lambda run: run["seconds"])[repeats // 2] for tool, each in runs.items()}
+
+
+def markdown(title, rows, repeats):
+    medians = measure([row for row in rows if installed(row[0])], repeats)
+    ours = medians.get(rows[0][0])
+    lines = [line(tool, run, ours) for tool, run in medians.items()]
+    skipped = [f"\nSkipped, not installed: {tool}." for tool, *_ in rows if tool not in medians]
+    return "\n".join([f"## {title}\n", HEADER, *lines, *skipped, ""])
+
+
+def line(tool, run, ours):
+    relative = f"{run['seconds'] / ours['seconds']:.2f}" if ours else "–"
+    rest = (
+        ["–"] * 3 if run["cpu"] is None else [time(run["cpu"]), f"{run['peak']:,.0f}", f"{run['data']:,.0f}"]
+    )
+    return f"| {' | '.join([tool, time(run['seconds']), relative, *rest, run.get('result', '')])} |"
+
+
+def time(seconds):
+    return f"{seconds:.3f}" if seconds >= 1e-3 else f"{seconds * 1e6:.2f} µs"
+
+
+def in_threads(case, params):
+    """Two threads first: then `relative` is what the second one gains."""
+    names = {2: "batchbpe, 2 threads", 1: "batchbpe, 1 thread"}
+    return [(name, case, params | {"threads": threads}) for threads, name in names.items()]
+
+
+def training(data, language, tools):
+    params = {"path": str(data / f"{language}.parquet"), "vocab_size": 32_768}
+    rows = [(tool, f"train_{tool}", params) for tool in tools]
+    yield f"Training on {language} documents in memory to 32,768 tokens", rows
+
+
+def fineweb(data):
+    params = {"path": str(next(data.glob("*.csv"))), "vocab_size": 50_304}
+    ours = ("batchbpe, reading included", "train_batchbpe", params | {"of_counts": True})
+    theirs = ("ffbpe, reading excluded", "train_ffbpe", params | {"of_counts": True})
+    yield "Training on a csv of counts to 50,304 tokens", [ours, theirs]
+    yield "Time inside the default policy, in Python", [("batchbpe, reading excluded", "policy", params)]
+
+
+def encoding(data):
+    ranks = {"ranks": str(data / "cl100k_base.tiktoken")}
+    tools = ("batchbpe", "tiktoken")
+    for language in ("english", "multilingual"):
+        params = ranks | {"path": str(data / f"{language}.parquet")}
+        rows = [(tool, "encode", params | {"tool": tool}) for tool in tools]
+        yield f"Encoding 10 MB of {language} with the cl100k_base ranks into numpy, first call", rows
+    yield "Encoding 40 characters", [(tool, "encode_short", ranks | {"tool": tool}) for tool in tools]
+
+
+def imports(data):
+    tools = ("batchbpe", "ffbpe", "rustbpe", "tokenizers", "tiktoken", "numpy")
+    yield "Import, above the bare interpreter", [(tool, "import_module", {"module": tool}) for tool in tools]
+
+
+def threads(data):
+    for language in ("english", "multilingual"):
+        path = {"path": str(data / f"{language}.parquet")}
+        ranks = {"ranks": str(data / "cl100k_base.tiktoken")}
+        yield f"Counting the chunks of {language} documents", in_threads("count", path)
+        yield f"encode_batch of {language} documents", in_threads("encode_batch", path | ranks)
+
+
+def synthetic(data):
+    path = Path(__file__).parent / "data" / "synthetic.parquet"
+    if not path.exists():
+        command = [sys.executable, "-m", "benchmarks.synthetic", str(next(data.glob("*.csv"))), str(path)]
+        subprocess.run(command, cwd=ROOT, check=True)
+    params = {"path": str(path), "vocab_size": 50_304, "of_counts": True}
+    yield "17 million unique chunks to 50,304 tokens, reading included", in_threads("train_batchbpe", params)
+
+
+def jobs(every_peer):
+    """Name → function from the data folder to titles and rows (tool, case, its parameters)."""
+    fast, slow = ["batchbpe", "ffbpe"], ["rustbpe", "tokenizers"]
+    return {
+        "english": lambda data: training(data, "english", fast + slow),
+        "multilingual": lambda data: training(data, "multilingual", fast + slow * every_peer),
+        "fineweb": fineweb,
+        "encoding": encoding,
+        "imports": imports,
+        "threads": threads,
+        "synthetic": synthetic,
+    }

@@ -1,0 +1,109 @@
+"""Chunk counts as files: parquet, and the two-column csv of the paper's program.
+
+Parquet: columns `chunk` (binary) and `count` (uint64), and under the key `batchbpe` of the file's metadata, as JSON,
+the version, the pattern and the totals. Csv: the header `text_chunk,count` (or `str,int`), a row for each chunk, and
+last the pattern with the count 0: a file without that row has been cut off.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+VERSION = 1
+KEY = b"batchbpe"
+HEADERS = (["text_chunk", "count"], ["str", "int"])
+
+
+def read(path: Path) -> tuple[pa.Table, str]:
+    """Read counts: a table of chunks and counts, and their pattern."""
+    return _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
+
+
+def write(table: pa.Table, pattern: str, total: int, path: Path, *, as_csv: bool) -> None:
+    """Write counts as parquet or csv."""
+    if as_csv:
+        _write_csv(table, pattern, path)
+    else:
+        described = {"version": VERSION, "pattern": pattern, "total": total, "unique": table.num_rows}
+        pq.write_table(table.replace_schema_metadata({KEY: json.dumps(described)}), path, compression="zstd")
+
+
+def _read_parquet(path: Path) -> tuple[pa.Table, str]:
+    try:
+        table = pq.read_table(path, memory_map=True)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{path} is no parquet file, or a damaged one: {error}") from None
+    try:
+        described = json.loads((table.schema.metadata or {})[KEY])
+        version, pattern = described["version"], described["pattern"]
+    except (KeyError, ValueError, TypeError):
+        raise ValueError(f"{path} holds no chunk counts: its metadata has no valid key 'batchbpe'") from None
+    if version != VERSION:
+        raise ValueError(f"{path} has version {version!r}, this program reads {VERSION}; use a newer one")
+    if not isinstance(pattern, str):
+        raise ValueError(f"{path}: its pattern is {pattern!r}, not a string")
+    if table.num_rows != described.get("unique", table.num_rows):
+        raise ValueError(f"{path} is damaged: {table.num_rows} chunks instead of {described['unique']}")
+    schema = pa.schema([("chunk", pa.large_binary()), ("count", pa.uint64())])
+    try:
+        return table.select(["chunk", "count"]).cast(schema), pattern
+    except (KeyError, pa.ArrowInvalid) as error:
+        raise ValueError(f"{path} holds no chunk counts: {error}") from None
+
+
+def _read_csv(path: Path) -> tuple[pa.Table, str]:
+    with path.open(encoding="utf-8", newline="") as file:
+        header = next(csv.reader(file), [])
+    if header not in HEADERS:
+        raise ValueError(f"{path}: the header is {','.join(header)!r}; chunk counts have text_chunk,count or str,int")
+    size = path.stat().st_size
+    options: dict[str, Any] = {
+        # A block holds whole rows, and a chunk may be of any length.
+        "read_options": pa.csv.ReadOptions(column_names=["chunk", "count"], skip_rows=1, block_size=min(size + 1, 1 << 30)),
+        "parse_options": pa.csv.ParseOptions(newlines_in_values=True),
+        "convert_options": pa.csv.ConvertOptions(
+            column_types={"chunk": pa.large_string(), "count": pa.string()}, strings_can_be_null=False
+        ),
+    }
+    try:
+        table = pa.csv.read_csv(path, **options)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path} is no csv of two columns, or a damaged one: {error}") from None
+    pattern = table["chunk"][-1].as_py() if table.num_rows else ""
+    if not table.num_rows or table["count"][-1].as_py() != "0":
+        raise ValueError(
+            f"{path} has been cut off: its last row is not the pattern with the count 0; "
+            "add that row if the file is whole"
+        )
+    table = table.slice(0, table.num_rows - 1)
+    try:
+        counts = table["count"].cast(pa.uint64())
+    except pa.ArrowInvalid:
+        row, text = next((i, c) for i, c in enumerate(table["count"].to_pylist()) if not _is_count(c))
+        raise ValueError(f"{path}, chunk {row}: the count {text!r} is no whole number from 0 to 2**64 - 1") from None
+    table = pa.table({"chunk": table["chunk"].cast(pa.large_binary()), "count": counts})
+    return table.filter(pa.compute.field("count") > 0), pattern
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and int(text) < 1 << 64
+
+
+def _write_csv(table: pa.Table, pattern: str, path: Path) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(HEADERS[0])
+            for batch in table.to_batches(max_chunksize=1 << 16):
+                chunks = (chunk.decode("utf-8") for chunk in batch["chunk"].to_pylist())
+                writer.writerows(zip(chunks, batch["count"].to_pylist(), strict=True))
+            writer.writerow([pattern, 0])
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the chunk {error.object!r} is no UTF-8, which a csv cannot hold: save as parquet") from None

@@ -1,0 +1,96 @@
+"""The own file of a model: JSON, a merge a line. It says everything that `Model` says; see docs/formats.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+from ..files import replacing
+from ..model import Model
+
+FORMAT = "batchbpe"
+VERSION = 1
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model, whole or not at all."""
+    fields = {
+        "format": FORMAT,
+        "version": VERSION,
+        "training": dict(model.training),
+        "pattern": model.pattern,
+        "special_tokens": dict(model.special_tokens),
+        "byte_ids": list(model.byte_ids),
+        "stop_words": {word.decode("utf-8", "surrogateescape"): token for word, token in model.stop_words.items()},
+    }
+    merges = ",\n".join(f"[{first},{last},{token}]" for (first, last), token in model.merges.items())
+    head = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in fields.items())
+    with replacing(path) as temporary:
+        temporary.write_text(f'{{\n{head}"merges": [\n{merges}\n]\n}}\n', encoding="utf-8")
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model; an error names the file and the field that is wrong."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file {path}")
+    try:
+        fields = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no model file of batchbpe, or a damaged one: {error}") from None
+    try:
+        return _model(fields)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _model(fields: Any) -> Model:
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise ValueError(f'this is no model file of batchbpe: it has no "format": "{FORMAT}"')
+    if fields.get("version") != VERSION:
+        raise ValueError(f"version is {fields.get('version')!r}, but this program reads {VERSION}; use a newer one")
+
+    def field(name: str, kind: type) -> Any:
+        if name not in fields:
+            raise ValueError(f"the field {name!r} is missing; the file is damaged")
+        if not isinstance(fields[name], kind):
+            raise ValueError(f"the field {name!r} is a {type(fields[name]).__name__}, not a {kind.__name__}")
+        return fields[name]
+
+    merges: dict[tuple[int, int], int] = {}
+    for rank, row in enumerate(field("merges", list)):
+        if not isinstance(row, list) or len(row) != 3 or not all(type(token) is int for token in row):
+            raise ValueError(f"merge {rank} is {row!r}, not [first, last, id]")
+        if (row[0], row[1]) in merges:
+            raise ValueError(f"merge {rank}, {row!r}, repeats the merge to {merges[row[0], row[1]]}")
+        merges[row[0], row[1]] = row[2]
+    return Model(
+        pattern=field("pattern", str),
+        merges=merges,
+        stop_words={word.encode("utf-8", "surrogateescape"): token for word, token in field("stop_words", dict).items()},
+        special_tokens=field("special_tokens", dict),
+        byte_ids=tuple(field("byte_ids", list)),
+        training=field("training", dict),
+    )
+
+
+def save_vocab(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write every token in words, for people to read: what it is made of, its text, its id."""
+    parts = {token: pair for pair, token in model.merges.items()}
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for token, value in model.vocab.items():
+            made = "".join(f"[{_readable(model.vocab[part])}]" for part in parts.get(token, ()))
+            file.write(f"{made} -> [{_readable(value)}] {token}\n" if made else f"[{_readable(value)}] {token}\n")
+
+
+def _readable(token: bytes) -> str:
+    """A token as text that stays on its line.
+
+    >>> _readable(b"a\\n\\xff")
+    'a\\\\u000a\\ufffd'
+    """
+    text = token.decode("utf-8", "replace")
+    return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c)[0] == "C" else c for c in text)

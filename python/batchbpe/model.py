@@ -1,0 +1,82 @@
+"""`Model`: all that a tokenizer is. Frozen, and valid once made: training makes it, formats translate it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+MAX_ID = (1 << 24) - 1
+
+
+@dataclass(frozen=True)
+class Model:
+    """A pattern, and tokens with their ids: bytes, stop words, merges in the order they were made, special tokens.
+
+    >>> model = Model(pattern=r"\\w+", merges={(97, 97): 256, (256, 98): 257})
+    >>> model.vocab[257]
+    b'aab'
+    >>> Model(pattern=r"\\w+", merges={(97, 256): 257})
+    Traceback (most recent call last):
+    ...
+    ValueError: merge 0, (97, 256) -> 257: there is no token 256 before it; put merges in the order they were made
+    """
+
+    pattern: str
+    """The regular expression that cuts text into chunks."""
+    merges: Mapping[tuple[int, int], int]
+    stop_words: Mapping[bytes, int] = field(default_factory=dict)
+    special_tokens: Mapping[str, int] = field(default_factory=dict)
+    byte_ids: tuple[int, ...] = tuple(range(256))
+    """The id of each byte."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """How it was trained: for the record, nothing depends on it."""
+
+    def __post_init__(self) -> None:
+        """Check everything, so that whoever holds a model need not."""
+        self.vocab  # noqa: B018  builds it, which checks the ids
+
+    @cached_property
+    def vocab(self) -> dict[int, bytes]:
+        """The bytes of every token, by id, special tokens included."""
+        if not isinstance(self.pattern, str):
+            raise TypeError(f"pattern is {self.pattern!r}: give a regular expression as a str")
+        if sorted(set(self.byte_ids)) != sorted(self.byte_ids) or len(self.byte_ids) != 256:
+            raise ValueError("byte_ids must be 256 different ids, one for each byte")
+        vocab: dict[int, bytes] = {}
+
+        def add(token: int, value: bytes, what: str) -> None:
+            if type(token) is not int or not 0 <= token <= MAX_ID:
+                raise ValueError(f"{what}: the id {token!r} is out of range; ids go from 0 to {MAX_ID}")
+            if token in vocab:
+                raise ValueError(f"{what}: the id {token} is taken by {vocab[token]!r}; choose another")
+            if not value:
+                raise ValueError(f"{what}: a token cannot be empty")
+            vocab[token] = value
+
+        for byte, token in enumerate(self.byte_ids):
+            add(token, bytes([byte]), f"byte {byte}")
+        stop_words: dict[int, bytes] = {}
+        for word, token in self.stop_words.items():
+            add(token, word, f"stop word {word!r}")
+            stop_words[token] = vocab.pop(token)  # no merge is made of one
+        for rank, ((first, last), token) in enumerate(self.merges.items()):
+            what = f"merge {rank}, ({first}, {last}) -> {token}"
+            for part in (first, last):
+                if part not in vocab:
+                    raise ValueError(
+                        f"{what}: there is no token {part} before it; put merges in the order they were made"
+                    )
+            if token in stop_words:
+                raise ValueError(f"{what}: the id {token} is taken by a stop word; choose another")
+            add(token, vocab[first] + vocab[last], what)
+        vocab.update(stop_words)
+        for name, token in self.special_tokens.items():
+            add(token, name.encode("utf-8"), f"special token {name!r}")
+        return dict(sorted(vocab.items()))
+
+    @property
+    def n_vocab(self) -> int:
+        """One more than the largest id."""
+        return next(reversed(self.vocab)) + 1

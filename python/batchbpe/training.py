@@ -1,0 +1,180 @@
+"""The paper's loop (its Listing 1): Rust counts and merges, a policy in Python chooses."""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import policies
+from ._core import PairTable
+from .chunks import ChunkCounts
+from .model import MAX_ID, Model
+from .policies import Candidates, Policy
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What `on_batch` is told after each batch."""
+
+    number: int
+    """1 for the first batch."""
+    size: int
+    """Pairs merged in this batch."""
+    searched: int
+    """Pairs searched for it."""
+    merges_done: int
+    merges_wanted: int
+    count: int
+    """How often the best pair of the batch occurred."""
+    seconds: float
+    """Since training began."""
+
+
+def train(
+    counts: ChunkCounts,
+    vocab_size: int,
+    *,
+    stop_list_size: int = 0,
+    freq_cutoff: int = 1,
+    special_tokens: Sequence[str] | Mapping[str, int] = (),
+    cap_divisor: int = 2,
+    max_batch_size: int = 0,
+    policy: Policy = policies.continue_search,
+    overlapping: bool = False,
+    on_batch: Callable[[Batch], object] | None = None,
+    threads: int | None = None,
+) -> Model:
+    """Train a vocabulary of `vocab_size` tokens, or as many as can be made before no pairs are left.
+
+    `vocab_size` is the total: 256 bytes, `stop_list_size` stop words, merges, and special tokens (given as names they
+    get the last ids, given as a mapping the ids it says). Chunks seen fewer than `freq_cutoff` times are left out.
+    `cap_divisor` and `max_batch_size` (0: no limit) bound how many pairs are searched for a batch, `policy` chooses
+    from them. `overlapping` counts a pair in a run of one token at every place, as QuickTokenizer does.
+
+    >>> model = train(ChunkCounts.count("aaabdaaabac"), 259)
+    >>> model.merges
+    {(97, 97): 256, (97, 98): 257, (256, 257): 258}
+    """
+    start = time.perf_counter()
+    vocab_size = _at_least(1, vocab_size=vocab_size)
+    stop_list_size = _at_least(0, stop_list_size=stop_list_size)
+    freq_cutoff = _at_least(0, freq_cutoff=freq_cutoff)
+    cap_divisor = _at_least(1, cap_divisor=cap_divisor)
+    max_batch_size = _at_least(0, max_batch_size=max_batch_size)
+    if vocab_size > MAX_ID:
+        raise ValueError(f"vocab_size={vocab_size} is too large: ids go from 0 to {MAX_ID}")
+    if not counts.unique:
+        raise ValueError("there is nothing to train on: the data holds no chunks")
+
+    skip, stop_words = counts.stop_words(stop_list_size)
+    vocab = {byte: bytes([byte]) for byte in range(256)}
+    vocab.update(enumerate(stop_words, start=256))
+    wanted = vocab_size - len(vocab) - len(special_tokens)
+    if wanted < 0:
+        raise ValueError(
+            f"vocab_size={vocab_size} is too small: 256 bytes, {len(stop_words)} stop words and {len(special_tokens)} "
+            f"special tokens need {vocab_size - wanted}"
+        )
+    if isinstance(special_tokens, Mapping):
+        for name, token in special_tokens.items():
+            if token < vocab_size - len(special_tokens):
+                raise ValueError(
+                    f"special token {name!r}: the id {token} is needed for another token; "
+                    f"choose one from {vocab_size - len(special_tokens)} on"
+                )
+
+    kept = counts.at_least(freq_cutoff)
+    table = PairTable.from_chunks(kept.data, kept.offsets, kept.counts, skip, wanted, overlapping, threads)
+    training = {
+        "vocab_size": vocab_size,
+        "stop_list_size": stop_list_size,
+        "freq_cutoff": freq_cutoff,
+        "cap_divisor": cap_divisor,
+        "max_batch_size": max_batch_size,
+        "policy": getattr(policy, "__name__", type(policy).__name__),
+        "overlapping": overlapping,
+        "chunks_total": counts.total,
+        "chunks_unique": counts.unique,
+    }
+    pattern = counts.pattern
+    del counts, kept  # a large part of the memory, if nobody else holds them
+
+    lengths = np.zeros(vocab_size, dtype=np.int64)
+    for token, value in vocab.items():
+        lengths[token] = len(value)
+    merges: dict[tuple[int, int], int] = {}
+    merges_remaining = wanted
+    batches = 0
+    while merges_remaining > 0:
+        num_pairs_to_search = min(merges_remaining // cap_divisor, len(vocab), max_batch_size or vocab_size) or 1
+        candidates = Candidates.best(table, num_pairs_to_search, vocab, lengths)
+        if not len(candidates):
+            break  # nothing left to merge
+        pairs_to_merge = _chosen(policy, candidates, merges_remaining)
+        if pairs_to_merge is None:
+            break
+        table.merge(pairs_to_merge.first, pairs_to_merge.last, len(vocab))
+        for pair in zip(pairs_to_merge.first.tolist(), pairs_to_merge.last.tolist(), strict=True):
+            merges[pair] = len(vocab)
+            value = vocab[pair[0]] + vocab[pair[1]]
+            lengths[len(vocab)] = len(value)
+            vocab[len(vocab)] = value
+        merges_remaining -= len(pairs_to_merge)
+        batches += 1
+        if on_batch:
+            on_batch(
+                Batch(
+                    number=batches,
+                    size=len(pairs_to_merge),
+                    searched=num_pairs_to_search,
+                    merges_done=len(merges),
+                    merges_wanted=wanted,
+                    count=int(pairs_to_merge.count[0]),
+                    seconds=time.perf_counter() - start,
+                )
+            )
+    if not isinstance(special_tokens, Mapping):
+        special_tokens = {name: token for token, name in enumerate(special_tokens, start=len(vocab))}
+    return Model(
+        pattern=pattern,
+        merges=merges,
+        stop_words={word: token for token, word in enumerate(stop_words, start=256)},
+        special_tokens=dict(special_tokens),
+        training=training | {"batches": batches},
+    )
+
+
+def _chosen(policy: Policy, candidates: Candidates, merges_remaining: int) -> Candidates | None:
+    """The batch that the policy chooses, or None if it has vetoed every pair there is."""
+    name = getattr(policy, "__name__", type(policy).__name__)
+    batch = policy(candidates)
+    if not isinstance(batch, Candidates):
+        raise TypeError(f"policy {name} returned {type(batch).__name__}: return some of its candidates, candidates[...]")
+    if len(batch) > merges_remaining:
+        raise ValueError(
+            f"policy {name} chose {len(batch)} pairs, but only {merges_remaining} merges remain; "
+            f"return at most {len(candidates)}, as many as it was given"
+        )
+    if not len(batch):
+        if not len(candidates.more(1)):
+            return None
+        raise ValueError(
+            f"policy {name} chose none of {len(candidates)} pairs, so training cannot go on; "
+            "veto pairs with candidates.keep, which finds others"
+        )
+    return batch
+
+
+def _at_least(least: int, **named: int) -> int:
+    ((name, value),) = named.items()
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}={value!r} is no whole number") from None
+    if value < least:
+        raise ValueError(f"{name}={value} is too small: give {least} or more")
+    return value

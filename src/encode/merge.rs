@@ -1,0 +1,165 @@
+//! Merging the bytes of one chunk: always the pair of lowest rank, and of equal ones the leftmost.
+//!
+//! A token is known here by its *rank*: a byte by its value, the nth merge as 256 + n. So the rank of a
+//! pair is also the token that it becomes.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::error::{Error, Result};
+
+const NONE: u32 = u32::MAX;
+/// Up to this many bytes, looking through all ranks for the lowest beats a heap.
+const SHORT: usize = 64;
+/// Two ranks and the one they become share a word.
+const BITS: u32 = 21;
+
+pub struct Merges {
+    /// What two bytes become.
+    of_bytes: Vec<u32>,
+    /// Open addressing; each entry is first, last and the rank they become, `BITS` bits each.
+    table: Vec<u64>,
+    shift: u32,
+}
+
+impl Merges {
+    pub fn new(pairs: &[(u32, u32)]) -> Result<Self> {
+        if pairs.len() + 256 >= 1 << BITS {
+            return Err(Error::invalid(format!(
+                "{} merges are more than the {} that an encoder holds",
+                pairs.len(),
+                (1 << BITS) - 257
+            )));
+        }
+        let size = (pairs.len() * 2).next_power_of_two().max(64);
+        let mut merges =
+            Self { of_bytes: vec![NONE; 1 << 16], table: vec![u64::MAX; size], shift: 64 - size.trailing_zeros() };
+        for (&(first, last), rank) in pairs.iter().zip(256u32..) {
+            if first < 256 && last < 256 {
+                merges.of_bytes[(first << 8 | last) as usize] = rank;
+            }
+            let (key, mut at) = merges.slot(first, last);
+            while merges.table[at] != u64::MAX {
+                at = (at + 1) % size;
+            }
+            merges.table[at] = key << BITS | u64::from(rank);
+        }
+        Ok(merges)
+    }
+
+    fn slot(&self, first: u32, last: u32) -> (u64, usize) {
+        let key = u64::from(first) << BITS | u64::from(last);
+        (key, (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize)
+    }
+
+    /// The rank that a pair becomes, or `NONE`.
+    #[inline]
+    fn rank(&self, first: u32, last: u32) -> u32 {
+        let (key, mut at) = self.slot(first, last);
+        loop {
+            let entry = self.table[at];
+            if entry == u64::MAX {
+                return NONE;
+            }
+            if entry >> BITS == key {
+                return (entry & ((1 << BITS) - 1)) as u32;
+            }
+            at = (at + 1) & (self.table.len() - 1);
+        }
+    }
+
+    fn rank_of_bytes(&self, first: u8, last: u8) -> u32 {
+        self.of_bytes[usize::from(first) << 8 | usize::from(last)]
+    }
+
+    /// Puts the tokens of `chunk` into `tokens`, in place of what was there.
+    pub fn apply(&self, chunk: &[u8], tokens: &mut Vec<u32>, cancel: &AtomicBool) -> Result<()> {
+        tokens.clear();
+        tokens.extend(chunk.iter().map(|&byte| u32::from(byte)));
+        if chunk.len() <= SHORT {
+            self.apply_short(chunk, tokens);
+            Ok(())
+        } else {
+            self.apply_long(chunk, tokens, cancel)
+        }
+    }
+
+    fn apply_short(&self, chunk: &[u8], tokens: &mut Vec<u32>) {
+        let mut ranks = [NONE; SHORT];
+        for (rank, pair) in ranks.iter_mut().zip(chunk.windows(2)) {
+            *rank = self.rank_of_bytes(pair[0], pair[1]);
+        }
+        let mut len = tokens.len();
+        while len > 1 {
+            let mut at = 0;
+            for other in 1..len - 1 {
+                if ranks[other] < ranks[at] {
+                    at = other;
+                }
+            }
+            if ranks[at] == NONE {
+                break;
+            }
+            tokens[at] = ranks[at];
+            tokens.copy_within(at + 2..len, at + 1);
+            ranks.copy_within(at + 1..len - 1, at);
+            len -= 1;
+            if at > 0 {
+                ranks[at - 1] = self.rank(tokens[at - 1], tokens[at]);
+            }
+            if at + 1 < len {
+                ranks[at] = self.rank(tokens[at], tokens[at + 1]);
+            }
+        }
+        tokens.truncate(len);
+    }
+
+    /// The same in n log n: a heap of pairs, and tokens linked to their neighbours.
+    fn apply_long(&self, chunk: &[u8], tokens: &mut Vec<u32>, cancel: &AtomicBool) -> Result<()> {
+        let n = chunk.len();
+        if u32::try_from(n).is_err() {
+            return Err(Error::invalid(format!(
+                "a chunk of {n} bytes is too long to encode; split it with another pattern"
+            )));
+        }
+        let mut previous: Vec<u32> = (0..n as u32).map(|at| at.wrapping_sub(1)).collect();
+        let mut next: Vec<u32> = (1..=n as u32).collect();
+        let entry = |rank: u32, at: u32| Reverse(u64::from(rank) << 32 | u64::from(at));
+        let ranks = chunk.windows(2).map(|pair| self.rank_of_bytes(pair[0], pair[1]));
+        let mut heap: BinaryHeap<_> =
+            ranks.zip(0..).filter(|&(rank, _)| rank != NONE).map(|(rank, at)| entry(rank, at)).collect();
+        let mut steps = 0u32;
+        while let Some(Reverse(top)) = heap.pop() {
+            steps = steps.wrapping_add(1);
+            if steps % (1 << 16) == 0 && cancel.load(Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let (rank, at) = ((top >> 32) as u32, top as u32 as usize);
+            let last = next[at] as usize;
+            if tokens[at] == NONE || last == n || self.rank(tokens[at], tokens[last]) != rank {
+                continue;
+            }
+            tokens[at] = rank;
+            tokens[last] = NONE;
+            let after = next[last] as usize;
+            next[at] = after as u32;
+            if after < n {
+                previous[after] = at as u32;
+                let rank = self.rank(tokens[at], tokens[after]);
+                if rank != NONE {
+                    heap.push(entry(rank, at as u32));
+                }
+            }
+            if at > 0 {
+                let before = previous[at];
+                let rank = self.rank(tokens[before as usize], tokens[at]);
+                if rank != NONE {
+                    heap.push(entry(rank, before));
+                }
+            }
+        }
+        tokens.retain(|&token| token != NONE);
+        Ok(())
+    }
+}

@@ -1,0 +1,402 @@
+//! All of PyO3: the classes that Python sees, conversion, the GIL, signals and errors.
+//!
+//! Chunks cross the border as three numpy arrays (all bytes in a row, where each chunk begins, its count),
+//! never as a Python object each.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::PyBytes;
+
+use crate::count;
+use crate::encode::{self, Special};
+use crate::error::{Error, Result};
+use crate::split;
+use crate::train::{self, Pair};
+
+/// Shorter work is over before anyone can press Ctrl-C: it runs at once, on the caller's thread.
+const LONG_TEXT: usize = 1 << 20;
+
+type Array<'py, T> = Bound<'py, PyArray1<T>>;
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid(message) => PyValueError::new_err(message),
+            Error::Cancelled => PyKeyboardInterrupt::new_err(()),
+        }
+    }
+}
+
+/// Runs `work` without the GIL on a thread of its own, while this one looks out for signals.
+fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> Result<T> + Send) -> PyResult<T> {
+    let cancel = AtomicBool::new(false);
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            let (done, waiting) = channel::<()>();
+            let worker = scope.spawn(|| {
+                let _done = done;
+                work(&cancel)
+            });
+            let mut signal = Ok(());
+            while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(Duration::from_millis(50)) {
+                if signal.is_ok() {
+                    signal = Python::attach(|py| py.check_signals());
+                    cancel.store(signal.is_err(), Relaxed);
+                }
+            }
+            let result = worker.join();
+            signal?;
+            result.map_err(|_| PyRuntimeError::new_err("the core panicked: please report this"))?.map_err(PyErr::from)
+        })
+    })
+}
+
+/// Runs `work` without the GIL, where it may be interrupted if there is much of it.
+fn run<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce(&AtomicBool) -> Result<T> + Send) -> PyResult<T> {
+    if size < LONG_TEXT {
+        return Ok(py.detach(|| work(&AtomicBool::new(false)))?);
+    }
+    interruptible(py, work)
+}
+
+fn threads_or_all(threads: Option<usize>) -> PyResult<usize> {
+    match threads {
+        Some(0) => Err(PyValueError::new_err("threads=0: give at least 1, or None for all cores")),
+        Some(threads) => Ok(threads),
+        None => Ok(std::thread::available_parallelism().map_or(1, |threads| threads.get())),
+    }
+}
+
+/// The named patterns and their regular expressions.
+#[pyfunction]
+fn patterns() -> Vec<(&'static str, &'static str)> {
+    split::NAMED.to_vec()
+}
+
+/// The chunks of a text.
+#[pyfunction]
+fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let splitter = split::Splitter::new(pattern)?;
+    let chunks = run(py, text.len(), |_| {
+        let mut chunks: Vec<&str> = Vec::new();
+        splitter.split(&text, |chunk| chunks.push(chunk))?;
+        Ok(chunks)
+    })?;
+    chunks.into_iter().map(|chunk| Ok(chunk.into_pyobject(py)?.into_any())).collect()
+}
+
+/// Counts chunks of texts, or adds counts made before; `finish` ends it.
+#[pyclass(module = "batchbpe._core")]
+struct ChunkTable(Option<count::ChunkTable>);
+
+impl ChunkTable {
+    fn table(&self) -> PyResult<&count::ChunkTable> {
+        self.0.as_ref().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is finished: make a new one"))
+    }
+}
+
+fn offsets_to_slices<'a>(data: &'a [u8], offsets: &[i64]) -> PyResult<Vec<&'a [u8]>> {
+    let slice = |pair: &[i64]| {
+        let (start, end) = (usize::try_from(pair[0]).ok()?, usize::try_from(pair[1]).ok()?);
+        data.get(start..end)
+    };
+    let slices: Option<Vec<_>> = offsets.windows(2).map(slice).collect();
+    slices.ok_or_else(|| PyValueError::new_err("the offsets do not fit the data"))
+}
+
+fn utf8<'a>(bytes: &'a [u8], what: &str, offset: usize) -> Result<&'a str> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let at = offset + error.valid_up_to();
+        Error::invalid(format!("{what} is no UTF-8 at byte {at}; errors=\"replace\" puts U+FFFD there and goes on"))
+    })
+}
+
+#[pymethods]
+impl ChunkTable {
+    #[new]
+    #[pyo3(signature = (pattern, special_tokens, threads))]
+    fn new(pattern: &str, special_tokens: Vec<String>, threads: Option<usize>) -> PyResult<Self> {
+        let splitter = split::Splitter::new(pattern)?;
+        Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, threads_or_all(threads)?)?)))
+    }
+
+    fn add_strings(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<()> {
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let table = self.table()?;
+        run(py, texts.iter().map(|text| text.len()).sum(), |cancel| table.add_texts(&texts, cancel))
+    }
+
+    /// Documents as in a pyarrow string array: all bytes, and where each begins.
+    fn add_documents(
+        &self,
+        py: Python<'_>,
+        data: PyReadonlyArray1<u8>,
+        offsets: PyReadonlyArray1<i64>,
+    ) -> PyResult<()> {
+        let data = data.as_slice()?;
+        let documents = offsets_to_slices(data, offsets.as_slice()?)?;
+        let table = self.table()?;
+        run(py, data.len(), |cancel| {
+            let texts: Result<Vec<_>> =
+                documents.iter().enumerate().map(|(i, bytes)| utf8(bytes, &format!("document {i}"), 0)).collect();
+            table.add_texts(&texts?, cancel)
+        })
+    }
+
+    /// A block of a text, as far as it may be cut off from what follows (all of it if it is the last);
+    /// returns how many bytes that is.
+    /// `offset` is where the block begins, for the message if it is no UTF-8.
+    fn add_block(&self, py: Python<'_>, block: &[u8], offset: usize, last: bool) -> PyResult<usize> {
+        let table = self.table()?;
+        run(py, block.len(), |cancel| {
+            let text = match std::str::from_utf8(block) {
+                Ok(text) => text,
+                // The block may end within a character; anything else is the file's fault.
+                Err(error) if !last && error.error_len().is_none() => utf8(&block[..error.valid_up_to()], "text", 0)?,
+                Err(_) => utf8(block, "the text", offset)?,
+            };
+            let end = match last {
+                true => text.len(),
+                false if table.cuts_text() => table.splitter().cut_before(text, 0, text.len()).unwrap_or(0),
+                false => 0,
+            };
+            table.add_texts(&[&text[..end]], cancel)?;
+            Ok(end)
+        })
+    }
+
+    fn add_counts(
+        &self,
+        py: Python<'_>,
+        data: PyReadonlyArray1<u8>,
+        offsets: PyReadonlyArray1<i64>,
+        counts: PyReadonlyArray1<u64>,
+    ) -> PyResult<()> {
+        let chunks = offsets_to_slices(data.as_slice()?, offsets.as_slice()?)?;
+        let counts = counts.as_slice()?;
+        let table = self.table()?;
+        if chunks.iter().any(|chunk| chunk.is_empty()) {
+            return Err(PyValueError::new_err("an empty chunk has a count: leave it out"));
+        }
+        run(py, usize::MAX, |_| table.add_counts(chunks.iter().copied().zip(counts.iter().copied())))
+    }
+
+    #[getter]
+    fn dropped(&self) -> PyResult<usize> {
+        Ok(self.table()?.dropped())
+    }
+
+    /// The chunks in a row, where each begins, and their counts: commonest first, then by their bytes.
+    #[allow(clippy::type_complexity)]
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<(Array<'py, u8>, Array<'py, i64>, Array<'py, u64>)> {
+        self.table()?;
+        let table = self.0.take().expect("checked above");
+        let counted = run(py, usize::MAX, |_| table.finish())?;
+        Ok((counted.data.into_pyarray(py), counted.offsets.into_pyarray(py), counted.counts.into_pyarray(py)))
+    }
+}
+
+/// Whether chunks are as `ChunkTable.finish` puts them: commonest first, then by their bytes, each once.
+#[pyfunction]
+fn is_in_order(
+    py: Python<'_>,
+    data: PyReadonlyArray1<u8>,
+    offsets: PyReadonlyArray1<i64>,
+    counts: PyReadonlyArray1<u64>,
+) -> PyResult<bool> {
+    let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
+    let chunk = |i: usize| data.get(offsets[i] as usize..offsets[i + 1] as usize).unwrap_or_default();
+    let in_order = |i: usize| {
+        let next = (counts[i].cmp(&counts[i - 1])).then_with(|| chunk(i - 1).cmp(chunk(i)));
+        next.is_lt() && !chunk(i).is_empty()
+    };
+    Ok(py.detach(|| {
+        offsets.len() == counts.len() + 1
+            && (counts.is_empty() || (counts[counts.len() - 1] > 0 && !chunk(0).is_empty()))
+            && (1..counts.len()).all(in_order)
+    }))
+}
+
+/// The counts of all pairs of tokens, while batches of them are merged.
+#[pyclass(module = "batchbpe._core")]
+struct PairTable(train::PairTable);
+
+fn pairs(first: &PyReadonlyArray1<u32>, last: &PyReadonlyArray1<u32>) -> PyResult<Vec<Pair>> {
+    Ok(first.as_slice()?.iter().copied().zip(last.as_slice()?.iter().copied()).collect())
+}
+
+#[pymethods]
+impl PairTable {
+    /// Chunks become sequences of the ids of their bytes; those at the places `skip` are left out.
+    #[staticmethod]
+    #[allow(clippy::too_many_arguments)]
+    fn from_chunks(
+        py: Python<'_>,
+        data: PyReadonlyArray1<u8>,
+        offsets: PyReadonlyArray1<i64>,
+        counts: PyReadonlyArray1<u64>,
+        skip: Vec<usize>,
+        merges: usize,
+        overlapping: bool,
+        threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
+        let bounds = offsets.first().copied().unwrap_or(0)..=data.len() as i64;
+        if !offsets.is_sorted() || offsets.iter().any(|offset| !bounds.contains(offset)) || offsets.first() < Some(&0) {
+            return Err(PyValueError::new_err("the offsets do not fit the data"));
+        }
+        let threads = threads_or_all(threads)?;
+        let skip: std::collections::HashSet<usize> = skip.into_iter().collect();
+        Ok(Self(run(py, data.len(), |_| {
+            let chunks = offsets.windows(2).zip(counts).enumerate().filter(|(i, _)| !skip.contains(i));
+            let sequences = chunks.map(|(_, (span, &count))| {
+                (data[span[0] as usize..span[1] as usize].iter().map(|&byte| u32::from(byte)), count)
+            });
+            train::PairTable::new(sequences, merges, overlapping, threads)
+        })?))
+    }
+
+    /// The n commonest pairs: first tokens, last tokens, counts.
+    #[allow(clippy::type_complexity)]
+    fn top<'py>(&mut self, py: Python<'py>, n: usize) -> PyResult<(Array<'py, u32>, Array<'py, u32>, Array<'py, u64>)> {
+        let size = if self.0.is_counted() { 0 } else { usize::MAX };
+        let top = run(py, size, |cancel| self.0.top(n, cancel))?;
+        let first: Vec<u32> = top.iter().map(|row| row.0.0).collect();
+        let last: Vec<u32> = top.iter().map(|row| row.0.1).collect();
+        let count: Vec<u64> = top.iter().map(|row| row.1).collect();
+        Ok((first.into_pyarray(py), last.into_pyarray(py), count.into_pyarray(py)))
+    }
+
+    fn merge(
+        &mut self,
+        py: Python<'_>,
+        first: PyReadonlyArray1<u32>,
+        last: PyReadonlyArray1<u32>,
+        next_id: u32,
+    ) -> PyResult<()> {
+        let batch = pairs(&first, &last)?;
+        Ok(py.detach(|| self.0.merge(&batch, next_id))?)
+    }
+
+    fn forget(&mut self, first: PyReadonlyArray1<u32>, last: PyReadonlyArray1<u32>) -> PyResult<()> {
+        self.0.forget(&pairs(&first, &last)?);
+        Ok(())
+    }
+}
+
+/// For tokens of more than one byte, in the order of their ranks: each token and the two it is merged from.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+fn merges_of_ranks<'py>(
+    py: Python<'py>,
+    tokens: Vec<Vec<u8>>,
+) -> PyResult<Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)>> {
+    let cuts = py.detach(|| encode::ranks::cuts(&tokens))?;
+    let bytes = |part: &[u8]| PyBytes::new(py, part);
+    Ok(tokens.iter().zip(cuts).map(|(token, cut)| (bytes(token), bytes(&token[..cut]), bytes(&token[cut..]))).collect())
+}
+
+/// Encodes and decodes. Never changes: any number of threads may use one.
+#[pyclass(module = "batchbpe._core", frozen)]
+struct Encoder(encode::Encoder);
+
+/// `allowed`: None raises where a text holds a special token, True takes all for tokens, False for text, and a
+/// list takes those in it for tokens.
+#[derive(FromPyObject)]
+enum Allowed {
+    Some(Vec<String>),
+    All(bool),
+}
+
+impl From<Option<Allowed>> for Special {
+    fn from(allowed: Option<Allowed>) -> Self {
+        match allowed {
+            None => Special::Raise,
+            Some(Allowed::All(true)) => Special::All,
+            Some(Allowed::All(false)) => Special::Text,
+            Some(Allowed::Some(tokens)) => Special::Only(tokens),
+        }
+    }
+}
+
+#[pymethods]
+impl Encoder {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        pattern: &str,
+        byte_ids: [u32; 256],
+        stop_words: Vec<(Vec<u8>, u32)>,
+        merges: Vec<(u32, u32, u32)>,
+        special_tokens: Vec<(String, u32)>,
+    ) -> PyResult<Self> {
+        let splitter = split::Splitter::new(pattern)?;
+        Ok(Self(run(py, usize::MAX, |_| {
+            encode::Encoder::new(splitter, &byte_ids, &stop_words, &merges, special_tokens)
+        })?))
+    }
+
+    fn encode(
+        &self,
+        py: Python<'_>,
+        text: PyBackedStr,
+        allowed: Option<Allowed>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<u32>> {
+        let threads = if text.len() < LONG_TEXT { 1 } else { threads_or_all(threads)? };
+        run(py, text.len(), |cancel| self.0.encode(&text, &allowed.into(), threads, cancel))
+    }
+
+    fn encode_to_numpy<'py>(
+        &self,
+        py: Python<'py>,
+        text: PyBackedStr,
+        allowed: Option<Allowed>,
+        threads: Option<usize>,
+    ) -> PyResult<Array<'py, u32>> {
+        Ok(self.encode(py, text, allowed, threads)?.into_pyarray(py))
+    }
+
+    /// The ids of all texts in a row, and where each text's begin.
+    fn encode_batch(
+        &self,
+        py: Python<'_>,
+        texts: Vec<PyBackedStr>,
+        allowed: Option<Allowed>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Vec<u32>>> {
+        let threads = threads_or_all(threads)?;
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let special = allowed.into();
+        run(py, texts.iter().map(|text| text.len()).sum(), |cancel| {
+            self.0.encode_batch(&texts, &special, threads, cancel)
+        })
+    }
+
+    fn decode<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &py.detach(|| self.0.decode(&ids))?))
+    }
+
+    fn decode_numpy<'py>(&self, py: Python<'py>, ids: PyReadonlyArray1<u32>) -> PyResult<Bound<'py, PyBytes>> {
+        let ids = ids.as_slice()?;
+        Ok(PyBytes::new(py, &py.detach(|| self.0.decode(ids))?))
+    }
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(patterns, module)?)?;
+    module.add_function(wrap_pyfunction!(split_text, module)?)?;
+    module.add_function(wrap_pyfunction!(is_in_order, module)?)?;
+    module.add_class::<ChunkTable>()?;
+    module.add_function(wrap_pyfunction!(merges_of_ranks, module)?)?;
+    module.add_class::<PairTable>()?;
+    module.add_class::<Encoder>()?;
+    Ok(())
+}

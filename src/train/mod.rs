@@ -1,0 +1,243 @@
+//! `PairTable`: the counts of all adjacent pairs of tokens in weighted sequences of ids, kept up to date
+//! while pairs are merged. It answers `top(n)` and applies `merge(batch)`; which pairs make a batch is not
+//! decided here.
+//!
+//! A pair can only come into being in the step that makes its newer token, so its list of places is written
+//! once, exactly as long as it must be, in order. A place that has ceased to hold its pair shows this by its
+//! cells and is skipped: no list is ever repaired. And a pair's count never rises again, so a pair that
+//! starts below a threshold is not kept at all, until those above it have run out (`rescan`).
+
+mod cells;
+mod index;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::error::{Error, Result};
+use cells::{Cells, Found, Merge, Neighbours, Side};
+use index::{Entry, PairIndex};
+
+/// Places handled before their effects are added up: bounds the memory of a batch.
+const GROUP: usize = 1 << 22;
+/// With fewer places than this, threads cost more than they save.
+const PARALLEL: usize = 1 << 13;
+/// How far the threshold falls when the pairs above it have run out.
+const FALL: u64 = 8;
+
+pub type Pair = (u32, u32);
+
+pub struct PairTable {
+    cells: Cells,
+    index: PairIndex,
+    scanned: bool,
+    pool: rayon::ThreadPool,
+    /// One for each thread.
+    workers: Vec<Mutex<Neighbours>>,
+}
+
+impl PairTable {
+    /// `sequences`: ids, and how often they occur. `merges`: how many merges are wanted in all, from which
+    /// the first guess is made at the count below which pairs need not be kept.
+    pub fn new<S: Iterator<Item = u32>>(
+        sequences: impl Iterator<Item = (S, u64)>,
+        merges: usize,
+        overlapping: bool,
+        threads: usize,
+    ) -> Result<Self> {
+        let cells = Cells::new(sequences, overlapping, threads)?;
+        // On real text the last pair merged is seen about 1/20 of `total / merges` times.
+        let threshold = cells.total() / (merges.max(1) as u64).saturating_mul(64);
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .map_err(|error| Error::invalid(format!("cannot start {threads} threads: {error}")))?;
+        Ok(Self {
+            cells,
+            index: PairIndex::new(threshold.max(1)),
+            scanned: false,
+            pool,
+            workers: (0..threads).map(|_| Mutex::default()).collect(),
+        })
+    }
+
+    /// The `n` commonest pairs (fewer if there are no more) and their counts: higher counts first, then
+    /// smaller ids.
+    pub fn top(&mut self, n: usize, cancel: &AtomicBool) -> Result<Vec<(Pair, u64)>> {
+        if !self.scanned {
+            self.rescan(cancel)?;
+            self.scanned = true;
+        }
+        while !self.index.has(n) && self.index.threshold() > 1 {
+            self.index = PairIndex::new((self.index.threshold() / FALL).max(1));
+            self.rescan(cancel)?;
+        }
+        Ok(self.index.top(n))
+    }
+
+    /// Whether the pairs have been counted, which the first `top` does and which takes long.
+    pub fn is_counted(&self) -> bool {
+        self.scanned
+    }
+
+    /// Leaves pairs out of what `top` answers.
+    pub fn forget(&mut self, pairs: &[Pair]) {
+        for &pair in pairs {
+            self.index.take(pair);
+        }
+    }
+
+    /// Merges all pairs of `batch` at once: the first becomes the token `next_id`, the second the one after
+    /// it, and so on.
+    pub fn merge(&mut self, batch: &[Pair], next_id: u32) -> Result<()> {
+        self.check(batch)?;
+        let mut merges = Vec::with_capacity(batch.len());
+        for (&(first, last), token) in batch.iter().zip(next_id..) {
+            let width = self.cells.make_token(token, first, last)?;
+            let places = self.index.take((first, last)).unwrap_or_default();
+            merges.push(Merge { first, last, token, width, places });
+        }
+        let mut rest = &mut merges[..];
+        while !rest.is_empty() {
+            let mut places = 0;
+            let fits = |merge: &&Merge| {
+                places += merge.places.len();
+                places <= GROUP
+            };
+            let size = rest.iter().take_while(fits).count().max(1);
+            let (group, others) = rest.split_at_mut(size);
+            self.merge_group(group);
+            // These lists are most of the memory: let them go before new ones are written.
+            group.iter_mut().for_each(|merge| merge.places = Vec::new());
+            rest = others;
+        }
+        Ok(())
+    }
+
+    fn check(&self, batch: &[Pair]) -> Result<()> {
+        let firsts: FxHashSet<u32> = batch.iter().map(|pair| pair.0).collect();
+        let mut seen = FxHashSet::default();
+        for &(first, last) in batch {
+            if !seen.insert((first, last)) {
+                return Err(Error::invalid(format!("the pair ({first}, {last}) is in the batch twice")));
+            }
+            if self.index.count((first, last)) == 0 {
+                return Err(Error::invalid(format!("the pair ({first}, {last}) does not occur in the data")));
+            }
+            let with_itself = first == last && batch.iter().all(|pair| *pair == (first, last) || pair.0 != first);
+            if firsts.contains(&last) && !with_itself {
+                return Err(Error::invalid(format!(
+                    "the pair ({first}, {last}) overlaps another of its batch: token {last} is last in the one \
+                     and first in the other; leave one of them for a later batch"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_group(&mut self, merges: &[Merge]) {
+        let parallel = merges.iter().map(|merge| merge.places.len()).sum::<usize>() > PARALLEL;
+        let parts = self.cells.parts();
+        run(&self.pool, parts.len(), parallel, |_, part| parts[part].lock().expect("no panic").replace(merges));
+        let found: Vec<Found> = parts.into_iter().map(|part| part.into_inner().expect("no panic").found).collect();
+
+        // The pairs that a new token makes to its left, or to its right, are no other token's.
+        let threshold = self.index.threshold();
+        run(&self.pool, merges.len() * 2, parallel, |worker, job| {
+            let side = if job % 2 == 0 { Side::Left } else { Side::Right };
+            let mut worker = self.workers[worker].lock().expect("no panic");
+            worker.add(&merges[job / 2], job / 2, side, &found, &self.cells, threshold);
+        });
+
+        // All new pairs before any loss: within a batch a new pair may lose again to the next merge.
+        for worker in &mut self.workers {
+            self.index.insert(worker.get_mut().expect("no panic").entries.drain(..));
+        }
+        for worker in &mut self.workers {
+            self.index.lose(worker.get_mut().expect("no panic").lost.drain(..));
+        }
+        for part in found {
+            self.index.lose(part.lost.into_iter());
+        }
+    }
+
+    /// Counts every pair and lists its places: at the start, and after the pairs above the threshold have
+    /// run out.
+    fn rescan(&mut self, cancel: &AtomicBool) -> Result<()> {
+        type Counts = FxHashMap<Pair, (u64, usize)>;
+        let parts = self.cells.bounds();
+        let counted: Vec<Mutex<Counts>> = parts.iter().map(|_| Mutex::default()).collect();
+        run(&self.pool, parts.len(), true, |_, part| {
+            let mut counts = counted[part].lock().expect("no panic");
+            self.cells.scan(parts[part], cancel, |pair, _, weight| {
+                let (sum, places) = counts.entry(pair).or_default();
+                *sum += weight;
+                *places += 1;
+            });
+        });
+        let counted: Vec<Counts> = counted.into_iter().map(|counts| counts.into_inner().expect("no panic")).collect();
+
+        let mut sums = Counts::default();
+        for (&pair, &(sum, places)) in counted.iter().flatten() {
+            let total = sums.entry(pair).or_default();
+            total.0 += sum;
+            total.1 += places;
+        }
+        let mut entries: Vec<Entry> = sums
+            .into_iter()
+            .filter(|&(_, (count, _))| count >= self.index.threshold())
+            .map(|(pair, (count, places))| Entry { pair, count, places: vec![0; places] })
+            .collect();
+        // Each part writes its own stretch of every list.
+        let mut stretches: Vec<FxHashMap<Pair, &mut [u32]>> = parts.iter().map(|_| FxHashMap::default()).collect();
+        for entry in &mut entries {
+            let mut rest = &mut entry.places[..];
+            for (counts, stretches) in counted.iter().zip(&mut stretches) {
+                if let Some(&(_, places)) = counts.get(&entry.pair) {
+                    let (stretch, others) = rest.split_at_mut(places);
+                    stretches.insert(entry.pair, stretch);
+                    rest = others;
+                }
+            }
+        }
+        drop(counted);
+        let stretches: Vec<_> = stretches.into_iter().map(Mutex::new).collect();
+        run(&self.pool, parts.len(), true, |_, part| {
+            let mut stretches = stretches[part].lock().expect("no panic");
+            self.cells.scan(parts[part], cancel, |pair, place, _| {
+                if let Some(stretch) = stretches.get_mut(&pair) {
+                    let (next, rest) = std::mem::take(stretch).split_first_mut().expect("counted before");
+                    *next = place;
+                    *stretch = rest;
+                }
+            });
+        });
+        drop(stretches);
+        if cancel.load(Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        self.index.insert(entries.into_iter());
+        Ok(())
+    }
+}
+
+/// Calls `work` with the number of a thread and of a job, for each job once.
+fn run(pool: &rayon::ThreadPool, jobs: usize, parallel: bool, work: impl Fn(usize, usize) + Sync) {
+    if !parallel || pool.current_num_threads() == 1 {
+        (0..jobs).for_each(|job| work(0, job));
+        return;
+    }
+    let next = AtomicUsize::new(0);
+    pool.broadcast(|context| {
+        loop {
+            let job = next.fetch_add(1, Relaxed);
+            if job >= jobs {
+                break;
+            }
+            work(context.index(), job);
+        }
+    });
+}
