@@ -37,9 +37,8 @@ def markdown(title, rows, repeats):
 
 def line(tool, run, ours):
     relative = f"{run['seconds'] / ours['seconds']:.2f}" if ours else "–"
-    rest = (
-        ["–"] * 3 if run["cpu"] is None else [time(run["cpu"]), f"{run['peak']:,.0f}", f"{run['data']:,.0f}"]
-    )
+    memory = [f"{max(run[part], 0):,.0f}" for part in ("peak", "data")]
+    rest = ["–"] * 3 if run["cpu"] is None else [time(run["cpu"]), *memory]
     return f"| {' | '.join([tool, time(run['seconds']), relative, *rest, run.get('result', '')])} |"
 
 

@@ -242,6 +242,7 @@ impl PairTable {
         offsets: PyReadonlyArray1<i64>,
         counts: PyReadonlyArray1<u64>,
         skip: Vec<usize>,
+        next_id: u32,
         merges: usize,
         overlapping: bool,
         threads: Option<usize>,
@@ -258,7 +259,7 @@ impl PairTable {
             let sequences = chunks.map(|(_, (span, &count))| {
                 (data[span[0] as usize..span[1] as usize].iter().map(|&byte| u32::from(byte)), count)
             });
-            train::PairTable::new(sequences, merges, overlapping, threads)
+            train::PairTable::new(sequences, next_id, merges, overlapping, threads)
         })?))
     }
 
@@ -273,15 +274,9 @@ impl PairTable {
         Ok((first.into_pyarray(py), last.into_pyarray(py), count.into_pyarray(py)))
     }
 
-    fn merge(
-        &mut self,
-        py: Python<'_>,
-        first: PyReadonlyArray1<u32>,
-        last: PyReadonlyArray1<u32>,
-        next_id: u32,
-    ) -> PyResult<()> {
+    fn merge(&mut self, py: Python<'_>, first: PyReadonlyArray1<u32>, last: PyReadonlyArray1<u32>) -> PyResult<()> {
         let batch = pairs(&first, &last)?;
-        Ok(py.detach(|| self.0.merge(&batch, next_id))?)
+        Ok(py.detach(|| self.0.merge(&batch))?)
     }
 
     fn forget(&mut self, first: PyReadonlyArray1<u32>, last: PyReadonlyArray1<u32>) -> PyResult<()> {

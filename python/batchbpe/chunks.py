@@ -23,7 +23,7 @@ Offsets = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.uint64]
 Progress = Callable[[int], object]
 
-BLOCK = 1 << 24
+BLOCK = 1 << 22
 
 
 def pattern_of(name: str) -> str:
@@ -106,30 +106,25 @@ class ChunkCounts(Mapping[str, int]):
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {path}")
-        table, pattern = files.read(path)
-        data, offsets = _bytes_and_offsets(table["chunk"])
-        counts = table["count"].to_numpy()
+        (data, offsets, counts), pattern = files.read(path)
         if not _core.is_in_order(data, offsets, counts):
             return _in_order(data, offsets, counts, pattern)
         return cls(data, offsets, counts, pattern)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save as parquet, or, if the name ends in .csv, as the two columns of the paper's program."""
-        import pyarrow as pa
-
         from .formats import counts as files
 
-        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
-        chunks = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(self), buffers)
-        table = pa.table({"chunk": chunks, "count": self.counts})
+        arrays = self.data, self.offsets, self.counts
         with replacing(path) as temporary:
-            files.write(table, self.pattern, self.total, temporary, as_csv=Path(path).suffix == ".csv")
+            files.write(arrays, self.pattern, self.total, temporary, as_csv=Path(path).suffix == ".csv")
 
     @property
     def total(self) -> int:
         """How many chunks there are, each as often as it occurs."""
-        high, low = self.counts >> np.uint64(32), self.counts & np.uint64(0xFFFF_FFFF)
-        return (int(high.sum()) << 32) + int(low.sum())  # the sum may have more than 64 bits
+        blocks = np.array_split(self.counts, len(self.counts) // BLOCK + 1)
+        # In halves, since the sum may have more than 64 bits.
+        return sum((int((part >> 32).sum()) << 32) + int((part & 0xFFFF_FFFF).sum()) for part in blocks)
 
     @property
     def unique(self) -> int:
@@ -243,7 +238,9 @@ class _Counter:
             self._started().add_strings(documents)
             self._report(sum(map(len, documents)))
         else:
-            data, offsets = _bytes_and_offsets(documents)
+            from .formats.counts import bytes_and_offsets
+
+            data, offsets = bytes_and_offsets(documents)
             self._started().add_documents(data, offsets)
             self._report(len(data))
 
@@ -327,16 +324,3 @@ def _in_order(data: Bytes, offsets: Offsets, counts: Counts, pattern: str) -> Ch
     table = _core.ChunkTable(pattern, [], 1)
     table.add_counts(data, offsets, counts)
     return ChunkCounts(*table.finish(), pattern=pattern)
-
-
-def _bytes_and_offsets(array: Any) -> tuple[Bytes, Offsets]:
-    """The buffers of a pyarrow string or binary array, not copied where its offsets have 64 bits."""
-    import pyarrow as pa
-
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    large = array.type in (pa.large_string(), pa.large_binary())
-    _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets, np.int64 if large else np.int32) if offsets else np.zeros(1, np.int64)
-    ends = ends[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
-    return np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8), ends

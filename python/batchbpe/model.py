@@ -44,36 +44,26 @@ class Model:
             raise TypeError(f"pattern is {self.pattern!r}: give a regular expression as a str")
         if sorted(set(self.byte_ids)) != sorted(self.byte_ids) or len(self.byte_ids) != 256:
             raise ValueError("byte_ids must be 256 different ids, one for each byte")
-        vocab: dict[int, bytes] = {}
-
-        def add(token: int, value: bytes, what: str) -> None:
-            if type(token) is not int or not 0 <= token <= MAX_ID:
-                raise ValueError(f"{what}: the id {token!r} is out of range; ids go from 0 to {MAX_ID}")
-            if token in vocab:
-                raise ValueError(f"{what}: the id {token} is taken by {vocab[token]!r}; choose another")
-            if not value:
-                raise ValueError(f"{what}: a token cannot be empty")
-            vocab[token] = value
-
-        for byte, token in enumerate(self.byte_ids):
-            add(token, bytes([byte]), f"byte {byte}")
-        stop_words: dict[int, bytes] = {}
-        for word, token in self.stop_words.items():
-            add(token, word, f"stop word {word!r}")
-            stop_words[token] = vocab.pop(token)  # no merge is made of one
+        vocab = {token: bytes([byte]) for byte, token in enumerate(self.byte_ids)}
         for rank, ((first, last), token) in enumerate(self.merges.items()):
-            what = f"merge {rank}, ({first}, {last}) -> {token}"
-            for part in (first, last):
-                if part not in vocab:
-                    raise ValueError(
-                        f"{what}: there is no token {part} before it; put merges in the order they were made"
-                    )
-            if token in stop_words:
-                raise ValueError(f"{what}: the id {token} is taken by a stop word; choose another")
-            add(token, vocab[first] + vocab[last], what)
-        vocab.update(stop_words)
-        for name, token in self.special_tokens.items():
-            add(token, name.encode("utf-8"), f"special token {name!r}")
+            if first not in vocab or last not in vocab:
+                raise ValueError(
+                    f"merge {rank}, ({first}, {last}) -> {token}: there is no token {last if first in vocab else first} "
+                    "before it; put merges in the order they were made"
+                )
+            if token in vocab:
+                raise ValueError(f"merge {rank}, ({first}, {last}) -> {token}: the id is taken by {vocab[token]!r}")
+            vocab[token] = vocab[first] + vocab[last]
+        special_tokens = ((name.encode("utf-8"), token) for name, token in self.special_tokens.items())
+        for value, token in (*self.stop_words.items(), *special_tokens):
+            if not value:
+                raise ValueError(f"the token {token} is empty: give it at least one byte")
+            if token in vocab:
+                raise ValueError(f"{value!r}: the id {token} is taken by {vocab[token]!r}; choose another")
+            vocab[token] = value
+        for token in vocab:
+            if type(token) is not int or not 0 <= token <= MAX_ID:
+                raise ValueError(f"the id {token!r} of {vocab[token]!r} is out of range: ids go from 0 to {MAX_ID}")
         return dict(sorted(vocab.items()))
 
     @property

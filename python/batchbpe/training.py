@@ -88,7 +88,7 @@ def train(
                 )
 
     kept = counts.at_least(freq_cutoff)
-    table = PairTable.from_chunks(kept.data, kept.offsets, kept.counts, skip, wanted, overlapping, threads)
+    table = PairTable.from_chunks(kept.data, kept.offsets, kept.counts, skip, len(vocab), wanted, overlapping, threads)
     training = {
         "vocab_size": vocab_size,
         "stop_list_size": stop_list_size,
@@ -117,12 +117,11 @@ def train(
         pairs_to_merge = _chosen(policy, candidates, merges_remaining)
         if pairs_to_merge is None:
             break
-        table.merge(pairs_to_merge.first, pairs_to_merge.last, len(vocab))
-        for pair in zip(pairs_to_merge.first.tolist(), pairs_to_merge.last.tolist(), strict=True):
-            merges[pair] = len(vocab)
-            value = vocab[pair[0]] + vocab[pair[1]]
-            lengths[len(vocab)] = len(value)
-            vocab[len(vocab)] = value
+        table.merge(pairs_to_merge.first, pairs_to_merge.last)
+        lengths[len(vocab) : len(vocab) + len(pairs_to_merge)] = pairs_to_merge.length
+        for first, last in zip(pairs_to_merge.first.tolist(), pairs_to_merge.last.tolist(), strict=True):
+            merges[first, last] = len(vocab)
+            vocab[len(vocab)] = vocab[first] + vocab[last]
         merges_remaining -= len(pairs_to_merge)
         batches += 1
         if on_batch:

@@ -1,8 +1,8 @@
 //! Any other regular expression, by `fancy_regex`.
 //!
 //! A chunk is a whole match, whatever groups the pattern has. Empty matches are no chunks; where
-//! the pattern prefers an empty match, the longest way it can match there otherwise is tried, as
-//! Python does.
+//! the pattern prefers an empty one, the next way in which it matches there is taken, as in Python.
+//! The dialect is that of `fancy_regex`: its `$` is the very end of the text.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! Cuts text into chunks, exactly as Python's `regex.findall(pattern, text)` does.
 //!
 //! The named patterns are recognised by their text and have scanners of their own; any other
-//! regular expression runs through `fancy_regex`, at a hundredth of the speed. Names are not
+//! regular expression runs through `fancy_regex`, at a twentieth of the speed. Names are not
 //! resolved here, and special tokens are text like any other.
 
 mod classes;

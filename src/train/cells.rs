@@ -9,11 +9,58 @@ use super::Pair;
 use super::index::Entry;
 use crate::error::{Error, Result};
 
-const SEPARATOR: u32 = u32::MAX;
-const INSIDE: u32 = u32::MAX - 1;
+/// The neighbour of a token at the end of its sequence.
+const NONE: u32 = u32::MAX;
+
+/// Two bytes are enough for a cell while ids are small, which halves the largest part of the memory.
+trait Cell: Copy + Eq + Send + Sync {
+    const SEPARATOR: Self;
+    const INSIDE: Self;
+    fn of(id: u32) -> Self;
+    fn id(self) -> u32;
+}
+
+impl Cell for u16 {
+    const SEPARATOR: u16 = u16::MAX;
+    const INSIDE: u16 = u16::MAX - 1;
+    fn of(id: u32) -> u16 {
+        id as u16
+    }
+    fn id(self) -> u32 {
+        u32::from(self)
+    }
+}
+
+impl Cell for u32 {
+    const SEPARATOR: u32 = u32::MAX;
+    const INSIDE: u32 = u32::MAX - 1;
+    fn of(id: u32) -> u32 {
+        id
+    }
+    fn id(self) -> u32 {
+        self
+    }
+}
+
+enum Store {
+    Narrow(Vec<u16>),
+    Wide(Vec<u32>),
+}
+
+/// How many places ahead the cells are fetched: they lie all over memory.
+const AHEAD: usize = 24;
+
+fn prefetch<C>(cells: &[C], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cell) = cells.get(at) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint about an address that is valid; it reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(cell).cast()) };
+    }
+}
 
 pub struct Cells {
-    cells: Vec<u32>,
+    store: Store,
     weights: Weights,
     /// How many cells a token covers, by id; 0 where there is no such token.
     widths: Vec<u32>,
@@ -32,73 +79,55 @@ pub struct Merge {
     pub places: Vec<u32>,
 }
 
+/// A new token in its place.
+struct Met {
+    place: u32,
+    /// Its neighbours, or `NONE`.
+    left: u32,
+    right: u32,
+    weight: u64,
+}
+
 /// What a batch met in one part.
 #[derive(Default)]
 pub struct Found {
-    /// Each neighbour on the left of a new token, and the place of the pair that the two make.
-    left: Vec<(u32, u32)>,
-    right: Vec<(u32, u32)>,
-    /// How far `left` and `right` go for each merge.
-    ends: Vec<(usize, usize)>,
+    met: Vec<Met>,
+    /// How far `met` goes for each merge.
+    ends: Vec<usize>,
     /// What the pairs of one repeated token lost: that depends on how long their run is.
     pub lost: Vec<(Pair, u64)>,
 }
 
-/// A stretch of the cells that one thread may change.
+/// A stretch of the cells that one thread may change: from a separator up to the next part's, that one not included.
 pub struct Part<'a> {
     base: usize,
-    /// From a separator up to the next part's, that one not included.
-    cells: &'a mut [u32],
+    cells: PartCells<'a>,
     widths: &'a [u32],
     weights: &'a Weights,
     overlapping: bool,
     pub found: Found,
 }
 
+enum PartCells<'a> {
+    Narrow(&'a mut [u16]),
+    Wide(&'a mut [u32]),
+}
+
 impl Cells {
+    /// `ids` is one more than the largest id there will ever be.
     pub fn new<S: Iterator<Item = u32>>(
         sequences: impl Iterator<Item = (S, u64)>,
+        ids: usize,
         overlapping: bool,
         threads: usize,
     ) -> Result<Self> {
-        let mut cells = vec![SEPARATOR];
-        let mut weights = Weights::default();
-        let mut total = 0u128;
-        let mut largest = 0;
-        for (ids, weight) in sequences {
-            let start = cells.len();
-            cells.extend(ids.inspect(|&id| largest = largest.max(id)));
-            if cells.len() < start + 2 || weight == 0 {
-                cells.truncate(start);
-                continue;
-            }
-            if cells.len() >= INSIDE as usize {
-                return Err(Error::invalid(format!(
-                    "the unique chunks have more than {INSIDE} bytes in all; raise freq_cutoff"
-                )));
-            }
-            total += u128::from(weight) * (cells.len() - start) as u128;
-            cells.push(SEPARATOR);
-            weights.push(start as u32, weight);
+        if ids <= u16::INSIDE as usize {
+            let (cells, weights, total, cuts) = lay_out::<u16, S>(sequences, ids, threads)?;
+            Ok(Self { store: Store::Narrow(cells), weights, widths: vec![1; ids], cuts, overlapping, total })
+        } else {
+            let (cells, weights, total, cuts) = lay_out::<u32, S>(sequences, ids, threads)?;
+            Ok(Self { store: Store::Wide(cells), weights, widths: vec![1; ids], cuts, overlapping, total })
         }
-        if largest >= INSIDE {
-            return Err(Error::invalid(format!("the id {largest} is too large: ids end at {}", INSIDE - 1)));
-        }
-        let total = u64::try_from(total)
-            .map_err(|_| Error::invalid("the counts add up to more than 64 bits hold; scale them down"))?;
-        cells.shrink_to_fit();
-
-        let parts = if threads == 1 { 1 } else { (threads * 4).min(cells.len() / (1 << 14) + 1) };
-        let mut cuts = vec![0];
-        for part in 1..parts {
-            let at = cells.len() * part / parts;
-            let cut = at + cells[at..].iter().take_while(|&&cell| cell != SEPARATOR).count();
-            if cut > cuts[cuts.len() - 1] && cut + 1 < cells.len() {
-                cuts.push(cut);
-            }
-        }
-        cuts.push(cells.len() - 1);
-        Ok(Self { cells, weights, widths: vec![1; largest as usize + 1], cuts, overlapping, total })
     }
 
     /// All ids in all sequences, as often as these occur.
@@ -106,15 +135,10 @@ impl Cells {
         self.total
     }
 
-    /// Makes room for a new token and returns its width.
-    pub fn make_token(&mut self, token: u32, first: u32, last: u32) -> Result<u32> {
-        let at = token as usize;
-        if self.widths.get(at).is_some_and(|&width| width > 0) || token >= INSIDE {
-            return Err(Error::invalid(format!("the id {token} is taken or too large for a new token")));
-        }
-        self.widths.resize(self.widths.len().max(at + 1), 0);
-        self.widths[at] = self.widths[first as usize] + self.widths[last as usize];
-        Ok(self.widths[at])
+    /// Sets the width of a new token, and returns it.
+    pub fn make_token(&mut self, token: u32, (first, last): Pair) -> u32 {
+        self.widths[token as usize] = self.widths[first as usize] + self.widths[last as usize];
+        self.widths[token as usize]
     }
 
     pub fn bounds(&self) -> Vec<(usize, usize)> {
@@ -122,37 +146,58 @@ impl Cells {
     }
 
     pub fn parts(&mut self) -> Vec<Mutex<Part<'_>>> {
-        let Self { widths, weights, overlapping, .. } = self;
-        let mut rest = &mut self.cells[..];
-        let mut parts = Vec::with_capacity(self.cuts.len());
-        for cut in self.cuts.windows(2) {
-            let (cells, others) = rest.split_at_mut(cut[1] - cut[0]);
-            rest = others;
-            let overlapping = *overlapping;
-            parts.push(Mutex::new(Part { base: cut[0], cells, widths, weights, overlapping, found: Found::default() }));
+        fn cut<'a, C>(mut cells: &'a mut [C], bounds: &[(usize, usize)]) -> Vec<&'a mut [C]> {
+            let one = |&(start, end): &(usize, usize)| {
+                let (part, rest) = std::mem::take(&mut cells).split_at_mut(end - start);
+                cells = rest;
+                part
+            };
+            bounds.iter().map(one).collect()
         }
-        parts
+        let bounds = self.bounds();
+        let parts: Vec<PartCells> = match &mut self.store {
+            Store::Narrow(cells) => cut(cells, &bounds).into_iter().map(PartCells::Narrow).collect(),
+            Store::Wide(cells) => cut(cells, &bounds).into_iter().map(PartCells::Wide).collect(),
+        };
+        let (widths, weights, overlapping) = (&self.widths[..], &self.weights, self.overlapping);
+        let part = |(cells, (base, _))| {
+            Mutex::new(Part { base, cells, widths, weights, overlapping, found: Found::default() })
+        };
+        parts.into_iter().zip(bounds).map(part).collect()
     }
 
     /// Calls `each` with every pair of a part, its place, and the weight it counts with there.
-    pub fn scan(&self, (start, end): (usize, usize), cancel: &AtomicBool, mut each: impl FnMut(Pair, u32, u64)) {
+    pub fn scan(&self, bounds: (usize, usize), cancel: &AtomicBool, each: impl FnMut(Pair, u32, u64)) {
+        match &self.store {
+            Store::Narrow(cells) => self.scan_cells(cells, bounds, cancel, each),
+            Store::Wide(cells) => self.scan_cells(cells, bounds, cancel, each),
+        }
+    }
+
+    fn scan_cells<C: Cell>(
+        &self,
+        cells: &[C],
+        (start, end): (usize, usize),
+        cancel: &AtomicBool,
+        mut each: impl FnMut(Pair, u32, u64),
+    ) {
         let mut cursor = 0;
         let mut at = start;
         while at < end && !cancel.load(Relaxed) {
             at += 1;
             let weight = self.weights.at(at as u32, &mut cursor);
-            let mut first = self.cells[at];
+            let mut first = cells[at];
             let mut counted = false;
             loop {
-                let next = at + self.widths[first as usize] as usize;
-                let last = self.cells[next];
-                if last == SEPARATOR {
+                let next = at + self.widths[first.id() as usize] as usize;
+                let last = cells[next];
+                if last == C::SEPARATOR {
                     at = next;
                     break;
                 }
                 // In a run of one token every other pair can be merged.
                 counted = self.overlapping || first != last || !counted;
-                each((first, last), at as u32, if counted { weight } else { 0 });
+                each((first.id(), last.id()), at as u32, if counted { weight } else { 0 });
                 counted &= first == last;
                 (at, first) = (next, last);
             }
@@ -160,72 +205,143 @@ impl Cells {
     }
 }
 
+type LaidOut<C> = (Vec<C>, Weights, u64, Vec<usize>);
+
+fn lay_out<C: Cell, S: Iterator<Item = u32>>(
+    sequences: impl Iterator<Item = (S, u64)>,
+    ids: usize,
+    threads: usize,
+) -> Result<LaidOut<C>> {
+    let mut cells = vec![C::SEPARATOR];
+    let mut weights = Weights::default();
+    let mut total = 0u128;
+    let mut largest = 0;
+    for (sequence, weight) in sequences {
+        let start = cells.len();
+        cells.extend(sequence.inspect(|&id| largest = largest.max(id)).map(C::of));
+        if cells.len() < start + 2 || weight == 0 {
+            cells.truncate(start);
+            continue;
+        }
+        if cells.len() >= u32::MAX as usize {
+            return Err(Error::invalid("the unique chunks have more than 4 GiB in all; raise freq_cutoff"));
+        }
+        total += u128::from(weight) * (cells.len() - start) as u128;
+        cells.push(C::SEPARATOR);
+        weights.push(start as u32, weight);
+    }
+    if largest as usize >= ids {
+        return Err(Error::invalid(format!("the id {largest} is not below {ids}, as was promised")));
+    }
+    let total = u64::try_from(total)
+        .map_err(|_| Error::invalid("the counts add up to more than 64 bits hold; scale them down"))?;
+    cells.shrink_to_fit();
+
+    let parts = if threads == 1 { 1 } else { (threads * 4).min(cells.len() / (1 << 14) + 1) };
+    let mut cuts = vec![0];
+    for part in 1..parts {
+        let at = cells.len() * part / parts;
+        let cut = at + cells[at..].iter().take_while(|&&cell| cell != C::SEPARATOR).count();
+        if cut > cuts[cuts.len() - 1] && cut + 1 < cells.len() {
+            cuts.push(cut);
+        }
+    }
+    cuts.push(cells.len() - 1);
+    Ok((cells, weights, total, cuts))
+}
+
 impl Part<'_> {
     /// Writes the new tokens of a batch into the cells, and notes their neighbours.
     pub fn replace(&mut self, merges: &[Merge]) {
+        let Self { base, widths, weights, overlapping, found, .. } = self;
+        let (base, overlapping) = (*base, *overlapping);
+        match &mut self.cells {
+            PartCells::Narrow(cells) => Replacer { base, cells, widths, weights, overlapping, found }.replace(merges),
+            PartCells::Wide(cells) => Replacer { base, cells, widths, weights, overlapping, found }.replace(merges),
+        }
+    }
+}
+
+struct Replacer<'a, C> {
+    base: usize,
+    cells: &'a mut [C],
+    widths: &'a [u32],
+    weights: &'a Weights,
+    overlapping: bool,
+    found: &'a mut Found,
+}
+
+impl<C: Cell> Replacer<'_, C> {
+    fn replace(&mut self, merges: &[Merge]) {
         for merge in merges {
             self.replace_pair(merge);
-            self.found.ends.push((self.found.left.len(), self.found.right.len()));
+            self.found.ends.push(self.found.met.len());
         }
     }
 
     fn replace_pair(&mut self, merge: &Merge) {
-        let &Merge { first, last, token, ref places, .. } = merge;
-        let (first_width, last_width) = (self.widths[first as usize] as usize, self.widths[last as usize] as usize);
+        let (first, last, token) = (C::of(merge.first), C::of(merge.last), C::of(merge.token));
+        let (first_width, last_width) = (self.width(first), self.width(last));
         let end = self.base + self.cells.len();
-        let from = places.partition_point(|&place| (place as usize) < self.base);
+        let places = &merge.places[merge.places.partition_point(|&place| (place as usize) < self.base)..];
+        let places = &places[..places.partition_point(|&place| (place as usize) < end)];
         let (mut lost_first, mut lost_last) = (0, 0);
         let mut cursor = 0;
-        for &place in places[from..].iter().take_while(|&&place| (place as usize) < end) {
+        for (i, &place) in places.iter().enumerate() {
+            if let Some(&later) = places.get(i + AHEAD) {
+                prefetch(self.cells, later as usize - self.base);
+            }
             let start = place as usize - self.base;
             let middle = start + first_width;
             if self.cells[start] != first || self.cells[middle] != last {
                 continue;
             }
             let stop = middle + last_width;
-            let left = self.cells[start - 1];
-            let right = self.cell(stop);
-            if left != SEPARATOR {
-                self.found.left.push((left, place - self.widths[left as usize]));
-                if left == first && self.shortens_run_before(start, first, first_width) {
-                    lost_first += self.weights.at(place, &mut cursor);
-                }
+            let (left, right) = (self.cells[start - 1], self.cell(stop));
+            let weight = self.weights.at(place, &mut cursor);
+            if left == first && self.shortens_run_before(start, first) {
+                lost_first += weight;
             }
-            if right != SEPARATOR {
-                self.found.right.push((right, place));
-                if right == last && first != last && self.shortens_run_after(middle, last, last_width) {
-                    lost_last += self.weights.at(place, &mut cursor);
-                }
+            if right == last && first != last && self.shortens_run_after(middle, last) {
+                lost_last += weight;
             }
-            self.cells[middle - 1] = INSIDE;
-            self.cells[middle] = INSIDE;
+            let id = |cell: C| if cell == C::SEPARATOR { NONE } else { cell.id() };
+            self.found.met.push(Met { place, left: id(left), right: id(right), weight });
+            self.cells[middle - 1] = C::INSIDE;
+            self.cells[middle] = C::INSIDE;
             self.cells[start] = token;
             self.cells[stop - 1] = token;
         }
-        self.found
-            .lost
-            .extend([((first, first), lost_first), ((last, last), lost_last)].iter().filter(|lost| lost.1 > 0));
+        for (token, lost) in [(merge.first, lost_first), (merge.last, lost_last)] {
+            if lost > 0 {
+                self.found.lost.push(((token, token), lost));
+            }
+        }
     }
 
-    fn cell(&self, at: usize) -> u32 {
-        self.cells.get(at).copied().unwrap_or(SEPARATOR)
+    fn width(&self, token: C) -> usize {
+        self.widths[token.id() as usize] as usize
+    }
+
+    fn cell(&self, at: usize) -> C {
+        self.cells.get(at).copied().unwrap_or(C::SEPARATOR)
     }
 
     /// Whether the run of `token` that ends with the one at `start` has one pair less without it.
-    fn shortens_run_before(&self, mut start: usize, token: u32, width: usize) -> bool {
+    fn shortens_run_before(&self, mut start: usize, token: C) -> bool {
         let mut even = false;
         while !self.overlapping && self.cells[start - 1] == token {
-            start -= width;
+            start -= self.width(token);
             even = !even;
         }
         self.overlapping || even
     }
 
     /// Whether the run of `token` that begins with the one at `start` has one pair less without it.
-    fn shortens_run_after(&self, mut start: usize, token: u32, width: usize) -> bool {
+    fn shortens_run_after(&self, mut start: usize, token: C) -> bool {
         let mut even = false;
-        while !self.overlapping && self.cell(start + width) == token {
-            start += width;
+        while !self.overlapping && self.cell(start + self.width(token)) == token {
+            start += self.width(token);
             even = !even;
         }
         self.overlapping || even
@@ -251,30 +367,18 @@ pub struct Neighbours {
 
 impl Neighbours {
     /// Adds up the neighbours of one merge (the `nth`) on one side: the pairs that its token makes with them,
-    /// and what the pairs lost whose place these take. Doing so for each neighbour rather than for each place
-    /// leaves ten times fewer pairs to look up.
+    /// and what those pairs lost whose place these take. Doing so for each neighbour rather than for each
+    /// place leaves ten times fewer pairs to look up.
     pub fn add(&mut self, merge: &Merge, nth: usize, side: Side, found: &[Found], cells: &Cells, threshold: u64) {
         let token = merge.token;
-        let places = || {
-            found.iter().flat_map(move |part| {
-                let start = if nth == 0 { (0, 0) } else { part.ends[nth - 1] };
-                let end = part.ends[nth];
-                match side {
-                    Side::Left => &part.left[start.0..end.0],
-                    Side::Right => &part.right[start.1..end.1],
-                }
-            })
-        };
         let size = cells.widths.len();
         self.sums.resize(size, 0);
         self.numbers.resize(size, 0);
         self.lists.resize(size, usize::MAX);
 
-        let mut cursor = 0;
         // Of a run of the new token every other pair can be merged.
         let (mut run_sum, mut run_place, mut run_counted) = (0, u32::MAX, false);
-        for &(neighbour, place) in places() {
-            let weight = cells.weights.at(place, &mut cursor);
+        each(found, nth, side, |neighbour, place, weight| {
             let at = neighbour as usize;
             if self.numbers[at] == 0 {
                 self.seen.push(neighbour);
@@ -286,7 +390,7 @@ impl Neighbours {
                 run_place = place;
                 run_sum += if run_counted { weight } else { 0 };
             }
-        }
+        });
         let mut kept = false;
         for &neighbour in &self.seen {
             let at = neighbour as usize;
@@ -307,14 +411,28 @@ impl Neighbours {
             }
         }
         if kept {
-            for &(neighbour, place) in places() {
+            each(found, nth, side, |neighbour, place, _| {
                 if let Some(entry) = self.entries.get_mut(self.lists[neighbour as usize]) {
-                    entry.places.push(place);
+                    let width = if let Side::Left = side { cells.widths[neighbour as usize] } else { 0 };
+                    entry.places.push(place - width);
                 }
-            }
+            });
         }
         for neighbour in self.seen.drain(..) {
             self.lists[neighbour as usize] = usize::MAX;
+        }
+    }
+}
+
+/// Calls `visit` with the neighbour, place and weight of each token that the `nth` merge made.
+fn each(found: &[Found], nth: usize, side: Side, mut visit: impl FnMut(u32, u32, u64)) {
+    for part in found {
+        let start = if nth == 0 { 0 } else { part.ends[nth - 1] };
+        for met in &part.met[start..part.ends[nth]] {
+            let neighbour = if let Side::Left = side { met.left } else { met.right };
+            if neighbour != NONE {
+                visit(neighbour, met.place, met.weight);
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The pairs that are kept, their counts and places, and the selection of the commonest.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 
 use super::Pair;
@@ -10,19 +12,29 @@ pub struct Entry {
     pub places: Vec<u32>,
 }
 
-/// Pairs have slots. The *front* lists those slots whose count was at least `front_min` when it was made or
-/// since: all that `top` needs to look at. So one call for many pairs and many calls for one are both cheap.
+/// Pairs have slots. The *front* holds those with a count of at least `front_min` in order, which is all that
+/// `top` needs: one call for many pairs and many calls for one are both cheap.
 pub struct PairIndex {
     threshold: u64,
     slots: FxHashMap<u64, u32>,
     keys: Vec<u64>,
     counts: Vec<u64>,
     places: Vec<Vec<u32>>,
-    /// Slots taken since the front was made, which may still list them; then free for new pairs.
+    /// Slots taken since the front was made, which may still hold them; then free for new pairs.
     taken: Vec<u32>,
     free: Vec<u32>,
-    front: Vec<u32>,
+    front: Vec<Listed>,
     front_min: u64,
+    /// Slots of pairs that belong into the front and are not there yet.
+    fresh: Vec<u32>,
+}
+
+/// A pair in the front, with the count it was put there for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Listed {
+    count: Reverse<u64>,
+    key: u64,
+    slot: u32,
 }
 
 fn key((first, last): Pair) -> u64 {
@@ -45,6 +57,7 @@ impl PairIndex {
             free: Vec::new(),
             front: Vec::new(),
             front_min: u64::MAX,
+            fresh: Vec::new(),
         }
     }
 
@@ -71,7 +84,7 @@ impl PairIndex {
             }
             self.slots.insert(key(pair), slot);
             if count >= self.front_min {
-                self.front.push(slot);
+                self.fresh.push(slot);
             }
         }
     }
@@ -93,13 +106,42 @@ impl PairIndex {
         Some(std::mem::take(&mut self.places[slot as usize]))
     }
 
-    /// Whether there are `n` pairs at or above the threshold.
+    /// Whether there are `n` pairs at or above the threshold; `top` may be asked for them.
     pub fn has(&mut self, n: usize) -> bool {
-        self.front.retain(|&slot| self.counts[slot as usize] >= self.front_min);
+        self.sort_front();
         if self.front.len() < n && self.front_min > self.threshold {
             self.make_front(2 * n + 1024);
         }
         self.front.len() >= n
+    }
+
+    /// Puts the front in order again. Most of it still is: only what is new or has lost must be sorted.
+    fn sort_front(&mut self) {
+        let mut moved = std::mem::take(&mut self.fresh);
+        self.front.retain(|listed| {
+            let same = self.counts[listed.slot as usize] == listed.count.0;
+            if !same {
+                moved.push(listed.slot);
+            }
+            same
+        });
+        let listed = |slot: u32| {
+            let at = slot as usize;
+            Listed { count: Reverse(self.counts[at]), key: self.keys[at], slot }
+        };
+        let mut moved: Vec<Listed> =
+            moved.into_iter().map(listed).filter(|listed| listed.count.0 >= self.front_min).collect();
+        moved.sort_unstable();
+        let mut merged = Vec::with_capacity(self.front.len() + moved.len());
+        let mut rest = &self.front[..];
+        for listed in moved {
+            let better = rest.partition_point(|other| *other < listed);
+            merged.extend_from_slice(&rest[..better]);
+            merged.push(listed);
+            rest = &rest[better..];
+        }
+        merged.extend_from_slice(rest);
+        self.front = merged;
     }
 
     fn make_front(&mut self, size: usize) {
@@ -115,20 +157,53 @@ impl PairIndex {
             self.front_min = *counts.select_nth_unstable_by(size, |a, b| b.cmp(a)).1;
         }
         self.front.clear();
-        let (all, counts) = (0..self.counts.len() as u32, &self.counts);
-        self.front.extend(all.filter(|&slot| counts[slot as usize] >= self.front_min));
+        self.fresh =
+            (0..self.counts.len() as u32).filter(|&slot| self.counts[slot as usize] >= self.front_min).collect();
+        self.sort_front();
     }
 
-    /// The `n` commonest of the pairs that `has` has found; higher counts first, then smaller ids.
+    /// The `n` commonest pairs: higher counts first, then smaller ids.
     pub fn top(&self, n: usize) -> Vec<(Pair, u64)> {
-        let better = |a: &(u64, u64), b: &(u64, u64)| b.0.cmp(&a.0).then(a.1.cmp(&b.1));
-        let mut best: Vec<_> =
-            self.front.iter().map(|&slot| (self.counts[slot as usize], self.keys[slot as usize])).collect();
-        if n < best.len() {
-            best.select_nth_unstable_by(n, better);
-            best.truncate(n);
+        self.front.iter().take(n).map(|listed| (pair(listed.key), listed.count.0)).collect()
+    }
+}
+
+/// Something for each of a set of pairs. Pairs of bytes, which are all there are at the start, need no hashing.
+#[derive(Default)]
+pub struct PairMap<T> {
+    bytes: Vec<T>,
+    others: FxHashMap<u64, T>,
+}
+
+impl<T: Default> PairMap<T> {
+    #[inline]
+    pub fn entry(&mut self, (first, last): Pair) -> &mut T {
+        if first < 256 && last < 256 {
+            if self.bytes.is_empty() {
+                self.bytes.resize_with(1 << 16, T::default);
+            }
+            return &mut self.bytes[(first << 8 | last) as usize];
         }
-        best.sort_unstable_by(better);
-        best.into_iter().map(|(count, key)| (pair(key), count)).collect()
+        self.others.entry(key((first, last))).or_default()
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, (first, last): Pair) -> Option<&mut T> {
+        if first < 256 && last < 256 {
+            return self.bytes.get_mut((first << 8 | last) as usize);
+        }
+        self.others.get_mut(&key((first, last)))
+    }
+
+    pub fn get(&self, (first, last): Pair) -> Option<&T> {
+        if first < 256 && last < 256 {
+            return self.bytes.get((first << 8 | last) as usize);
+        }
+        self.others.get(&key((first, last)))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Pair, &T)> {
+        let bytes = self.bytes.iter().zip(0u32..).map(|(value, at)| ((at >> 8, at & 255), value));
+        bytes.chain(self.others.iter().map(|(&key, value)| (pair(key), value)))
     }
 }

@@ -15,16 +15,16 @@ mod tests;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::error::{Error, Result};
 use cells::{Cells, Found, Merge, Neighbours, Side};
-use index::{Entry, PairIndex};
+use index::{Entry, PairIndex, PairMap};
 
 /// Places handled before their effects are added up: bounds the memory of a batch.
 const GROUP: usize = 1 << 22;
 /// With fewer places than this, threads cost more than they save.
-const PARALLEL: usize = 1 << 13;
+const PARALLEL: usize = 1 << 15;
 /// How far the threshold falls when the pairs above it have run out.
 const FALL: u64 = 8;
 
@@ -32,6 +32,9 @@ pub type Pair = (u32, u32);
 
 pub struct PairTable {
     cells: Cells,
+    /// The id of the next new token, and one more than the largest that any may get.
+    next_id: u32,
+    end_id: u32,
     index: PairIndex,
     scanned: bool,
     pool: rayon::ThreadPool,
@@ -40,23 +43,27 @@ pub struct PairTable {
 }
 
 impl PairTable {
-    /// `sequences`: ids, and how often they occur. `merges`: how many merges are wanted in all, from which
-    /// the first guess is made at the count below which pairs need not be kept.
+    /// `sequences`: ids below `next_id`, and how often they occur. `merges`: how many merges are wanted in
+    /// all, from which the first guess is made at the count below which pairs need not be kept.
     pub fn new<S: Iterator<Item = u32>>(
         sequences: impl Iterator<Item = (S, u64)>,
+        next_id: u32,
         merges: usize,
         overlapping: bool,
         threads: usize,
     ) -> Result<Self> {
-        let cells = Cells::new(sequences, overlapping, threads)?;
-        // On real text the last pair merged is seen about 1/20 of `total / merges` times.
-        let threshold = cells.total() / (merges.max(1) as u64).saturating_mul(64);
+        let ids = next_id as usize + merges;
+        let cells = Cells::new(sequences, ids, overlapping, threads)?;
+        // On real text the last pair merged is seen 1/20 to 1/90 of `total / merges` times.
+        let threshold = cells.total() / (merges.max(1) as u64).saturating_mul(256);
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
             .map_err(|error| Error::invalid(format!("cannot start {threads} threads: {error}")))?;
         Ok(Self {
             cells,
+            next_id,
+            end_id: ids as u32,
             index: PairIndex::new(threshold.max(1)),
             scanned: false,
             pool,
@@ -90,16 +97,16 @@ impl PairTable {
         }
     }
 
-    /// Merges all pairs of `batch` at once: the first becomes the token `next_id`, the second the one after
-    /// it, and so on.
-    pub fn merge(&mut self, batch: &[Pair], next_id: u32) -> Result<()> {
+    /// Merges all pairs of `batch` at once: they become new tokens with the next ids, in their order.
+    pub fn merge(&mut self, batch: &[Pair]) -> Result<()> {
         self.check(batch)?;
         let mut merges = Vec::with_capacity(batch.len());
-        for (&(first, last), token) in batch.iter().zip(next_id..) {
-            let width = self.cells.make_token(token, first, last)?;
+        for (&(first, last), token) in batch.iter().zip(self.next_id..) {
+            let width = self.cells.make_token(token, (first, last));
             let places = self.index.take((first, last)).unwrap_or_default();
             merges.push(Merge { first, last, token, width, places });
         }
+        self.next_id += batch.len() as u32;
         let mut rest = &mut merges[..];
         while !rest.is_empty() {
             let mut places = 0;
@@ -118,6 +125,13 @@ impl PairTable {
     }
 
     fn check(&self, batch: &[Pair]) -> Result<()> {
+        if batch.len() > (self.end_id - self.next_id) as usize {
+            return Err(Error::invalid(format!(
+                "a batch of {} pairs is more than the {} merges that remain",
+                batch.len(),
+                self.end_id - self.next_id
+            )));
+        }
         let firsts: FxHashSet<u32> = batch.iter().map(|pair| pair.0).collect();
         let mut seen = FxHashSet::default();
         for &(first, last) in batch {
@@ -167,13 +181,13 @@ impl PairTable {
     /// Counts every pair and lists its places: at the start, and after the pairs above the threshold have
     /// run out.
     fn rescan(&mut self, cancel: &AtomicBool) -> Result<()> {
-        type Counts = FxHashMap<Pair, (u64, usize)>;
+        type Counts = PairMap<(u64, usize)>;
         let parts = self.cells.bounds();
         let counted: Vec<Mutex<Counts>> = parts.iter().map(|_| Mutex::default()).collect();
         run(&self.pool, parts.len(), true, |_, part| {
             let mut counts = counted[part].lock().expect("no panic");
             self.cells.scan(parts[part], cancel, |pair, _, weight| {
-                let (sum, places) = counts.entry(pair).or_default();
+                let (sum, places) = counts.entry(pair);
                 *sum += weight;
                 *places += 1;
             });
@@ -181,26 +195,24 @@ impl PairTable {
         let counted: Vec<Counts> = counted.into_iter().map(|counts| counts.into_inner().expect("no panic")).collect();
 
         let mut sums = Counts::default();
-        for (&pair, &(sum, places)) in counted.iter().flatten() {
-            let total = sums.entry(pair).or_default();
+        for (pair, &(sum, places)) in counted.iter().flat_map(PairMap::iter) {
+            let total = sums.entry(pair);
             total.0 += sum;
             total.1 += places;
         }
         let mut entries: Vec<Entry> = sums
-            .into_iter()
-            .filter(|&(_, (count, _))| count >= self.index.threshold())
-            .map(|(pair, (count, places))| Entry { pair, count, places: vec![0; places] })
+            .iter()
+            .filter(|&(_, &(count, _))| count >= self.index.threshold())
+            .map(|(pair, &(count, places))| Entry { pair, count, places: vec![0; places] })
             .collect();
         // Each part writes its own stretch of every list.
-        let mut stretches: Vec<FxHashMap<Pair, &mut [u32]>> = parts.iter().map(|_| FxHashMap::default()).collect();
+        let mut stretches: Vec<PairMap<&mut [u32]>> = parts.iter().map(|_| PairMap::default()).collect();
         for entry in &mut entries {
             let mut rest = &mut entry.places[..];
             for (counts, stretches) in counted.iter().zip(&mut stretches) {
-                if let Some(&(_, places)) = counts.get(&entry.pair) {
-                    let (stretch, others) = rest.split_at_mut(places);
-                    stretches.insert(entry.pair, stretch);
-                    rest = others;
-                }
+                let (stretch, others) = rest.split_at_mut(counts.get(entry.pair).map_or(0, |counts| counts.1));
+                *stretches.entry(entry.pair) = stretch;
+                rest = others;
             }
         }
         drop(counted);
@@ -208,8 +220,9 @@ impl PairTable {
         run(&self.pool, parts.len(), true, |_, part| {
             let mut stretches = stretches[part].lock().expect("no panic");
             self.cells.scan(parts[part], cancel, |pair, place, _| {
-                if let Some(stretch) = stretches.get_mut(&pair) {
-                    let (next, rest) = std::mem::take(stretch).split_first_mut().expect("counted before");
+                if let Some(stretch) = stretches.get_mut(pair)
+                    && let Some((next, rest)) = std::mem::take(stretch).split_first_mut()
+                {
                     *next = place;
                     *stretch = rest;
                 }

@@ -12,6 +12,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -21,41 +23,59 @@ KEY = b"batchbpe"
 HEADERS = (["text_chunk", "count"], ["str", "int"])
 
 
-def read(path: Path) -> tuple[pa.Table, str]:
-    """Read counts: a table of chunks and counts, and their pattern."""
+Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]
+"""Chunks in a row, where each begins, and their counts."""
+
+
+def read(path: Path) -> tuple[Arrays, str]:
+    """Read counts and their pattern."""
     return _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
 
 
-def write(table: pa.Table, pattern: str, total: int, path: Path, *, as_csv: bool) -> None:
+def write(arrays: Arrays, pattern: str, total: int, path: Path, *, as_csv: bool) -> None:
     """Write counts as parquet or csv."""
+    data, offsets, counts = arrays
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    chunks = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(counts), buffers)
+    table = pa.table({"chunk": chunks, "count": counts})
     if as_csv:
         _write_csv(table, pattern, path)
     else:
-        described = {"version": VERSION, "pattern": pattern, "total": total, "unique": table.num_rows}
+        described = {"version": VERSION, "pattern": pattern, "total": total, "unique": len(counts)}
         pq.write_table(table.replace_schema_metadata({KEY: json.dumps(described)}), path, compression="zstd")
 
 
-def _read_parquet(path: Path) -> tuple[pa.Table, str]:
+def _read_parquet(path: Path) -> tuple[Arrays, str]:
     try:
-        table = pq.read_table(path, memory_map=True)
+        file = pq.ParquetFile(path, pre_buffer=False)
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{path} is no parquet file, or a damaged one: {error}") from None
-    try:
-        described = json.loads((table.schema.metadata or {})[KEY])
-        version, pattern = described["version"], described["pattern"]
-    except (KeyError, ValueError, TypeError):
-        raise ValueError(f"{path} holds no chunk counts: its metadata has no valid key 'batchbpe'") from None
-    if version != VERSION:
-        raise ValueError(f"{path} has version {version!r}, this program reads {VERSION}; use a newer one")
-    if not isinstance(pattern, str):
-        raise ValueError(f"{path}: its pattern is {pattern!r}, not a string")
-    if table.num_rows != described.get("unique", table.num_rows):
-        raise ValueError(f"{path} is damaged: {table.num_rows} chunks instead of {described['unique']}")
-    schema = pa.schema([("chunk", pa.large_binary()), ("count", pa.uint64())])
-    try:
-        return table.select(["chunk", "count"]).cast(schema), pattern
-    except (KeyError, pa.ArrowInvalid) as error:
-        raise ValueError(f"{path} holds no chunk counts: {error}") from None
+    with file:
+        try:
+            described = json.loads((file.schema_arrow.metadata or {})[KEY])
+            version, pattern = described["version"], described["pattern"]
+        except (KeyError, ValueError, TypeError):
+            raise ValueError(f"{path} holds no chunk counts: its metadata has no valid key 'batchbpe'") from None
+        if version != VERSION:
+            raise ValueError(f"{path} has version {version!r}, this program reads {VERSION}; use a newer one")
+        if not isinstance(pattern, str):
+            raise ValueError(f"{path}: its pattern is {pattern!r}, not a string")
+        if {"chunk", "count"} - set(file.schema_arrow.names):
+            raise ValueError(f"{path} holds no chunk counts: its columns are {', '.join(file.schema_arrow.names)}")
+        # Batch by batch into arrays of the right size: the table as a whole would take three times the memory.
+        rows = file.metadata.num_rows
+        offsets, counts = np.zeros(rows + 1, np.int64), np.zeros(rows, np.uint64)
+        data, row = [], 0
+        try:
+            for batch in file.iter_batches(1 << 18, columns=["chunk", "count"]):
+                part, ends = bytes_and_offsets(batch["chunk"].cast(pa.large_binary()))
+                data.append(part[ends[0] : ends[-1]].copy())
+                offsets[row + 1 : row + len(ends)] = ends[1:] - ends[0] + offsets[row]
+                counts[row : row + len(ends) - 1] = batch["count"].cast(pa.uint64()).to_numpy()
+                row += batch.num_rows
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+            raise ValueError(f"{path} is damaged, or its columns are no chunks and counts: {error}") from None
+    return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern
 
 
 def _read_csv(path: Path) -> tuple[pa.Table, str]:
@@ -88,8 +108,17 @@ def _read_csv(path: Path) -> tuple[pa.Table, str]:
     except pa.ArrowInvalid:
         row, text = next((i, c) for i, c in enumerate(table["count"].to_pylist()) if not _is_count(c))
         raise ValueError(f"{path}, chunk {row}: the count {text!r} is no whole number from 0 to 2**64 - 1") from None
-    table = pa.table({"chunk": table["chunk"].cast(pa.large_binary()), "count": counts})
-    return table.filter(pa.compute.field("count") > 0), pattern
+    data, offsets = bytes_and_offsets(table["chunk"].combine_chunks())
+    return (data, offsets, counts.to_numpy()), pattern
+
+
+def bytes_and_offsets(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Give the buffers of a pyarrow string or binary array, not copied where its offsets have 64 bits."""
+    large = array.type in (pa.large_string(), pa.large_binary())
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets, np.int64 if large else np.int32) if offsets else np.zeros(1, np.int64)
+    ends = ends[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
+    return np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8), ends
 
 
 def _is_count(text: str) -> bool:
