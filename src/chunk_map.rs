@@ -6,6 +6,8 @@
 //! `u128`, compared as two words. Longer keys live in an arena and are compared only where 56 bits of
 //! their hash agree. There is no removal.
 
+use crate::prefetch::prefetch;
+
 const LONG: u64 = 0xFF << 56;
 const SHORT_MAX: usize = 15;
 
@@ -26,7 +28,7 @@ pub struct ChunkMap {
 }
 
 /// A chunk in the form in which it is compared. For a long one `lo` is free for its place in the arena.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Key {
     lo: u64,
     hi: u64,
@@ -37,48 +39,58 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
 }
 
-fn half(bytes: &[u8]) -> u64 {
-    u64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
-}
-
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ 0x9E37_79B9_7F4A_7C15) * u128::from(b ^ 0xD6E8_FEB8_6659_FD93);
     product as u64 ^ (product >> 64) as u64
 }
 
+/// What to keep of 16 bytes for a key of so many.
+const MASKS: [u128; SHORT_MAX + 1] = {
+    let mut masks = [0; SHORT_MAX + 1];
+    let mut n = 1;
+    while n <= SHORT_MAX {
+        masks[n] = u128::MAX >> (128 - 8 * n);
+        n += 1;
+    }
+    masks
+};
+
 #[inline]
 pub fn key(chunk: &[u8]) -> Key {
+    key_within(chunk, chunk)
+}
+
+/// The key of `chunk`, which lies within `text`: what follows it there may be read along, and masked out, so that
+/// a short key is one load of any length.
+#[inline(always)]
+pub fn key_within(text: &[u8], chunk: &[u8]) -> Key {
     let n = chunk.len();
     debug_assert!(n > 0);
-    // Two overlapping loads cover any length without a loop over its bytes.
-    let (lo, hi) = match n {
-        8..=SHORT_MAX => {
-            let rest = if n == 8 { 0 } else { word(&chunk[n - 8..]) >> (8 * (16 - n)) };
-            (word(&chunk[..8]), rest)
+    if n > SHORT_MAX {
+        let hash = long_hash(chunk);
+        // No place in the arena is so large: `lo` alone never makes a long key equal.
+        return Key { lo: u64::MAX, hi: LONG | hash >> 8, hash };
+    }
+    let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
+    let bytes = match text.get(start..start + 16) {
+        Some(window) => u128::from_le_bytes(window.try_into().expect("16 bytes")) & MASKS[n],
+        None => {
+            let mut padded = [0; 16];
+            padded[..n].copy_from_slice(chunk);
+            u128::from_le_bytes(padded)
         }
-        4..=7 => {
-            let rest = half(&chunk[n - 4..]) >> (8 * (8 - n));
-            (half(&chunk[..4]) | rest << 32, 0)
-        }
-        0..=3 => {
-            let (first, middle, last) = (chunk[0], chunk[n / 2], chunk[n - 1]);
-            (u64::from(first) | u64::from(middle) << (8 * (n / 2)) | u64::from(last) << (8 * (n - 1)), 0)
-        }
-        _ => return long_key(chunk),
     };
-    let hi = hi | (n as u64) << 56;
+    let (lo, hi) = (bytes as u64, (bytes >> 64) as u64 | (n as u64) << 56);
     Key { lo, hi, hash: fold(lo, hi) }
 }
 
 #[cold]
-fn long_key(chunk: &[u8]) -> Key {
+fn long_hash(chunk: &[u8]) -> u64 {
     let mut hash = chunk.len() as u64;
-    let mut blocks = chunk.chunks_exact(8);
-    for block in &mut blocks {
+    for block in chunk.chunks_exact(8) {
         hash = fold(hash, word(block));
     }
-    hash = fold(hash, word(&chunk[chunk.len() - 8..]));
-    Key { lo: 0, hi: LONG | hash >> 8, hash: fold(hash, LONG) }
+    fold(fold(hash, word(&chunk[chunk.len() - 8..])), LONG)
 }
 
 impl ChunkMap {
@@ -118,14 +130,22 @@ impl ChunkMap {
 
     #[inline]
     pub fn entry_key(&mut self, chunk: &[u8], key: Key) -> &mut u64 {
-        if self.len * 4 >= self.slots.len() * 3 {
-            self.resize((self.slots.len() * 2).max(64));
+        if self.slots.is_empty() {
+            self.resize(64);
         }
-        let at = self.find(chunk, key);
+        let mut at = self.find(chunk, key);
         if self.slots[at].hi == 0 {
-            self.insert(at, chunk, key);
+            at = self.insert(at, chunk, key);
         }
         &mut self.slots[at].value
+    }
+
+    /// Says that `key` will be looked for soon.
+    #[inline]
+    fn prefetch(&self, key: Key) {
+        if !self.slots.is_empty() {
+            prefetch(&self.slots, key.hash as usize & (self.slots.len() - 1));
+        }
     }
 
     /// The slot of `chunk`, or the empty one where it belongs.
@@ -134,19 +154,21 @@ impl ChunkMap {
         let mask = self.slots.len() - 1;
         let mut at = key.hash as usize & mask;
         loop {
-            let slot = &self.slots[at];
-            if slot.hi == key.hi
-                && (slot.lo == key.lo || key.hi >= LONG)
-                && (key.hi < LONG || self.long(slot.lo) == chunk)
-                || slot.hi == 0
+            let slot = &self.slots[at & mask];
+            if slot.hi == key.hi && (slot.lo == key.lo || key.hi >= LONG && self.long(slot.lo) == chunk) || slot.hi == 0
             {
-                return at;
+                return at & mask;
             }
-            at = (at + 1) & mask;
+            at += 1;
         }
     }
 
-    fn insert(&mut self, at: usize, chunk: &[u8], key: Key) {
+    #[cold]
+    fn insert(&mut self, mut at: usize, chunk: &[u8], key: Key) -> usize {
+        if self.len * 4 >= self.slots.len() * 3 {
+            self.resize(self.slots.len() * 2);
+            at = self.find(chunk, key);
+        }
         let mut lo = key.lo;
         if key.hi >= LONG {
             lo = self.arena.len() as u64;
@@ -155,6 +177,7 @@ impl ChunkMap {
         }
         self.slots[at] = Slot { lo, hi: key.hi, value: 0 };
         self.len += 1;
+        at
     }
 
     fn long(&self, place: u64) -> &[u8] {
@@ -167,7 +190,7 @@ impl ChunkMap {
         let old = std::mem::replace(&mut self.slots, vec![Slot::default(); slots]);
         let mask = slots - 1;
         for slot in old.into_iter().filter(|slot| slot.hi != 0) {
-            let hash = if slot.hi >= LONG { long_key(self.long(slot.lo)).hash } else { fold(slot.lo, slot.hi) };
+            let hash = if slot.hi >= LONG { long_hash(self.long(slot.lo)) } else { fold(slot.lo, slot.hi) };
             let mut at = hash as usize & mask;
             while self.slots[at].hi != 0 {
                 at = (at + 1) & mask;
@@ -186,6 +209,39 @@ impl ChunkMap {
                 each(&bytes[..(slot.hi >> 56) as usize], slot.value);
             }
         }
+    }
+}
+
+/// How many chunks are looked up together.
+const AHEAD: usize = 16;
+
+/// Chunks of a text that are about to be looked up. Their slots are fetched in the meantime: a map of many chunks
+/// does not fit into any cache.
+pub struct Pending<'t> {
+    text: &'t [u8],
+    chunks: [(Key, &'t [u8]); AHEAD],
+    len: usize,
+}
+
+impl<'t> Pending<'t> {
+    pub fn new(text: &'t str) -> Self {
+        Self { text: text.as_bytes(), chunks: [(Key::default(), &[]); AHEAD], len: 0 }
+    }
+
+    /// Adds a chunk; true if no more can be added before `take`.
+    #[inline]
+    pub fn add(&mut self, chunk: &'t str, map: &ChunkMap) -> bool {
+        let key = key_within(self.text, chunk.as_bytes());
+        map.prefetch(key);
+        self.chunks[self.len] = (key, chunk.as_bytes());
+        self.len += 1;
+        self.len == AHEAD
+    }
+
+    /// The chunks added, in their order.
+    #[inline]
+    pub fn take(&mut self) -> &[(Key, &'t [u8])] {
+        &self.chunks[..std::mem::take(&mut self.len)]
     }
 }
 

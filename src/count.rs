@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use aho_corasick::AhoCorasick;
 
-use crate::chunk_map::ChunkMap;
+use crate::chunk_map::{ChunkMap, Pending};
 use crate::error::{Error, Result};
 use crate::special::special_matcher;
 use crate::split::Splitter;
@@ -121,7 +121,13 @@ impl ChunkTable {
 
     fn count(&self, text: &str, table: &mut ChunkMap) -> Result<()> {
         let mut count = |text: &str| -> Result<()> {
-            let dropped = self.splitter.split(text, |chunk| *table.entry(chunk.as_bytes()) += 1)?;
+            let mut pending = Pending::new(text);
+            let dropped = self.splitter.split(text, |chunk| {
+                if pending.add(chunk, table) {
+                    count_all(table, &mut pending);
+                }
+            })?;
+            count_all(table, &mut pending);
             self.dropped.fetch_add(dropped, Relaxed);
             Ok(())
         };
@@ -151,6 +157,13 @@ impl ChunkTable {
             result?;
         }
         Ok(in_order(&table))
+    }
+}
+
+#[inline]
+fn count_all(table: &mut ChunkMap, pending: &mut Pending) {
+    for &(key, chunk) in pending.take() {
+        *table.entry_key(chunk, key) += 1;
     }
 }
 

@@ -12,6 +12,7 @@ pub mod count;
 pub mod encode;
 pub mod error;
 pub mod parallel;
+mod prefetch;
 mod python;
 pub mod special;
 pub mod split;

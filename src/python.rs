@@ -11,7 +11,8 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::PyBytes;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyInt, PyList};
 
 use crate::count;
 use crate::encode::{self, Special};
@@ -299,7 +300,38 @@ fn merges_of_ranks<'py>(
 
 /// Encodes and decodes. Never changes: any number of threads may use one.
 #[pyclass(module = "batchbpe._core", frozen)]
-struct Encoder(encode::Encoder);
+struct Encoder {
+    encoder: encode::Encoder,
+    /// The ids as Python integers. Making one anew for each token takes longer than encoding.
+    integers: PyOnceLock<Vec<Py<PyInt>>>,
+}
+
+/// Ids from here on are rare and may be large: special tokens.
+const INTEGERS: usize = 1 << 19;
+
+impl Encoder {
+    fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+        let number = self.encoder.n_vocab().min(INTEGERS) as u32;
+        let make = |id: u32| {
+            let Ok(integer) = id.into_pyobject(py);
+            integer.unbind()
+        };
+        let integers = self.integers.get_or_init(py, || (0..number).map(make).collect());
+        let integer = |&id: &u32| integers.get(id as usize).map_or_else(|| make(id), |integer| integer.clone_ref(py));
+        PyList::new(py, ids.iter().map(integer))
+    }
+
+    fn ids(
+        &self,
+        py: Python<'_>,
+        text: PyBackedStr,
+        allowed: Option<Allowed>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<u32>> {
+        let threads = if text.len() < LONG_TEXT { 1 } else { threads_or_all(threads)? };
+        run(py, text.len(), |cancel| self.encoder.encode(&text, &allowed.into(), threads, cancel))
+    }
+}
 
 /// `allowed`: None raises where a text holds a special token, True takes all for tokens, False for text, and a
 /// list takes those in it for tokens.
@@ -332,20 +364,19 @@ impl Encoder {
         special_tokens: Vec<(String, u32)>,
     ) -> PyResult<Self> {
         let splitter = split::Splitter::new(pattern)?;
-        Ok(Self(run(py, usize::MAX, |_| {
-            encode::Encoder::new(splitter, &byte_ids, &stop_words, &merges, special_tokens)
-        })?))
+        let encoder =
+            run(py, usize::MAX, |_| encode::Encoder::new(splitter, &byte_ids, &stop_words, &merges, special_tokens))?;
+        Ok(Self { encoder, integers: PyOnceLock::new() })
     }
 
-    fn encode(
+    fn encode<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         text: PyBackedStr,
         allowed: Option<Allowed>,
         threads: Option<usize>,
-    ) -> PyResult<Vec<u32>> {
-        let threads = if text.len() < LONG_TEXT { 1 } else { threads_or_all(threads)? };
-        run(py, text.len(), |cancel| self.0.encode(&text, &allowed.into(), threads, cancel))
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.list(py, &self.ids(py, text, allowed, threads)?)
     }
 
     fn encode_to_numpy<'py>(
@@ -355,32 +386,31 @@ impl Encoder {
         allowed: Option<Allowed>,
         threads: Option<usize>,
     ) -> PyResult<Array<'py, u32>> {
-        Ok(self.encode(py, text, allowed, threads)?.into_pyarray(py))
+        Ok(self.ids(py, text, allowed, threads)?.into_pyarray(py))
     }
 
-    /// The ids of all texts in a row, and where each text's begin.
-    fn encode_batch(
+    fn encode_batch<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         texts: Vec<PyBackedStr>,
         allowed: Option<Allowed>,
         threads: Option<usize>,
-    ) -> PyResult<Vec<Vec<u32>>> {
+    ) -> PyResult<Vec<Bound<'py, PyList>>> {
         let threads = threads_or_all(threads)?;
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let special = allowed.into();
-        run(py, texts.iter().map(|text| text.len()).sum(), |cancel| {
-            self.0.encode_batch(&texts, &special, threads, cancel)
-        })
+        let size = texts.iter().map(|text| text.len()).sum();
+        let ids = run(py, size, |cancel| self.encoder.encode_batch(&texts, &special, threads, cancel))?;
+        ids.into_iter().map(|ids| self.list(py, &ids)).collect()
     }
 
     fn decode<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &py.detach(|| self.0.decode(&ids))?))
+        Ok(PyBytes::new(py, &py.detach(|| self.encoder.decode(&ids))?))
     }
 
     fn decode_numpy<'py>(&self, py: Python<'py>, ids: PyReadonlyArray1<u32>) -> PyResult<Bound<'py, PyBytes>> {
         let ids = ids.as_slice()?;
-        Ok(PyBytes::new(py, &py.detach(|| self.0.decode(ids))?))
+        Ok(PyBytes::new(py, &py.detach(|| self.encoder.decode(ids))?))
     }
 }
 

@@ -1,10 +1,14 @@
 """Train byte-pair-encoding tokenizers in safe batches. Rust counts and merges, Python chooses."""
 
-from . import policies
-from .chunks import PATTERNS, ChunkCounts, split
-from .model import Model
-from .tokenizer import BatchTokenizer, QuickTokenizer, Tokenizer
-from .training import Batch, train
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import policies
+    from .chunks import PATTERNS, ChunkCounts, split
+    from .model import Model
+    from .tokenizer import BatchTokenizer, QuickTokenizer, Tokenizer
+    from .training import Batch, train
 
 __version__ = "0.1.0"
 
@@ -20,3 +24,27 @@ __all__ = [
     "split",
     "train",
 ]
+
+_HOMES = {
+    "PATTERNS": "chunks",
+    "Batch": "training",
+    "BatchTokenizer": "tokenizer",
+    "ChunkCounts": "chunks",
+    "Model": "model",
+    "QuickTokenizer": "tokenizer",
+    "Tokenizer": "tokenizer",
+    "split": "chunks",
+    "train": "training",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used: numpy alone takes longer than importing this may."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = import_module(f".{_HOMES.get(name, name)}", __name__)
+    return globals().setdefault(name, getattr(home, name, home))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

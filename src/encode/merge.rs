@@ -15,12 +15,29 @@ const SHORT: usize = 64;
 /// Two ranks and the one they become share a word.
 const BITS: u32 = 21;
 
+const FILTER_BITS: u32 = 21;
+
+#[inline]
+fn hash(first: u32, last: u32) -> (u64, u64) {
+    let key = u64::from(first) << BITS | u64::from(last);
+    let product = u128::from(key) * 0x9E37_79B9_7F4A_7C15;
+    (key, product as u64 ^ (product >> 64) as u64)
+}
+
+#[inline]
+fn filter_bit(hash: u64) -> (usize, u64) {
+    let bit = hash as usize & ((1 << FILTER_BITS) - 1);
+    (bit / 64, 1 << (bit % 64))
+}
+
 pub struct Merges {
     /// What two bytes become.
     of_bytes: Vec<u32>,
     /// Open addressing; each entry is first, last and the rank they become, `BITS` bits each.
     table: Vec<u64>,
     shift: u32,
+    /// A bit for each hash that occurs: small enough for the cache, and most pairs are in no vocabulary.
+    filter: Vec<u64>,
 }
 
 impl Merges {
@@ -33,13 +50,20 @@ impl Merges {
             )));
         }
         let size = (pairs.len() * 2).next_power_of_two().max(64);
-        let mut merges =
-            Self { of_bytes: vec![NONE; 1 << 16], table: vec![u64::MAX; size], shift: 64 - size.trailing_zeros() };
+        let mut merges = Self {
+            of_bytes: vec![NONE; 1 << 16],
+            table: vec![u64::MAX; size],
+            shift: 64 - size.trailing_zeros(),
+            filter: vec![0; 1 << (FILTER_BITS - 6)],
+        };
         for (&(first, last), rank) in pairs.iter().zip(256u32..) {
             if first < 256 && last < 256 {
                 merges.of_bytes[(first << 8 | last) as usize] = rank;
             }
-            let (key, mut at) = merges.slot(first, last);
+            let (key, hash) = hash(first, last);
+            let (word, bit) = filter_bit(hash);
+            merges.filter[word] |= bit;
+            let mut at = (hash >> merges.shift) as usize;
             while merges.table[at] != u64::MAX {
                 at = (at + 1) % size;
             }
@@ -48,22 +72,22 @@ impl Merges {
         Ok(merges)
     }
 
-    fn slot(&self, first: u32, last: u32) -> (u64, usize) {
-        let key = u64::from(first) << BITS | u64::from(last);
-        (key, (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize)
-    }
-
     /// The rank that a pair becomes, or `NONE`.
     #[inline]
     fn rank(&self, first: u32, last: u32) -> u32 {
-        let (key, mut at) = self.slot(first, last);
+        let (key, hash) = hash(first, last);
+        let (word, bit) = filter_bit(hash);
+        if self.filter[word] & bit == 0 {
+            return NONE;
+        }
+        let mut at = (hash >> self.shift) as usize;
         loop {
             let entry = self.table[at];
-            if entry == u64::MAX {
-                return NONE;
-            }
             if entry >> BITS == key {
                 return (entry & ((1 << BITS) - 1)) as u32;
+            }
+            if entry == u64::MAX {
+                return NONE;
             }
             at = (at + 1) & (self.table.len() - 1);
         }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use aho_corasick::AhoCorasick;
 use rustc_hash::FxHashMap;
 
-use crate::chunk_map::{self, ChunkMap};
+use crate::chunk_map::{ChunkMap, Key, Pending};
 use crate::error::{Error, Result};
 use crate::parallel;
 use crate::special::special_matcher;
@@ -180,6 +180,11 @@ impl Encoder {
         })
     }
 
+    /// One more than the largest id.
+    pub fn n_vocab(&self) -> usize {
+        self.spans.len()
+    }
+
     /// The bytes of `ids`, one after the other.
     pub fn decode(&self, ids: &[u32]) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(ids.len() * 4);
@@ -266,25 +271,41 @@ impl Encoder {
             }
         };
         let mut result = Ok(());
+        let mut pending = Pending::new(text);
         self.splitter.split(text, |chunk| {
-            let chunk = chunk.as_bytes();
-            let key = chunk_map::key(chunk);
+            if pending.add(chunk, &self.whole) && result.is_ok() {
+                result = self.encode_chunks(&mut pending, memory, ids, cancel);
+            }
+        })?;
+        result?;
+        self.encode_chunks(&mut pending, memory, ids, cancel)
+    }
+
+    #[inline]
+    fn encode_chunks(
+        &self,
+        pending: &mut Pending,
+        memory: &mut Memory,
+        ids: &mut Vec<u32>,
+        cancel: &AtomicBool,
+    ) -> Result<()> {
+        for &(key, chunk) in pending.take() {
             if let Some(id) = self.whole.get_key(chunk, key) {
                 ids.push(id as u32);
             } else if let Some(span) = memory.chunks.get_key(chunk, key) {
                 let start = (span >> 32) as usize;
                 ids.extend_from_slice(&memory.ids[start..start + (span & 0xFFFF_FFFF) as usize]);
-            } else if result.is_ok() {
-                result = self.encode_chunk(chunk, key, memory, ids, cancel);
+            } else {
+                self.encode_chunk(chunk, key, memory, ids, cancel)?;
             }
-        })?;
-        result
+        }
+        Ok(())
     }
 
     fn encode_chunk(
         &self,
         chunk: &[u8],
-        key: chunk_map::Key,
+        key: Key,
         memory: &mut Memory,
         ids: &mut Vec<u32>,
         cancel: &AtomicBool,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::Pair;
 use super::index::Entry;
 use crate::error::{Error, Result};
+use crate::prefetch::prefetch;
 
 /// The neighbour of a token at the end of its sequence.
 const NONE: u32 = u32::MAX;
@@ -49,15 +50,6 @@ enum Store {
 
 /// How many places ahead the cells are fetched: they lie all over memory.
 const AHEAD: usize = 24;
-
-fn prefetch<C>(cells: &[C], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(cell) = cells.get(at) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint about an address that is valid; it reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(cell).cast()) };
-    }
-}
 
 pub struct Cells {
     store: Store,
