@@ -20,9 +20,7 @@ def installed(package):
 
 
 def heading(repeats):
-    models = (
-        line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
-    )
+    models = (line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
     cpu = next(models, platform.machine()).rpartition(": ")[2]
     machine = f"{cpu}, {len(os.sched_getaffinity(0))} cores; Python {platform.python_version()}"
     return (

@@ -7,9 +7,7 @@ from pathlib import Path
 
 from benchmarks.measure import ROOT, run_apart
 
-HEADER = (
-    "| tool | seconds | relative | CPU seconds | peak MB | of it data | |\n|---|---:|---:|---:|---:|---:|---|"
-)
+HEADER = "| tool | seconds | relative | CPU seconds | peak MB | of it data | |\n|---|---:|---:|---:|---:|---:|---|"
 
 
 def installed(tool):

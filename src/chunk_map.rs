@@ -6,6 +6,7 @@
 //! `u128`, compared as two words. Longer keys live in an arena and are compared only where 56 bits of
 //! their hash agree. There is no removal.
 
+use crate::error::Result;
 use crate::prefetch::prefetch;
 
 const LONG: u64 = 0xFF << 56;
@@ -199,16 +200,15 @@ impl ChunkMap {
         }
     }
 
-    /// Calls `each` with every chunk and its value, in no particular order.
-    pub fn for_each(&self, mut each: impl FnMut(&[u8], u64)) {
-        for slot in self.slots.iter().filter(|slot| slot.hi != 0) {
+    /// Calls `each` with every chunk and its value, in no particular order, until it fails.
+    pub fn for_each(&self, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
+        self.slots.iter().filter(|slot| slot.hi != 0).try_for_each(|slot| {
             if slot.hi >= LONG {
-                each(self.long(slot.lo), slot.value);
-            } else {
-                let bytes = (u128::from(slot.lo) | u128::from(slot.hi) << 64).to_le_bytes();
-                each(&bytes[..(slot.hi >> 56) as usize], slot.value);
+                return each(self.long(slot.lo), slot.value);
             }
-        }
+            let bytes = (u128::from(slot.lo) | u128::from(slot.hi) << 64).to_le_bytes();
+            each(&bytes[..(slot.hi >> 56) as usize], slot.value)
+        })
     }
 }
 
@@ -267,7 +267,11 @@ mod tests {
         }
         assert_eq!(map.len(), expected.len());
         let mut found = HashMap::new();
-        map.for_each(|chunk, value| assert!(found.insert(chunk.to_vec(), value).is_none()));
+        map.for_each(|chunk, value| {
+            assert!(found.insert(chunk.to_vec(), value).is_none());
+            Ok(())
+        })
+        .expect("nothing fails");
         assert_eq!(found, expected);
         assert!(expected.iter().all(|(chunk, &value)| map.get(chunk) == Some(value)));
         assert_eq!(map.get(b"absent"), None);

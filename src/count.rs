@@ -3,6 +3,9 @@
 //! Each thread fills a table of its own and the tables are added at the end, so counts depend neither on
 //! the number of threads nor on the order of the texts. Large texts are cut where the pattern surely breaks.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -10,11 +13,14 @@ use aho_corasick::AhoCorasick;
 
 use crate::chunk_map::{ChunkMap, Pending};
 use crate::error::{Error, Result};
+use crate::parallel;
 use crate::special::special_matcher;
 use crate::split::Splitter;
 
 /// How much text a thread takes at once: enough to make taking cheap, little enough to share evenly.
 const PIECE: usize = 1 << 18;
+/// How many chunks are sorted at once.
+const RUN: usize = 1 << 18;
 
 /// Unique chunks, commonest first and then in byte order: the same for the same counts, always.
 pub struct Counted {
@@ -28,6 +34,7 @@ pub struct Counted {
 pub struct ChunkTable {
     splitter: Splitter,
     special: Option<AhoCorasick>,
+    newline_in_special: bool,
     tables: Vec<Mutex<ChunkMap>>,
     dropped: AtomicUsize,
 }
@@ -37,6 +44,7 @@ impl ChunkTable {
         Ok(Self {
             splitter,
             special: special_matcher(special_tokens)?,
+            newline_in_special: special_tokens.iter().any(|token| token.contains('\n')),
             tables: (0..threads).map(|_| Mutex::default()).collect(),
             dropped: AtomicUsize::new(0),
         })
@@ -47,14 +55,10 @@ impl ChunkTable {
         self.dropped.load(Relaxed)
     }
 
-    pub fn splitter(&self) -> &Splitter {
-        &self.splitter
-    }
-
-    /// Whether a text may be cut into parts at `Splitter::cut_before`: a special token with a newline in it
-    /// could lie across such a cut.
-    pub fn cuts_text(&self) -> bool {
-        self.special.is_none()
+    /// The last place up to `at` where `text` may be cut without a change to its chunks, if there is one. A special
+    /// token with a newline in it could lie across such a place.
+    pub fn cut_before(&self, text: &str, from: usize, at: usize) -> Option<usize> {
+        if self.newline_in_special { None } else { self.splitter.cut_before(text, from, at) }
     }
 
     pub fn add_texts(&self, texts: &[&str], cancel: &AtomicBool) -> Result<()> {
@@ -68,7 +72,7 @@ impl ChunkTable {
                     if cancel.load(Relaxed) {
                         return Err(Error::Cancelled);
                     }
-                    self.count(text, &mut table)?;
+                    self.count(text, &mut table, cancel)?;
                 }
             }
             Ok(())
@@ -78,17 +82,14 @@ impl ChunkTable {
         }
         std::thread::scope(|scope| {
             let workers: Vec<_> = self.tables[..threads].iter().map(|table| scope.spawn(|| work(table))).collect();
-            workers.into_iter().map(|worker| worker.join().expect("no panic in counting")).collect()
+            workers.into_iter().try_for_each(|worker| worker.join().expect("no panic in counting"))
         })
     }
 
     /// Adds counts made before.
-    pub fn add_counts<'a>(&self, chunks: impl Iterator<Item = (&'a [u8], u64)>) -> Result<()> {
+    pub fn add_counts<'a>(&self, mut chunks: impl Iterator<Item = (&'a [u8], u64)>, cancel: &AtomicBool) -> Result<()> {
         let mut table = self.tables[0].lock().expect("a panic has been reported already");
-        for (chunk, count) in chunks {
-            add(&mut table, chunk, count)?;
-        }
-        Ok(())
+        chunks.try_for_each(|(chunk, count)| add(&mut table, chunk, count, cancel))
     }
 
     /// The texts in groups of about `PIECE` bytes, the large ones cut.
@@ -100,9 +101,9 @@ impl ChunkTable {
             let mut start = 0;
             while start < text.len() {
                 let mut end = text.len();
-                if end - start > 2 * PIECE && self.cuts_text() {
+                if end - start > 2 * PIECE {
                     let at = text.floor_char_boundary(start + PIECE);
-                    end = self.splitter.cut_before(text, start, at).unwrap_or(end);
+                    end = self.cut_before(text, start, at).unwrap_or(end);
                 }
                 group.push(&text[start..end]);
                 size += end - start;
@@ -119,10 +120,10 @@ impl ChunkTable {
         pieces
     }
 
-    fn count(&self, text: &str, table: &mut ChunkMap) -> Result<()> {
+    fn count(&self, text: &str, table: &mut ChunkMap, cancel: &AtomicBool) -> Result<()> {
         let mut count = |text: &str| -> Result<()> {
             let mut pending = Pending::new(text);
-            let dropped = self.splitter.split(text, |chunk| {
+            let dropped = self.splitter.split(text, cancel, |chunk| {
                 if pending.add(chunk, table) {
                     count_all(table, &mut pending);
                 }
@@ -142,21 +143,16 @@ impl ChunkTable {
     }
 
     /// Adds the threads' tables up and puts the chunks in order.
-    pub fn finish(self) -> Result<Counted> {
+    pub fn finish(self, cancel: &AtomicBool) -> Result<Counted> {
+        let threads = self.tables.len();
         let mut tables: Vec<ChunkMap> =
             self.tables.into_iter().map(|table| table.into_inner().expect("no panic in counting")).collect();
         tables.sort_by_key(ChunkMap::len);
         let mut table = tables.pop().unwrap_or_default();
         for other in tables {
-            let mut result = Ok(());
-            other.for_each(|chunk, count| {
-                if result.is_ok() {
-                    result = add(&mut table, chunk, count);
-                }
-            });
-            result?;
+            other.for_each(|chunk, count| add(&mut table, chunk, count, cancel))?;
         }
-        Ok(in_order(&table))
+        in_order(&table, threads, cancel)
     }
 }
 
@@ -167,7 +163,10 @@ fn count_all(table: &mut ChunkMap, pending: &mut Pending) {
     }
 }
 
-fn add(table: &mut ChunkMap, chunk: &[u8], count: u64) -> Result<()> {
+fn add(table: &mut ChunkMap, chunk: &[u8], count: u64, cancel: &AtomicBool) -> Result<()> {
+    if cancel.load(Relaxed) {
+        return Err(Error::Cancelled);
+    }
     let sum = table.entry(chunk);
     *sum = sum.checked_add(count).ok_or_else(|| {
         let chunk = String::from_utf8_lossy(chunk);
@@ -176,37 +175,68 @@ fn add(table: &mut ChunkMap, chunk: &[u8], count: u64) -> Result<()> {
     Ok(())
 }
 
-fn in_order(table: &ChunkMap) -> Counted {
-    struct Row {
-        count: u64,
-        /// The first eight bytes, which decide nearly every comparison without looking at the chunk.
-        prefix: u64,
-        start: usize,
-        len: usize,
-    }
-    let mut rows = Vec::with_capacity(table.len());
+/// A chunk as it is sorted: by count, then by its first eight bytes, which decide nearly every comparison.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Row<'a> {
+    count: Reverse<u64>,
+    prefix: u64,
+    chunk: &'a [u8],
+}
+
+fn in_order(table: &ChunkMap, threads: usize, cancel: &AtomicBool) -> Result<Counted> {
     let mut unordered = Vec::new();
+    let mut places = Vec::with_capacity(table.len());
     table.for_each(|chunk, count| {
-        let mut prefix = [0; 8];
-        let n = chunk.len().min(8);
-        prefix[..n].copy_from_slice(&chunk[..n]);
-        rows.push(Row { count, prefix: u64::from_be_bytes(prefix), start: unordered.len(), len: chunk.len() });
+        places.push((count, unordered.len()));
         unordered.extend_from_slice(chunk);
-    });
-    let chunk = |row: &Row| &unordered[row.start..row.start + row.len];
-    rows.sort_unstable_by(|a, b| {
-        (b.count.cmp(&a.count)).then(a.prefix.cmp(&b.prefix)).then_with(|| chunk(a).cmp(chunk(b)))
-    });
+        Ok(())
+    })?;
+    let ends = places.iter().skip(1).map(|place| place.1).chain([unordered.len()]);
+    let mut rows: Vec<Row> = places
+        .iter()
+        .zip(ends)
+        .map(|(&(count, start), end)| {
+            let chunk = &unordered[start..end];
+            let mut prefix = [0; 8];
+            let n = chunk.len().min(8);
+            prefix[..n].copy_from_slice(&chunk[..n]);
+            Row { count: Reverse(count), prefix: u64::from_be_bytes(prefix), chunk }
+        })
+        .collect();
+    // In runs, so that threads can share them and nobody waits long for a sort that was cancelled.
+    let runs: Vec<_> = rows.chunks_mut(RUN).map(Mutex::new).collect();
+    parallel::map(
+        &runs,
+        threads,
+        || (),
+        |(), run| {
+            if !cancel.load(Relaxed) {
+                run.lock().expect("no panic in sorting").sort_unstable();
+            }
+            Ok(())
+        },
+    )?;
+    let mut runs: Vec<_> = rows.chunks(RUN).map(<[Row]>::iter).collect();
+    let mut heads: BinaryHeap<_> =
+        runs.iter_mut().enumerate().filter_map(|(i, run)| run.next().map(|row| Reverse((row, i)))).collect();
     let mut counted = Counted {
         data: Vec::with_capacity(unordered.len()),
         offsets: Vec::with_capacity(rows.len() + 1),
         counts: Vec::with_capacity(rows.len()),
     };
     counted.offsets.push(0);
-    for row in &rows {
-        counted.data.extend_from_slice(chunk(row));
+    while let Some(mut head) = heads.peek_mut() {
+        if cancel.load(Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        let Reverse((row, run)) = *head;
+        counted.data.extend_from_slice(row.chunk);
         counted.offsets.push(counted.data.len() as i64);
-        counted.counts.push(row.count);
+        counted.counts.push(row.count.0);
+        match runs[run].next() {
+            Some(row) => *head = Reverse((row, run)),
+            None => drop(PeekMut::pop(head)),
+        }
     }
-    counted
+    Ok(counted)
 }

@@ -13,6 +13,7 @@ pub mod encode;
 pub mod error;
 pub mod parallel;
 mod prefetch;
+#[cfg(feature = "python")]
 mod python;
 pub mod special;
 pub mod split;

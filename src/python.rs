@@ -84,9 +84,9 @@ fn patterns() -> Vec<(&'static str, &'static str)> {
 #[pyfunction]
 fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let splitter = split::Splitter::new(pattern)?;
-    let chunks = run(py, text.len(), |_| {
+    let chunks = run(py, text.len(), |cancel| {
         let mut chunks: Vec<&str> = Vec::new();
-        splitter.split(&text, |chunk| chunks.push(chunk))?;
+        splitter.split(&text, cancel, |chunk| chunks.push(chunk))?;
         Ok(chunks)
     })?;
     chunks.into_iter().map(|chunk| Ok(chunk.into_pyobject(py)?.into_any())).collect()
@@ -164,8 +164,7 @@ impl ChunkTable {
             };
             let end = match last {
                 true => text.len(),
-                false if table.cuts_text() => table.splitter().cut_before(text, 0, text.len()).unwrap_or(0),
-                false => 0,
+                false => table.cut_before(text, 0, text.len()).unwrap_or(0),
             };
             table.add_texts(&[&text[..end]], cancel)?;
             Ok(end)
@@ -185,7 +184,7 @@ impl ChunkTable {
         if chunks.iter().any(|chunk| chunk.is_empty()) {
             return Err(PyValueError::new_err("an empty chunk has a count: leave it out"));
         }
-        run(py, usize::MAX, |_| table.add_counts(chunks.iter().copied().zip(counts.iter().copied())))
+        run(py, usize::MAX, |cancel| table.add_counts(chunks.iter().copied().zip(counts.iter().copied()), cancel))
     }
 
     #[getter]
@@ -198,7 +197,7 @@ impl ChunkTable {
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<(Array<'py, u8>, Array<'py, i64>, Array<'py, u64>)> {
         self.table()?;
         let table = self.0.take().expect("checked above");
-        let counted = run(py, usize::MAX, |_| table.finish())?;
+        let counted = run(py, usize::MAX, |cancel| table.finish(cancel))?;
         Ok((counted.data.into_pyarray(py), counted.offsets.into_pyarray(py), counted.counts.into_pyarray(py)))
     }
 }
@@ -255,12 +254,12 @@ impl PairTable {
         }
         let threads = threads_or_all(threads)?;
         let skip: std::collections::HashSet<usize> = skip.into_iter().collect();
-        Ok(Self(run(py, data.len(), |_| {
+        Ok(Self(run(py, data.len(), |cancel| {
             let chunks = offsets.windows(2).zip(counts).enumerate().filter(|(i, _)| !skip.contains(i));
             let sequences = chunks.map(|(_, (span, &count))| {
                 (data[span[0] as usize..span[1] as usize].iter().map(|&byte| u32::from(byte)), count)
             });
-            train::PairTable::new(sequences, next_id, merges, overlapping, threads)
+            train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel)
         })?))
     }
 
@@ -319,6 +318,20 @@ impl Encoder {
         let integers = self.integers.get_or_init(py, || (0..number).map(make).collect());
         let integer = |&id: &u32| integers.get(id as usize).map_or_else(|| make(id), |integer| integer.clone_ref(py));
         PyList::new(py, ids.iter().map(integer))
+    }
+
+    fn batch(
+        &self,
+        py: Python<'_>,
+        texts: Vec<PyBackedStr>,
+        allowed: Option<Allowed>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Vec<u32>>> {
+        let threads = threads_or_all(threads)?;
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let special = allowed.into();
+        let size = texts.iter().map(|text| text.len()).sum();
+        run(py, size, |cancel| self.encoder.encode_batch(&texts, &special, threads, cancel))
     }
 
     fn ids(
@@ -396,12 +409,26 @@ impl Encoder {
         allowed: Option<Allowed>,
         threads: Option<usize>,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        let threads = threads_or_all(threads)?;
-        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-        let special = allowed.into();
-        let size = texts.iter().map(|text| text.len()).sum();
-        let ids = run(py, size, |cancel| self.encoder.encode_batch(&texts, &special, threads, cancel))?;
-        ids.into_iter().map(|ids| self.list(py, &ids)).collect()
+        self.batch(py, texts, allowed, threads)?.into_iter().map(|ids| self.list(py, &ids)).collect()
+    }
+
+    /// The ids of all texts in a row, and where those of each text begin.
+    #[allow(clippy::type_complexity)]
+    fn encode_batch_to_numpy<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<PyBackedStr>,
+        allowed: Option<Allowed>,
+        threads: Option<usize>,
+    ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
+        let ids = self.batch(py, texts, allowed, threads)?;
+        let offsets: Vec<i64> = std::iter::once(0)
+            .chain(ids.iter().scan(0, |end, ids| {
+                *end += ids.len() as i64;
+                Some(*end)
+            }))
+            .collect();
+        Ok((py.detach(|| ids.concat()).into_pyarray(py), offsets.into_pyarray(py)))
     }
 
     fn decode<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyBytes>> {

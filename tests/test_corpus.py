@@ -81,9 +81,7 @@ def test_text(text: str) -> None:
     assert list(documents([text, text])) == [[text, text]]
 
 
-@pytest.mark.parametrize(
-    "text", ["notes.txt", "my notes.md.GZ", "data/corpus", "a.jsonl.zst", "~nobody-here/x"]
-)
+@pytest.mark.parametrize("text", ["notes.txt", "my notes.md.GZ", "data/corpus", "a.jsonl.zst", "~nobody-here/x"])
 def test_string_that_looks_like_a_path(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for data in (text, [text], ("a text", [text])):
@@ -282,9 +280,7 @@ def test_column_errors(tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", **columns)
     table = pa.table(columns)
     for data, where in (path, r"a\.parquet"), (table, "data"), ([table], r"data\[0\]"):
-        with pytest.raises(
-            ValueError, match=rf"{where}: no 'content' among \['body', 'text'\]; .*text_column"
-        ):
+        with pytest.raises(ValueError, match=rf"{where}: no 'content' among \['body', 'text'\]; .*text_column"):
             list(documents(data, text_column="content"))
         with pytest.raises(ValueError, match=rf"{where}: 'text' is of type int64, not string; .*text_column"):
             list(documents(data))

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import policies
+    from .batch_tokenizer import BatchTokenizer, QuickTokenizer
     from .chunks import PATTERNS, ChunkCounts, split
     from .model import Model
-    from .tokenizer import BatchTokenizer, QuickTokenizer, Tokenizer
+    from .tokenizer import Tokenizer
     from .training import Batch, train
 
 __version__ = "0.1.0"
@@ -28,10 +29,10 @@ __all__ = [
 _HOMES = {
     "PATTERNS": "chunks",
     "Batch": "training",
-    "BatchTokenizer": "tokenizer",
+    "BatchTokenizer": "batch_tokenizer",
     "ChunkCounts": "chunks",
     "Model": "model",
-    "QuickTokenizer": "tokenizer",
+    "QuickTokenizer": "batch_tokenizer",
     "Tokenizer": "tokenizer",
     "split": "chunks",
     "train": "training",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -151,7 +152,8 @@ class ChunkCounts(Mapping[str, int]):
         >>> ChunkCounts.count("to be, or not to be,").stop_words(2)
         ([0, 2], [b' be', b' not'])
         """
-        places, words = [], []
+        places: list[int] = []
+        words: list[bytes] = []
         for place in range(self.unique):
             if len(words) == stop_list_size:
                 break
@@ -204,7 +206,7 @@ class ChunkCounts(Mapping[str, int]):
             offsets = self.offsets[start : min(start + step, n) + 1]
             data = self.data[offsets[0] : offsets[-1]].tobytes()
             places = (offsets - offsets[0]).tolist()
-            for begin, end in zip(places, places[1:], strict=False):
+            for begin, end in itertools.pairwise(places):
                 yield data[begin:end].decode("utf-8", "surrogateescape")
 
 

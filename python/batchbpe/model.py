@@ -47,9 +47,10 @@ class Model:
         vocab = {token: bytes([byte]) for byte, token in enumerate(self.byte_ids)}
         for rank, ((first, last), token) in enumerate(self.merges.items()):
             if first not in vocab or last not in vocab:
+                unmade = last if first in vocab else first
                 raise ValueError(
-                    f"merge {rank}, ({first}, {last}) -> {token}: there is no token {last if first in vocab else first} "
-                    "before it; put merges in the order they were made"
+                    f"merge {rank}, ({first}, {last}) -> {token}: there is no token {unmade} before it; "
+                    "put merges in the order they were made"
                 )
             if token in vocab:
                 raise ValueError(f"merge {rank}, ({first}, {last}) -> {token}: the id is taken by {vocab[token]!r}")

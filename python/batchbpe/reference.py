@@ -1,10 +1,10 @@
 """The whole algorithm in plain Python, to read beside the paper: split, count, train (its Listing 1), encode.
 
-Nothing in the package calls this. It is the oracle of the tests: the core gives the same chunks, counts, merges
-and encodings, to the last id. Needs the `regex` package.
+The oracle of the tests: the core gives the same, to the last id. Needs the `regex` package.
 """
 
 import heapq
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -15,11 +15,7 @@ Chunks = list[tuple[list[int], int]]
 
 
 def split(text: str, pattern: str) -> list[str]:
-    """Cut a text into chunks; what the pattern does not match is dropped.
-
-    >>> split("a theory", r" ?\\w+")
-    ['a', ' theory']
-    """
+    """Cut a text into chunks; what the pattern does not match is dropped."""
     return [match.group() for match in regex.finditer(pattern, text) if match.group()]
 
 
@@ -40,13 +36,11 @@ def get_stats(ids: Chunks, overlapping: bool = False) -> dict[Pair, int]:
 
     >>> get_stats([([97, 97, 97, 98], 10)])
     {(97, 97): 10, (97, 98): 10}
-    >>> get_stats([([97, 97, 97, 98], 10)], overlapping=True)
-    {(97, 97): 20, (97, 98): 10}
     """
     stats: dict[Pair, int] = {}
     for tokens, count in ids:
         previous = None
-        for pair in zip(tokens, tokens[1:], strict=False):
+        for pair in itertools.pairwise(tokens):
             if pair == previous and pair[0] == pair[1] and not overlapping:
                 previous = None
                 continue
@@ -75,11 +69,9 @@ def merge_batch(ids: Chunks, pairs: Mapping[Pair, int]) -> None:
 def safe_batch(top_pairs: Iterable[Pair], policy: str) -> list[Pair]:
     """Choose the pairs that can be merged at once, out of pairs from the commonest on.
 
-    >>> pairs = [(101, 114), (116, 104), (104, 101), (101, 110)]  # er, th, he, en
-    >>> [safe_batch(pairs, policy) for policy in ("naive", "positional")]
-    [[(101, 114), (116, 104)], [(101, 114), (116, 104)]]
-    >>> safe_batch(pairs, "continue_search")
-    [(101, 114), (116, 104)]
+    >>> pairs = [(101, 114), (116, 104), (101, 110), (104, 101), (115, 116)]  # er, th, en, he, st
+    >>> len(safe_batch(pairs, "naive")), len(safe_batch(pairs, "positional"))
+    (2, 3)
     """
     seen_first: set[int] = set()  # tokens seen in the first position in pairs
     seen_last: set[int] = set()  # tokens seen in the last position in pairs
@@ -115,19 +107,14 @@ def train(
     """
     common = [chunk for chunk in counts if len(chunk) > 1][:stop_list_size]
     stop_words = {chunk: token for token, chunk in enumerate(common, start=256)}
-    ids = [
-        (list(chunk.encode()), count)
-        for chunk, count in counts.items()
-        if chunk not in stop_words and count >= freq_cutoff
-    ]
+    kept = (item for item in counts.items() if item[0] not in stop_words and item[1] >= freq_cutoff)
+    ids = [(list(chunk.encode()), count) for chunk, count in kept]
     curr_vocab_size = 256 + len(stop_words)
     merges_remaining = vocab_size - curr_vocab_size
     merges: dict[Pair, int] = {}
     while merges_remaining > 0:
         stats = get_stats(ids, overlapping)  # update token-pair frequencies
-        num_pairs_to_search = (
-            min(merges_remaining // cap_divisor, curr_vocab_size, max_batch_size or vocab_size) or 1
-        )
+        num_pairs_to_search = min(merges_remaining // cap_divisor, curr_vocab_size, max_batch_size or vocab_size) or 1
         # Equal counts: the pair with the smaller ids goes first.
         top_pairs = heapq.nsmallest(num_pairs_to_search, stats, key=lambda pair: (-stats[pair], pair))
         if not top_pairs:
@@ -155,7 +142,7 @@ def encode(text: str, pattern: str, merges: Mapping[Pair, int], stop_words: Mapp
             continue
         part = list(chunk.encode())
         while len(part) > 1:
-            pair = min(zip(part, part[1:], strict=False), key=lambda pair: merges.get(pair, float("inf")))
+            pair = min(itertools.pairwise(part), key=lambda pair: merges.get(pair, float("inf")))
             if pair not in merges:
                 break
             merge_batch([(part, 1)], {pair: merges[pair]})

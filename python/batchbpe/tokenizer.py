@@ -1,16 +1,12 @@
-"""`Tokenizer`: encodes and decodes, and never changes. `BatchTokenizer` and `QuickTokenizer`: the paper's classes, which
-hold one and replace it when they train."""
+"""`Tokenizer`: a vocabulary at work. It encodes and decodes, and never changes."""
 
 from __future__ import annotations
 
 import os
-import sys
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +20,19 @@ from .training import Batch
 
 AllowedSpecial = Literal["none_raise", "all", "none"] | Collection[str]
 Ids = npt.NDArray[np.uint32]
+T = TypeVar("T")
 
 
-class _Loaded:
+class Loaded:
     """A model, and the core's encoder for it, made when it is first needed."""
 
     def __init__(self, model: Model) -> None:
+        """Take a model; nothing is made yet."""
         self.model = model
 
     @cached_property
     def encoder(self) -> Encoder:
+        """The core's encoder."""
         model = self.model
         return Encoder(
             model.pattern,
@@ -43,8 +42,9 @@ class _Loaded:
             list(model.special_tokens.items()),
         )
 
-    def __reduce__(self) -> tuple[type[_Loaded], tuple[Model]]:
-        return _Loaded, (self.model,)
+    def __reduce__(self) -> tuple[type[Loaded], tuple[Model]]:
+        """Pickle the model alone."""
+        return Loaded, (self.model,)
 
 
 class Tokenizer:
@@ -59,7 +59,7 @@ class Tokenizer:
 
     def __init__(self, model: Model) -> None:
         """Make a tokenizer of a model; see also `train` and `from_file`."""
-        self._loaded = _Loaded(model)
+        self._loaded = Loaded(model)
 
     @classmethod
     def train(
@@ -198,12 +198,32 @@ class Tokenizer:
         self, texts: Iterable[str], allowed_special: AllowedSpecial = "none_raise", *, threads: int | None = None
     ) -> list[list[int]]:
         """Encode many texts in parallel."""
+        return self._batch(self._loaded.encoder.encode_batch, texts, allowed_special, threads)
+
+    def _batch(
+        self,
+        encode: Callable[[list[str], bool | list[str] | None, int | None], T],
+        texts: Iterable[str],
+        allowed_special: AllowedSpecial,
+        threads: int | None,
+    ) -> T:
         if isinstance(texts, str):
-            raise TypeError(f"encode_batch takes a list of texts, not one: encode({texts[:20]!r}) encodes one")
+            raise TypeError(f"a list of texts is needed, not one: encode({texts[:20]!r}) encodes one")
         try:
-            return self._loaded.encoder.encode_batch(list(texts), _allowed(allowed_special), threads)
+            return encode(texts if isinstance(texts, list) else list(texts), _allowed(allowed_special), threads)
         except (UnicodeEncodeError, TypeError) as error:
             raise _explained(error) from None
+
+    def encode_batch_to_numpy(
+        self, texts: Iterable[str], allowed_special: AllowedSpecial = "none_raise", *, threads: int | None = None
+    ) -> tuple[Ids, npt.NDArray[np.int64]]:
+        """Encode many texts in parallel into one array, and give the places in it where those of each text begin.
+
+        >>> ids, offsets = Tokenizer.train("aaabdaaabac", 259).encode_batch_to_numpy(["aaab", "", "ac"])
+        >>> ids.tolist(), offsets.tolist()
+        ([258, 97, 99], [0, 1, 1, 3])
+        """
+        return self._batch(self._loaded.encoder.encode_batch_to_numpy, texts, allowed_special, threads)
 
     def decode(self, ids: Iterable[int] | npt.NDArray[Any], errors: str = "replace") -> str:
         """Decode ids; where their bytes are no UTF-8, do what `errors` says, as in `bytes.decode`."""
@@ -228,122 +248,6 @@ class Tokenizer:
         return f"{type(self).__name__}(n_vocab={self.n_vocab})"
 
 
-class BatchTokenizer(Tokenizer):
-    """The paper's tokenizer: made first, then trained.
-
-    `multiprocess=False` uses one thread. `store_dict` saves the chunk counts that `train` made: True as a csv in the
-    current folder, named by the time as the paper's program does; a path there, as csv or parquet.
-
-    >>> tokenizer = BatchTokenizer()
-    >>> tokenizer.train("aaabdaaabac", 259)
-    >>> tokenizer.encode("aaabdaaabac")
-    [258, 100, 258, 97, 99]
-    """
-
-    _overlapping = False
-
-    def __init__(
-        self,
-        pattern: str | None = None,
-        multiprocess: bool = True,
-        store_dict: bool | str | os.PathLike[str] = False,
-        stop_list_size: int = 0,
-        freq_cutoff: int = 1,
-    ) -> None:
-        """Make an untrained tokenizer, which encodes to bytes."""
-        super().__init__(Model(pattern=pattern_of(pattern or "gpt4"), merges={}))
-        self._pattern = pattern
-        self.multiprocess = multiprocess
-        self.store_dict = store_dict
-        self.stop_list_size = stop_list_size
-        self.freq_cutoff = freq_cutoff
-
-    def train(  # type: ignore[override]
-        self,
-        data: corpus.Data,
-        vocab_size: int,
-        cap_divisor: int = 2,
-        max_batch_size: int = 0,
-        verbose: bool = False,
-        *,
-        policy: policies.Policy = policies.continue_search,
-        text_column: str = "text",
-        errors: Literal["strict", "replace"] = "strict",
-        progress: Callable[[int], object] | None = None,
-        on_batch: Callable[[Batch], object] | None = None,
-    ) -> None:
-        """Train a vocabulary of `vocab_size` tokens in all, special tokens registered before included.
-
-        `n_vocab` is the size that was reached, which is less if no pairs were left. `verbose` writes a line for each
-        batch to stderr. Until all is done the tokenizer stays as it was.
-        """
-        threads = None if self.multiprocess else 1
-        counts = ChunkCounts.count(
-            data,
-            self._pattern,
-            special_tokens=self.special_tokens,
-            text_column=text_column,
-            errors=errors,
-            progress=progress,
-            threads=threads,
-        )
-        if self.store_dict:
-            name = time.strftime("%Y-%m-%d-%H_%M-dataset-dict.csv") if self.store_dict is True else self.store_dict
-            counts.save(name)
-
-        def told(batch: Batch) -> None:
-            if verbose:
-                sys.stderr.write(
-                    f"batch {batch.number}: merged {batch.size} of {batch.searched} pairs searched, "
-                    f"{batch.merges_wanted - batch.merges_done} merges remaining, {batch.seconds:.2f} s\n"
-                )
-            if on_batch:
-                on_batch(batch)
-
-        model = training.train(
-            counts,
-            vocab_size,
-            stop_list_size=self.stop_list_size,
-            freq_cutoff=self.freq_cutoff,
-            special_tokens=self.special_tokens,
-            cap_divisor=cap_divisor,
-            max_batch_size=max_batch_size,
-            policy=policy,
-            overlapping=self._overlapping,
-            on_batch=told,
-            threads=threads,
-        )
-        self._loaded = _Loaded(model)
-
-    def register_special_tokens(self, special_tokens: Mapping[str, int]) -> None:
-        """Set the special tokens and their ids, in place of any before.
-
-        >>> tokenizer = BatchTokenizer()
-        >>> tokenizer.register_special_tokens({"<|endoftext|>": 256})
-        >>> tokenizer.encode("a<|endoftext|>", allowed_special="all")
-        [97, 256]
-        """
-        self._loaded = _Loaded(replace(self.model, special_tokens=dict(special_tokens)))
-
-    def load(self, model_file: str | os.PathLike[str]) -> None:
-        """Become the tokenizer that was saved in a .model file."""
-        model = native.load(model_file)
-        self._pattern = model.pattern
-        self._loaded = _Loaded(model)
-
-
-class QuickTokenizer(BatchTokenizer):
-    """A BatchTokenizer that counts a pair in a run of one token at every place: "aaaaa" has four "aa", not two.
-
-    >>> tokenizer = QuickTokenizer()
-    >>> tokenizer.train("aaaaa abab", 257)
-    >>> tokenizer.vocab[256]
-    b'aa'
-    """
-
-    _overlapping = True
-
-
 def _allowed(allowed_special: AllowedSpecial) -> bool | list[str] | None:
     """What the core is told: None to raise, True for all, False for none, or those that are tokens."""
     if isinstance(allowed_special, str):
@@ -360,6 +264,7 @@ def _allowed(allowed_special: AllowedSpecial) -> bool | list[str] | None:
 
 def _explained(error: UnicodeEncodeError | TypeError) -> Exception:
     if isinstance(error, UnicodeEncodeError):
-        reason = "a lone surrogate is no character; text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace') mends the text"
+        mend = "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
+        reason = f"a lone surrogate is no character; {mend} puts U+FFFD in its place"
         return UnicodeEncodeError(error.encoding, error.object, error.start, error.end, reason)
     return error

@@ -152,7 +152,7 @@ def _chosen(policy: Policy, candidates: Candidates, merges_remaining: int) -> Ca
     name = getattr(policy, "__name__", type(policy).__name__)
     batch = policy(candidates)
     if not isinstance(batch, Candidates):
-        raise TypeError(f"policy {name} returned {type(batch).__name__}: return some of its candidates, candidates[...]")
+        raise TypeError(f"policy {name} returned {type(batch).__name__}: return some of its candidates")
     if len(batch) > merges_remaining:
         raise ValueError(
             f"policy {name} chose {len(batch)} pairs, but only {merges_remaining} merges remain; "

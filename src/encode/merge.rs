@@ -10,8 +10,22 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::error::{Error, Result};
 
 const NONE: u32 = u32::MAX;
-/// Up to this many bytes, looking through all ranks for the lowest beats a heap.
-const SHORT: usize = 64;
+/// Up to this many bytes, looking through all pairs for the lowest rank beats a heap.
+const SHORT: usize = 1 << SHORT_BITS;
+const SHORT_BITS: u32 = 8;
+const NEXT: [u16; SHORT] = neighbours(1);
+const PREVIOUS: [u16; SHORT] = neighbours(u16::MAX);
+
+const fn neighbours(step: u16) -> [u16; SHORT] {
+    let mut places = [0; SHORT];
+    let mut at = 0;
+    while at < SHORT {
+        places[at] = (at as u16).wrapping_add(step);
+        at += 1;
+    }
+    places
+}
+
 /// Two ranks and the one they become share a word.
 const BITS: u32 = 21;
 
@@ -110,31 +124,42 @@ impl Merges {
     }
 
     fn apply_short(&self, chunk: &[u8], tokens: &mut Vec<u32>) {
-        let mut ranks = [NONE; SHORT];
-        for (rank, pair) in ranks.iter_mut().zip(chunk.windows(2)) {
-            *rank = self.rank_of_bytes(pair[0], pair[1]);
+        let n = chunk.len();
+        // For each place the rank of the pair that begins there, and below it the place: the least of them is
+        // the pair to merge, found by a plain minimum that needs no branches.
+        let mut pairs = [i32::MAX; SHORT];
+        let pack = |rank: u32, at: usize| if rank == NONE { i32::MAX } else { (rank << SHORT_BITS) as i32 | at as i32 };
+        for (at, pair) in chunk.windows(2).enumerate() {
+            pairs[at] = pack(self.rank_of_bytes(pair[0], pair[1]), at);
         }
-        let mut len = tokens.len();
-        while len > 1 {
-            let mut at = 0;
-            for other in 1..len - 1 {
-                if ranks[other] < ranks[at] {
-                    at = other;
-                }
-            }
-            if ranks[at] == NONE {
+        let mut next: [u16; SHORT] = NEXT;
+        let mut previous: [u16; SHORT] = PREVIOUS;
+        loop {
+            let least = pairs[..n].iter().fold(i32::MAX, |least, &pair| least.min(pair));
+            if least == i32::MAX {
                 break;
             }
-            tokens[at] = ranks[at];
-            tokens.copy_within(at + 2..len, at + 1);
-            ranks.copy_within(at + 1..len - 1, at);
-            len -= 1;
+            let at = least as usize % SHORT;
+            let last = next[at] as usize;
+            let after = next[last] as usize;
+            tokens[at] = least as u32 >> SHORT_BITS;
+            next[at] = after as u16;
+            pairs[last] = i32::MAX;
+            pairs[at] = i32::MAX;
+            if after < n {
+                previous[after] = at as u16;
+                pairs[at] = pack(self.rank(tokens[at], tokens[after]), at);
+            }
             if at > 0 {
-                ranks[at - 1] = self.rank(tokens[at - 1], tokens[at]);
+                let before = previous[at] as usize;
+                pairs[before] = pack(self.rank(tokens[before], tokens[at]), before);
             }
-            if at + 1 < len {
-                ranks[at] = self.rank(tokens[at], tokens[at + 1]);
-            }
+        }
+        let (mut at, mut len) = (0, 0);
+        while at < n {
+            tokens[len] = tokens[at];
+            at = next[at] as usize;
+            len += 1;
         }
         tokens.truncate(len);
     }
@@ -156,7 +181,7 @@ impl Merges {
         let mut steps = 0u32;
         while let Some(Reverse(top)) = heap.pop() {
             steps = steps.wrapping_add(1);
-            if steps % (1 << 16) == 0 && cancel.load(Relaxed) {
+            if steps.is_multiple_of(1 << 16) && cancel.load(Relaxed) {
                 return Err(Error::Cancelled);
             }
             let (rank, at) = ((top >> 32) as u32, top as u32 as usize);

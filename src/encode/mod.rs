@@ -6,7 +6,7 @@
 mod merge;
 pub mod ranks;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use aho_corasick::AhoCorasick;
@@ -22,7 +22,7 @@ use merge::Merges;
 /// How much text a thread takes at once.
 const PIECE: usize = 1 << 18;
 /// Chunks remembered before all are forgotten: a bound on memory.
-const REMEMBERED: usize = 1 << 17;
+const REMEMBERED: usize = 1 << 18;
 
 pub struct Encoder {
     splitter: Splitter,
@@ -146,7 +146,7 @@ impl Encoder {
 
     /// The ids of `text`. Long texts are cut where the pattern surely breaks, and encoded in parallel.
     pub fn encode(&self, text: &str, special: &Special, threads: usize, cancel: &AtomicBool) -> Result<Vec<u32>> {
-        let pieces = self.pieces(text, special, if threads > 1 { PIECE } else { usize::MAX })?;
+        let pieces = self.pieces(text, special)?;
         if pieces.len() == 1 || threads == 1 {
             let mut memory = Memory::default();
             let mut ids = Vec::with_capacity(text.len() / 4 + 1);
@@ -173,7 +173,7 @@ impl Encoder {
     ) -> Result<Vec<Vec<u32>>> {
         parallel::map(texts, threads, Memory::default, |memory, text| {
             let mut ids = Vec::with_capacity(text.len() / 4 + 1);
-            for piece in self.pieces(text, special, usize::MAX)? {
+            for piece in self.pieces(text, special)? {
                 self.encode_piece(&piece, memory, &mut ids, cancel)?;
             }
             Ok(ids)
@@ -203,8 +203,8 @@ impl Encoder {
         Ok(&self.bytes[start as usize..end as usize])
     }
 
-    /// `text` without its special tokens, in pieces of about `size` bytes where it may be cut, and these.
-    fn pieces<'t>(&self, text: &'t str, special: &Special, size: usize) -> Result<Vec<Piece<'t>>> {
+    /// `text` without its special tokens, in pieces of about `PIECE` bytes where it may be cut, and these.
+    fn pieces<'t>(&self, text: &'t str, special: &Special) -> Result<Vec<Piece<'t>>> {
         let matcher = match special {
             Special::Text => None,
             Special::All | Special::Raise => self.special.clone(),
@@ -222,19 +222,19 @@ impl Encoder {
                         found.start()
                     )));
                 }
-                self.cut(&text[start..found.start()], size, &mut pieces);
+                self.cut(&text[start..found.start()], &mut pieces);
                 pieces.push(Piece::Special(self.special_ids[token]));
                 start = found.end();
             }
         }
-        self.cut(&text[start..], size, &mut pieces);
+        self.cut(&text[start..], &mut pieces);
         Ok(pieces)
     }
 
-    fn cut<'t>(&self, text: &'t str, size: usize, pieces: &mut Vec<Piece<'t>>) {
+    fn cut<'t>(&self, text: &'t str, pieces: &mut Vec<Piece<'t>>) {
         let mut start = 0;
-        while text.len() - start > size.saturating_mul(2) {
-            let at = text.floor_char_boundary(start + size);
+        while text.len() - start > 2 * PIECE {
+            let at = text.floor_char_boundary(start + PIECE);
             let Some(cut) = self.splitter.cut_before(text, start, at) else { break };
             pieces.push(Piece::Text(&text[start..cut]));
             start = cut;
@@ -263,6 +263,9 @@ impl Encoder {
     }
 
     fn encode_piece(&self, piece: &Piece, memory: &mut Memory, ids: &mut Vec<u32>, cancel: &AtomicBool) -> Result<()> {
+        if cancel.load(Relaxed) {
+            return Err(Error::Cancelled);
+        }
         let text = match *piece {
             Piece::Text(text) => text,
             Piece::Special(id) => {
@@ -272,7 +275,7 @@ impl Encoder {
         };
         let mut result = Ok(());
         let mut pending = Pending::new(text);
-        self.splitter.split(text, |chunk| {
+        self.splitter.split(text, cancel, |chunk| {
             if pending.add(chunk, &self.whole) && result.is_ok() {
                 result = self.encode_chunks(&mut pending, memory, ids, cancel);
             }

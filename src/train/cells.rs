@@ -112,12 +112,13 @@ impl Cells {
         ids: usize,
         overlapping: bool,
         threads: usize,
+        cancel: &AtomicBool,
     ) -> Result<Self> {
         if ids <= u16::INSIDE as usize {
-            let (cells, weights, total, cuts) = lay_out::<u16, S>(sequences, ids, threads)?;
+            let (cells, weights, total, cuts) = lay_out::<u16, S>(sequences, ids, threads, cancel)?;
             Ok(Self { store: Store::Narrow(cells), weights, widths: vec![1; ids], cuts, overlapping, total })
         } else {
-            let (cells, weights, total, cuts) = lay_out::<u32, S>(sequences, ids, threads)?;
+            let (cells, weights, total, cuts) = lay_out::<u32, S>(sequences, ids, threads, cancel)?;
             Ok(Self { store: Store::Wide(cells), weights, widths: vec![1; ids], cuts, overlapping, total })
         }
     }
@@ -203,12 +204,16 @@ fn lay_out<C: Cell, S: Iterator<Item = u32>>(
     sequences: impl Iterator<Item = (S, u64)>,
     ids: usize,
     threads: usize,
+    cancel: &AtomicBool,
 ) -> Result<LaidOut<C>> {
     let mut cells = vec![C::SEPARATOR];
     let mut weights = Weights::default();
     let mut total = 0u128;
     let mut largest = 0;
     for (sequence, weight) in sequences {
+        if cancel.load(Relaxed) {
+            return Err(Error::Cancelled);
+        }
         let start = cells.len();
         cells.extend(sequence.inspect(|&id| largest = largest.max(id)).map(C::of));
         if cells.len() < start + 2 || weight == 0 {

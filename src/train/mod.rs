@@ -51,9 +51,10 @@ impl PairTable {
         merges: usize,
         overlapping: bool,
         threads: usize,
+        cancel: &AtomicBool,
     ) -> Result<Self> {
         let ids = next_id as usize + merges;
-        let cells = Cells::new(sequences, ids, overlapping, threads)?;
+        let cells = Cells::new(sequences, ids, overlapping, threads, cancel)?;
         // On real text the last pair merged is seen 1/20 to 1/90 of `total / merges` times.
         let threshold = cells.total() / (merges.max(1) as u64).saturating_mul(256);
         let pool = rayon::ThreadPoolBuilder::new()

@@ -1,1 +1,133 @@
+//! `PairTable` against counting everything anew after every batch.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use super::{Pair, PairTable};
+
+type Sequences = Vec<(Vec<u32>, u64)>;
+
+fn count(sequences: &Sequences, overlapping: bool) -> Vec<(Pair, u64)> {
+    let mut counts: BTreeMap<Pair, u64> = BTreeMap::new();
+    for (tokens, weight) in sequences {
+        let mut skip = false;
+        for pair in tokens.windows(2).map(|pair| (pair[0], pair[1])) {
+            skip = skip && pair.0 == pair.1;
+            if !skip {
+                *counts.entry(pair).or_default() += weight;
+            }
+            skip = !skip && pair.0 == pair.1 && !overlapping;
+        }
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    counts
+}
+
+fn merge(sequences: &mut Sequences, batch: &[Pair], next_id: u32) {
+    for (tokens, _) in sequences {
+        let mut i = 0;
+        while i + 1 < tokens.len() {
+            if let Some(nth) = batch.iter().position(|&pair| pair == (tokens[i], tokens[i + 1])) {
+                tokens[i] = next_id + nth as u32;
+                tokens.remove(i + 1);
+            }
+            i += 1;
+        }
+    }
+}
+
+/// The best pair, and every third of the others that overlaps none before it: unlike any policy, on purpose.
+fn choose(top: &[(Pair, u64)]) -> Vec<Pair> {
+    let mut batch: Vec<Pair> = Vec::new();
+    for &(pair, _) in top.iter().step_by(3) {
+        let overlaps =
+            |&(first, last): &Pair| first == pair.1 || last == pair.0 || (pair.0 == pair.1 && first == pair.0);
+        let doubled = pair.0 == pair.1 && batch.iter().any(|other| other.0 == pair.0 || other.1 == pair.0);
+        if !batch.iter().any(overlaps) && !doubled {
+            batch.push(pair);
+        }
+    }
+    batch
+}
+
+/// Sequences of few tokens with many runs, and weights that repeat.
+fn sequences(seed: &mut u64, first_id: u32) -> Sequences {
+    let mut random = |n: u64| {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (*seed >> 33) % n
+    };
+    (0..1 + random(30))
+        .map(|_| {
+            let tokens = (0..random(12)).flat_map(|_| {
+                let token = first_id + random(4) as u32;
+                vec![token; 1 + random(5) as usize]
+            });
+            (tokens.collect(), 1 + random(3) * random(200))
+        })
+        .collect()
+}
+
+#[test]
+fn equals_counting_anew() {
+    let never = AtomicBool::new(false);
+    let mut seed = 1;
+    for round in 0..600 {
+        // Small ids are kept in two bytes, large ones in four.
+        let first_id = if round % 2 == 0 { 0 } else { 70_000 };
+        let mut plain = sequences(&mut seed, first_id);
+        let overlapping = round % 3 == 0;
+        let mut next_id = first_id + 4;
+        let ids = plain.clone();
+        let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
+        let mut table = PairTable::new(ids, next_id, 500, overlapping, 1 + round % 3, &never).unwrap();
+        for _ in 0..12 {
+            let expected = count(&plain, overlapping);
+            let n = 1 + round % 40;
+            let top = table.top(n, &never).unwrap();
+            assert_eq!(top, expected[..n.min(expected.len())]);
+            let batch = choose(&top);
+            if batch.is_empty() {
+                break;
+            }
+            table.merge(&batch).unwrap();
+            merge(&mut plain, &batch, next_id);
+            next_id += batch.len() as u32;
+        }
+    }
+}
+
+#[test]
+fn pairs_below_the_threshold_come_back() {
+    let never = AtomicBool::new(false);
+    // With one merge wanted, the first guess at the threshold leaves the rare pair out.
+    let ids = [(vec![1, 2], 1_000_000), (vec![3, 4], 1)];
+    let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
+    let mut table = PairTable::new(ids, 5, 1, false, 1, &never).unwrap();
+    assert_eq!(table.top(1, &never).unwrap(), [((1, 2), 1_000_000)]);
+    assert_eq!(table.top(9, &never).unwrap(), [((1, 2), 1_000_000), ((3, 4), 1)]);
+    table.forget(&[(1, 2)]);
+    assert_eq!(table.top(9, &never).unwrap(), [((3, 4), 1)]);
+}
+
+#[test]
+fn wrong_batches_are_refused() {
+    let never = AtomicBool::new(false);
+    let ids = [(vec![1, 2, 3, 3, 1], 1u64)];
+    let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
+    let mut table = PairTable::new(ids, 5, 3, false, 1, &never).unwrap();
+    table.top(9, &never).unwrap();
+    for (batch, why) in [
+        (vec![(1, 2), (2, 3)], "overlaps"),
+        (vec![(3, 3), (3, 1)], "overlaps"),
+        (vec![(2, 3), (3, 3)], "overlaps"),
+        (vec![(1, 2), (1, 2)], "twice"),
+        (vec![(1, 3)], "does not occur"),
+        (vec![(9, 9)], "does not occur"),
+        (vec![(1, 2); 4], "merges that remain"),
+    ] {
+        assert!(table.merge(&batch).unwrap_err().to_string().contains(why), "{batch:?}");
+    }
+    table.merge(&[(3, 3)]).unwrap();
+    assert_eq!(table.top(9, &never).unwrap(), [((1, 2), 1), ((2, 5), 1), ((5, 1), 1)]);
+}

@@ -35,14 +35,17 @@ def read(path: Path) -> tuple[Arrays, str]:
 def write(arrays: Arrays, pattern: str, total: int, path: Path, *, as_csv: bool) -> None:
     """Write counts as parquet or csv."""
     data, offsets, counts = arrays
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(data.data)]
     chunks = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(counts), buffers)
     table = pa.table({"chunk": chunks, "count": counts})
     if as_csv:
         _write_csv(table, pattern, path)
     else:
         described = {"version": VERSION, "pattern": pattern, "total": total, "unique": len(counts)}
-        pq.write_table(table.replace_schema_metadata({KEY: json.dumps(described)}), path, compression="zstd")
+        table = table.replace_schema_metadata({KEY: json.dumps(described)})
+        # Chunks are unique: a dictionary of them would be built in vain.
+        options: dict[str, Any] = {"use_dictionary": ["count"], "compression": "zstd", "row_group_size": 1 << 20}
+        pq.write_table(table, path, **options)
 
 
 def _read_parquet(path: Path) -> tuple[Arrays, str]:
@@ -78,15 +81,16 @@ def _read_parquet(path: Path) -> tuple[Arrays, str]:
     return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern
 
 
-def _read_csv(path: Path) -> tuple[pa.Table, str]:
+def _read_csv(path: Path) -> tuple[Arrays, str]:
     with path.open(encoding="utf-8", newline="") as file:
         header = next(csv.reader(file), [])
     if header not in HEADERS:
         raise ValueError(f"{path}: the header is {','.join(header)!r}; chunk counts have text_chunk,count or str,int")
-    size = path.stat().st_size
     options: dict[str, Any] = {
         # A block holds whole rows, and a chunk may be of any length.
-        "read_options": pa.csv.ReadOptions(column_names=["chunk", "count"], skip_rows=1, block_size=min(size + 1, 1 << 30)),
+        "read_options": pa.csv.ReadOptions(
+            column_names=["chunk", "count"], skip_rows=1, block_size=min(path.stat().st_size + 1, 1 << 30)
+        ),
         "parse_options": pa.csv.ParseOptions(newlines_in_values=True),
         "convert_options": pa.csv.ConvertOptions(
             column_types={"chunk": pa.large_string(), "count": pa.string()}, strings_can_be_null=False
@@ -106,7 +110,7 @@ def _read_csv(path: Path) -> tuple[pa.Table, str]:
     try:
         counts = table["count"].cast(pa.uint64())
     except pa.ArrowInvalid:
-        row, text = next((i, c) for i, c in enumerate(table["count"].to_pylist()) if not _is_count(c))
+        row, text = next((i, c) for i, c in enumerate(table["count"].to_pylist()) if not _is_count(str(c)))
         raise ValueError(f"{path}, chunk {row}: the count {text!r} is no whole number from 0 to 2**64 - 1") from None
     data, offsets = bytes_and_offsets(table["chunk"].combine_chunks())
     return (data, offsets, counts.to_numpy()), pattern
@@ -131,7 +135,7 @@ def _write_csv(table: pa.Table, pattern: str, path: Path) -> None:
             writer = csv.writer(file)
             writer.writerow(HEADERS[0])
             for batch in table.to_batches(max_chunksize=1 << 16):
-                chunks = (chunk.decode("utf-8") for chunk in batch["chunk"].to_pylist())
+                chunks = (bytes(chunk or b"").decode("utf-8") for chunk in batch["chunk"].to_pylist())
                 writer.writerows(zip(chunks, batch["count"].to_pylist(), strict=True))
             writer.writerow([pattern, 0])
     except UnicodeDecodeError as error:

@@ -70,7 +70,9 @@ def _model(fields: Any) -> Model:
     return Model(
         pattern=field("pattern", str),
         merges=merges,
-        stop_words={word.encode("utf-8", "surrogateescape"): token for word, token in field("stop_words", dict).items()},
+        stop_words={
+            word.encode("utf-8", "surrogateescape"): token for word, token in field("stop_words", dict).items()
+        },
         special_tokens=field("special_tokens", dict),
         byte_ids=tuple(field("byte_ids", list)),
         training=field("training", dict),

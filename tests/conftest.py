@@ -1,0 +1,90 @@
+"""What several test files need: real text, nasty text, and the characters on which Unicode versions differ."""
+
+import sysconfig
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+import regex
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from batchbpe import PATTERNS, ChunkCounts, Model, Tokenizer, reference, split
+
+settings.register_profile("tests", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
+
+CLASSES = ("Lu", "Ll", "Lt", "Lm", "Lo", "N", "M")
+
+
+@cache
+def every_character() -> str:
+    return "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+
+
+@cache
+def changed_characters() -> frozenset[str]:
+    """The characters that the core and the `regex` package, whose Unicode is newer, put in different classes."""
+    changed: set[str] = set()
+    for name in CLASSES:
+        ours, theirs = (
+            set("".join(find(rf"\p{{{name}}}+", every_character())))
+            for find in (lambda pattern, text: split(text, pattern), regex.findall)
+        )
+        changed |= ours ^ theirs
+    return frozenset(changed)
+
+
+def without_changed(text: str) -> str:
+    return "".join(c for c in text if c not in changed_characters())
+
+
+_ANY = st.text(max_size=40).map(without_changed)
+_NASTY = st.text("aAbsStTſlLvVeErR'’ \t\n\r\x0b\x85\xa0\u2028\u3000.,!/=_019٣Ⅷéßǅʰ\u0301\u200d語😀\0", max_size=40)
+_RUNS = st.lists(
+    st.tuples(st.sampled_from(["a", " ", "\n", "\r\n", "\r", "'", "7", "=", "é", "語", "ab", "\u0301"]), st.integers(1, 60)),
+    max_size=6,
+).map(lambda runs: "".join(text * times for text, times in runs))
+
+texts = st.lists(st.one_of(_ANY, _NASTY, _RUNS), max_size=4).map("".join)
+"""Any Unicode, what patterns are about, and long runs, one after the other."""
+
+
+@pytest.fixture(scope="session")
+def library() -> list[str]:
+    """At least 20 MB of real text: the standard library's source, and then that of installed packages."""
+    folder = Path(sysconfig.get_path("stdlib"))
+    found: list[str] = []
+    size = 0
+    for path in sorted(folder.rglob("*.py"), key=lambda path: ("site-packages" in path.parts, path)):
+        found.append(path.read_bytes().decode("utf-8", "replace"))
+        size += len(found[-1])
+        if size > 20_500_000:
+            break
+    assert size > 20_000_000, f"only {size} characters of Python source in {folder}"
+    return [without_changed(text) if not text.isascii() else text for text in found]
+
+
+@pytest.fixture(scope="session")
+def reference_counts(library: list[str]) -> dict[str, int]:
+    return reference.count_chunks(library, PATTERNS["gpt4"])
+
+
+@pytest.fixture(scope="session")
+def counts(library: list[str]) -> ChunkCounts:
+    return ChunkCounts.count(iter(library))
+
+
+@pytest.fixture
+def small() -> Tokenizer:
+    """A tokenizer of 300 tokens, three of them special."""
+    text = "the theory of the thing, and the other things; then there is another theory. " * 9
+    return Tokenizer.train(text, 300, special_tokens=["<|end|>", "<|end|>\n more", "(.*)"])
+
+
+def reference_of(model: Model) -> tuple[dict[tuple[int, int], int], dict[str, int]]:
+    """What the reference's `encode` takes."""
+    return dict(model.merges), {word.decode(): token for word, token in model.stop_words.items()}
+
+
