@@ -1,7 +1,6 @@
 """What several test files need: real text, nasty text, and the characters on which Unicode versions differ."""
 
 import sysconfig
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -43,7 +42,9 @@ def without_changed(text: str) -> str:
 _ANY = st.text(max_size=40).map(without_changed)
 _NASTY = st.text("aAbsStTſlLvVeErR'’ \t\n\r\x0b\x85\xa0\u2028\u3000.,!/=_019٣Ⅷéßǅʰ\u0301\u200d語😀\0", max_size=40)
 _RUNS = st.lists(
-    st.tuples(st.sampled_from(["a", " ", "\n", "\r\n", "\r", "'", "7", "=", "é", "語", "ab", "\u0301"]), st.integers(1, 60)),
+    st.tuples(
+        st.sampled_from(["a", " ", "\n", "\r\n", "\r", "'", "7", "=", "é", "語", "ab", "\u0301"]), st.integers(1, 60)
+    ),
     max_size=6,
 ).map(lambda runs: "".join(text * times for text, times in runs))
 
@@ -86,5 +87,3 @@ def small() -> Tokenizer:
 def reference_of(model: Model) -> tuple[dict[tuple[int, int], int], dict[str, int]]:
     """What the reference's `encode` takes."""
     return dict(model.merges), {word.decode(): token for word, token in model.stop_words.items()}
-
-

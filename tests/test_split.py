@@ -42,7 +42,7 @@ def assert_same(name: str, text: str) -> None:
     if ours != theirs:
         place = next(i for i, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1])
         near = slice(max(place - 3, 0), place + 3)
-        pytest.fail(f"{name}: {ascii(ours[near])} is not {ascii(theirs[near])}")
+        pytest.fail(f"{name}: {ours[near]!a} is not {theirs[near]!a}")
 
 
 def test_unicode_versions_differ_only_in_newer_characters() -> None:
@@ -131,7 +131,7 @@ def test_nothing_dropped_is_no_warning() -> None:
 @pytest.mark.parametrize("pattern", ["(", "[a", r"\p{Nonsense}", "a{2,1}", "(?<n", "*", "(?P>x)"])
 def test_broken_pattern(pattern: str) -> None:
     for use in (lambda: split("text", pattern), lambda: ChunkCounts.count("text", pattern)):
-        with pytest.raises(ValueError, match=rf"(?s)pattern .* is no regular expression .*Correct it.*gpt2"):
+        with pytest.raises(ValueError, match=r"(?s)pattern .* is no regular expression .*Correct it.*gpt2"):
             use()
 
 

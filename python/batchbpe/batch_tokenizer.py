@@ -29,6 +29,7 @@ class BatchTokenizer(Tokenizer):
 
     >>> tokenizer = BatchTokenizer()
     >>> tokenizer.train("aaabdaaabac", 259)
+    259
     >>> tokenizer.encode("aaabdaaabac")
     [258, 100, 258, 97, 99]
     """
@@ -64,11 +65,11 @@ class BatchTokenizer(Tokenizer):
         errors: Literal["strict", "replace"] = "strict",
         progress: Callable[[int], object] | None = None,
         on_batch: Callable[[Batch], object] | None = None,
-    ) -> None:
+    ) -> int:
         """Train a vocabulary of `vocab_size` tokens in all, special tokens registered before included.
 
-        `n_vocab` is the size that was reached, which is less if no pairs were left. `verbose` writes a line for each
-        batch to stderr. Until all is done the tokenizer stays as it was.
+        Returns the size that was reached, which is less if no pairs were left. `verbose` writes a line for each batch
+        to stderr. Until all is done the tokenizer stays as it was.
         """
         threads = None if self.multiprocess else 1
         counts = ChunkCounts.count(
@@ -107,6 +108,7 @@ class BatchTokenizer(Tokenizer):
             threads=threads,
         )
         self._loaded = Loaded(model)
+        return len(model.vocab)
 
     def register_special_tokens(self, special_tokens: Mapping[str, int]) -> None:
         """Set the special tokens and their ids, in place of any before.
@@ -130,6 +132,7 @@ class QuickTokenizer(BatchTokenizer):
 
     >>> tokenizer = QuickTokenizer()
     >>> tokenizer.train("aaaaa abab", 257)
+    257
     >>> tokenizer.vocab[256]
     b'aa'
     """

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import itertools
 import os
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +33,8 @@ def pattern_of(name: str) -> str:
     """
     if not isinstance(name, str):
         raise TypeError(f"pattern is {name!r}: give one of {', '.join(PATTERNS)}, or a regular expression")
+    if not name:
+        raise ValueError(f"the pattern is empty: give one of {', '.join(PATTERNS)}, or a regular expression")
     return PATTERNS.get(name, name)
 
 
@@ -45,6 +45,13 @@ def split(text: str, pattern: str = "gpt4") -> list[str]:
     ['I', "'ll", ' go', ' to', ' ', '123', '45', ' cafés', '.']
     """
     return _core.split_text(pattern_of(pattern), text)
+
+
+def surrogate_error(error: UnicodeEncodeError) -> UnicodeEncodeError:
+    """Say what to do about a str that holds a lone surrogate, which no file and no model can."""
+    mend = "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
+    reason = f"a lone surrogate is no character; {mend} puts U+FFFD in its place"
+    return UnicodeEncodeError(error.encoding, error.object, error.start, error.end, reason)
 
 
 class ChunkCounts(Mapping[str, int]):
@@ -88,7 +95,9 @@ class ChunkCounts(Mapping[str, int]):
             raise ValueError(f'errors={errors!r}: give "strict" or "replace"')
         if isinstance(data, ChunkCounts) and pattern in (None, data.pattern):
             return data
-        counter = _Counter(pattern, list(special_tokens), errors, progress, threads)
+        from .counting import Counter
+
+        counter = Counter(pattern, list(special_tokens), errors, progress, threads)
         for documents in corpus.documents(data, text_column=text_column):
             counter.add(documents)
         return counter.finish()
@@ -109,7 +118,7 @@ class ChunkCounts(Mapping[str, int]):
             raise FileNotFoundError(f"there is no file {path}")
         (data, offsets, counts), pattern = files.read(path)
         if not _core.is_in_order(data, offsets, counts):
-            return _in_order(data, offsets, counts, pattern)
+            return in_order(data, offsets, counts, pattern)
         return cls(data, offsets, counts, pattern)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -210,119 +219,8 @@ class ChunkCounts(Mapping[str, int]):
                 yield data[begin:end].decode("utf-8", "surrogateescape")
 
 
-class _Counter:
-    """Adds up whatever a corpus consists of."""
-
-    def __init__(
-        self,
-        pattern: str | None,
-        special_tokens: Sequence[str],
-        errors: str,
-        progress: Progress | None,
-        threads: int | None,
-    ) -> None:
-        self.pattern = None if pattern is None else pattern_of(pattern)
-        self.special_tokens, self.errors, self.progress, self.threads = special_tokens, errors, progress, threads
-        self.table: _core.ChunkTable | None = None
-        self.only: ChunkCounts | None = None  # the counts, as long as there is nothing to add to them
-        self.read = 0
-
-    def add(self, documents: corpus.Documents) -> None:
-        if isinstance(documents, corpus.CountsFile):
-            documents = ChunkCounts.load(documents.path)
-        if isinstance(documents, ChunkCounts):
-            self._add_counts(documents)
-        elif isinstance(documents, Mapping):
-            self._add_counts(_from_mapping(documents, self.pattern))
-        elif isinstance(documents, corpus.TextFile):
-            self._add_file(documents)
-        elif isinstance(documents, list):
-            self._started().add_strings(documents)
-            self._report(sum(map(len, documents)))
-        else:
-            from .formats.counts import bytes_and_offsets
-
-            data, offsets = bytes_and_offsets(documents)
-            self._started().add_documents(data, offsets)
-            self._report(len(data))
-
-    def _started(self) -> _core.ChunkTable:
-        if self.table is None:
-            self.pattern = self.pattern or PATTERNS["gpt4"]
-            self.table = _core.ChunkTable(self.pattern, self.special_tokens, self.threads)
-            if self.only is not None:
-                self.table.add_counts(self.only.data, self.only.offsets, self.only.counts)
-                self.only = None
-        return self.table
-
-    def _add_counts(self, counts: ChunkCounts) -> None:
-        self.pattern = self.pattern or counts.pattern
-        if counts.pattern != self.pattern:
-            raise ValueError(
-                "counts made with different patterns do not add: "
-                f"{counts.pattern!r} is not {self.pattern!r}; count the text again with one pattern"
-            )
-        if self.table is None and self.only is None:
-            self.only = counts
-        else:
-            self._started().add_counts(counts.data, counts.offsets, counts.counts)
-        self._report(len(counts.data))
-
-    def _add_file(self, file: corpus.TextFile) -> None:
-        table = self._started()
-        decoder = codecs.getincrementaldecoder("utf-8")("replace") if self.errors == "replace" else None
-        done, rest = 0, b""
-        with file.open() as stream:
-            last = False
-            while not last:
-                # As much again as could not be used yet: a file with no place to cut is still read in linear time.
-                block = stream.read(max(BLOCK, len(rest)))
-                last = not block
-                self._report(len(block))
-                rest += decoder.decode(block, last).encode() if decoder else block
-                try:
-                    used = table.add_block(rest, done, last)
-                except ValueError as error:
-                    raise ValueError(f"{file.name}: {error}") from None
-                done, rest = done + used, rest[used:]
-
-    def _report(self, size: int) -> None:
-        self.read += size
-        if self.progress:
-            self.progress(self.read)
-
-    def finish(self) -> ChunkCounts:
-        if self.only is not None:
-            return self.only
-        table = self._started()
-        if table.dropped:
-            warnings.warn(
-                f"{table.dropped} bytes lie between the matches of the pattern {self.pattern!r} and are dropped: "
-                "what is encoded with it does not decode to the same text",
-                stacklevel=4,
-            )
-        return ChunkCounts(*table.finish(), pattern=self.pattern or "")
-
-
-def _from_mapping(mapping: Mapping[Any, int], pattern: str | None) -> ChunkCounts:
-    """A dictionary of counts; as in the paper's program, a last item with the count 0 names the pattern."""
-    rows = []
-    for chunk, count in mapping.items():
-        if not isinstance(chunk, str | bytes):
-            raise TypeError(f"the chunk {chunk!r} is a {type(chunk).__name__}: give str or bytes")
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 <= count < 1 << 64:
-            raise ValueError(f"the count {count!r} of chunk {chunk!r} is no whole number from 0 to 2**64 - 1")
-        rows.append((chunk if isinstance(chunk, bytes) else chunk.encode("utf-8", "surrogateescape"), int(count)))
-    if rows and rows[-1][1] == 0:
-        pattern = rows.pop()[0].decode()
-    rows = [(chunk, count) for chunk, count in rows if count]
-    data = np.frombuffer(b"".join(chunk for chunk, _ in rows), np.uint8)
-    offsets = np.cumsum([0, *(len(chunk) for chunk, _ in rows)], dtype=np.int64)
-    counts = np.array([count for _, count in rows], np.uint64)
-    return _in_order(data, offsets, counts, pattern or PATTERNS["gpt4"])
-
-
-def _in_order(data: Bytes, offsets: Offsets, counts: Counts, pattern: str) -> ChunkCounts:
+def in_order(data: Bytes, offsets: Offsets, counts: Counts, pattern: str) -> ChunkCounts:
+    """Make counts of chunks that may be in any order, and there more than once."""
     table = _core.ChunkTable(pattern, [], 1)
     table.add_counts(data, offsets, counts)
     return ChunkCounts(*table.finish(), pattern=pattern)

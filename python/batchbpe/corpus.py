@@ -1,6 +1,6 @@
 """Anything → documents: files, urls, strings, arrow arrays and datasets become one lazy stream.
 
-Nothing is split or counted here, and nothing of batchbpe is called. All paths are resolved and checked first;
+Nothing is split or counted here. All paths are resolved and checked first;
 then one source is open at a time, and one batch in memory.
 
 What a string is, alone or in a list or tuple:
@@ -15,7 +15,6 @@ texts, so a text that looks like a path is given as `iter([text])`.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -25,8 +24,10 @@ from functools import partial
 from glob import glob, has_magic
 from itertools import chain
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from urllib.parse import urlsplit
+
+from .files import Codec, open_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["CountsFile", "Data", "Documents", "TextFile", "documents"]
 
 _KNOWN = (".txt", ".md", ".parquet", ".jsonl", ".csv")
-_CODECS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
+_CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd"}
 _SUFFIXES = tuple(known + codec for known in _KNOWN for codec in ("", *_CODECS))
 _URL = ("http://", "https://")
 _BATCH_CHARACTERS = 4_000_000
@@ -45,7 +46,8 @@ _BATCH_DOCUMENTS = 4096
 class TextFile:
     """One text file or url: a single document, which `open` gives as a stream of decompressed bytes.
 
-    >>> file = TextFile("hello.txt", lambda: io.BytesIO(b"hello"))
+    >>> from io import BytesIO
+    >>> file = TextFile("hello.txt", lambda: BytesIO(b"hello"))
     >>> with file.open() as stream:
     ...     stream.read()
     b'hello'
@@ -182,7 +184,7 @@ def _paths(text: str, column: str, hint: str) -> Iterator[Iterable[Documents]]:
         yield _read(file, column)
 
 
-def _kind(place: Path | str) -> tuple[str, Literal["gzip", "zstd"] | None]:
+def _kind(place: Path | str) -> tuple[str, Codec | None]:
     """Say what the name of a file or url promises: `Path("A.jsonl.gz")` → `(".jsonl", "gzip")`."""
     name = PurePath((place.name if isinstance(place, Path) else urlsplit(place).path).lower())
     codec = _CODECS.get(name.suffix)
@@ -195,7 +197,7 @@ def _read(place: Path | str, column: str) -> Iterable[Documents]:
     if suffix == ".jsonl":
         return _batches(_fields(_json_lines(place), column, f"{place}, line"))
     if suffix not in (".csv", ".parquet"):
-        return [TextFile(str(place), partial(_open, place))]
+        return [TextFile(str(place), partial(open_stream, place, codec))]
     if isinstance(place, str):
         raise ValueError(f"{place}: only text and jsonl are read from a url; download it first")
     if codec:
@@ -203,54 +205,10 @@ def _read(place: Path | str, column: str) -> Iterable[Documents]:
     return [CountsFile(place)] if suffix == ".csv" else _parquet(place, column)
 
 
-def _open(place: Path | str) -> BinaryIO:
-    raw: Any
-    codec = _kind(place)[1]
-    if isinstance(place, Path):
-        raw = place.open("rb")
-    else:
-        from urllib.request import Request, urlopen
-
-        try:
-            raw = urlopen(Request(place, headers={"User-Agent": "batchbpe"}), timeout=60)
-        except Exception as error:  # http's have no narrower base
-            raise OSError(f"cannot read {place}: {error}") from error
-    return io.BufferedReader(_Stream(str(place), raw, codec), 1 << 20)
-
-
-class _Stream(io.RawIOBase):
-    """Bytes, decompressed; its errors name the file or url, as those of the codecs and of http do not."""
-
-    def __init__(self, name: str, raw: Any, codec: Literal["gzip", "zstd"] | None) -> None:
-        self._name, self._raw, self._bytes = name, raw, raw
-        if codec:
-            import pyarrow as pa
-
-            self._bytes = pa.input_stream(raw, compression=codec)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            data = self._bytes.read(len(buffer))
-            # http.client takes a broken connection for the end; `length` is what was still to come.
-            if not data and getattr(self._raw, "length", None):
-                raise OSError(f"the connection ended {self._raw.length} bytes early")
-        except Exception as error:
-            raise OSError(f"cannot read {self._name}: {error}") from error
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._bytes.close()
-        super().close()
-
-
 def _json_lines(place: Path | str) -> Iterator[tuple[int, Any]]:
     """Yield the number and the value of each line that is not blank."""
     offset = 0
-    with _open(place) as lines:
+    with open_stream(place, _kind(place)[1]) as lines:
         for number, line in enumerate(lines, 1):
             try:
                 if not line.isspace():

@@ -1,12 +1,14 @@
-"""Files written whole or not at all."""
+"""Files: read through any compression, and written whole or not at all."""
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, BinaryIO, Literal, TypeAlias
 
 
 @contextmanager
@@ -33,3 +35,55 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+Codec: TypeAlias = Literal["gzip", "zstd"]
+
+
+def open_stream(place: Path | str, codec: Codec | None = None) -> BinaryIO:
+    """Open a file, or a url if `place` is a string, as a stream of decompressed bytes.
+
+    >>> with open_stream(Path(__file__)) as stream:
+    ...     stream.read(8)
+    b'\"\"\"Files'
+    """
+    raw: Any
+    if isinstance(place, Path):
+        raw = place.open("rb")
+    else:
+        from urllib.request import Request, urlopen
+
+        try:
+            raw = urlopen(Request(place, headers={"User-Agent": "batchbpe"}), timeout=60)
+        except Exception as error:  # http's have no narrower base
+            raise OSError(f"cannot read {place}: {error}") from error
+    return io.BufferedReader(_Stream(str(place), raw, codec), 1 << 20)
+
+
+class _Stream(io.RawIOBase):
+    """Bytes, decompressed; its errors name the file or url, as those of the codecs and of http do not."""
+
+    def __init__(self, name: str, raw: Any, codec: Codec | None) -> None:
+        self._name, self._raw, self._bytes = name, raw, raw
+        if codec:
+            import pyarrow as pa
+
+            self._bytes = pa.input_stream(raw, compression=codec)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._bytes.read(len(buffer))
+            # http.client takes a broken connection for the end; `length` is what was still to come.
+            if not data and getattr(self._raw, "length", None):
+                raise OSError(f"the connection ended {self._raw.length} bytes early")
+        except Exception as error:
+            raise OSError(f"cannot read {self._name}: {error}") from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._bytes.close()
+        super().close()

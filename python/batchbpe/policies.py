@@ -25,6 +25,9 @@ class Pairs(Protocol):
     def top(self, n: int) -> tuple[Ids, Ids, Counts]:
         """Give the n commonest pairs: first tokens, last tokens, counts."""
 
+    def merge(self, first: Ids, last: Ids) -> None:
+        """Merge these pairs, all at once."""
+
     def forget(self, first: Ids, last: Ids) -> None:
         """Leave these pairs out from now on."""
 

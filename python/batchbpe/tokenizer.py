@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from . import corpus, policies, training
 from ._core import Encoder
-from .chunks import ChunkCounts, pattern_of
+from .chunks import ChunkCounts, pattern_of, surrogate_error
 from .formats import native
 from .model import Model
 from .training import Batch
@@ -175,15 +175,15 @@ class Tokenizer:
         """
         try:
             return self._loaded.encoder.encode(text, _allowed(allowed_special), threads)
-        except (UnicodeEncodeError, TypeError) as error:
-            raise _explained(error) from None
+        except UnicodeEncodeError as error:
+            raise surrogate_error(error) from None
 
     def encode_ordinary(self, text: str, *, threads: int | None = None) -> list[int]:
         """Encode a text in which special tokens mean nothing special."""
         try:
             return self._loaded.encoder.encode(text, False, threads)
-        except (UnicodeEncodeError, TypeError) as error:
-            raise _explained(error) from None
+        except UnicodeEncodeError as error:
+            raise surrogate_error(error) from None
 
     def encode_to_numpy(
         self, text: str, allowed_special: AllowedSpecial = "none_raise", *, threads: int | None = None
@@ -191,8 +191,8 @@ class Tokenizer:
         """Encode a text into an array of uint32, without making a Python integer."""
         try:
             return self._loaded.encoder.encode_to_numpy(text, _allowed(allowed_special), threads)
-        except (UnicodeEncodeError, TypeError) as error:
-            raise _explained(error) from None
+        except UnicodeEncodeError as error:
+            raise surrogate_error(error) from None
 
     def encode_batch(
         self, texts: Iterable[str], allowed_special: AllowedSpecial = "none_raise", *, threads: int | None = None
@@ -211,8 +211,8 @@ class Tokenizer:
             raise TypeError(f"a list of texts is needed, not one: encode({texts[:20]!r}) encodes one")
         try:
             return encode(texts if isinstance(texts, list) else list(texts), _allowed(allowed_special), threads)
-        except (UnicodeEncodeError, TypeError) as error:
-            raise _explained(error) from None
+        except UnicodeEncodeError as error:
+            raise surrogate_error(error) from None
 
     def encode_batch_to_numpy(
         self, texts: Iterable[str], allowed_special: AllowedSpecial = "none_raise", *, threads: int | None = None
@@ -260,11 +260,3 @@ def _allowed(allowed_special: AllowedSpecial) -> bool | list[str] | None:
     raise ValueError(
         f'allowed_special={allowed_special!r}: give "all", "none", "none_raise", or a set or list of special tokens'
     )
-
-
-def _explained(error: UnicodeEncodeError | TypeError) -> Exception:
-    if isinstance(error, UnicodeEncodeError):
-        mend = "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
-        reason = f"a lone surrogate is no character; {mend} puts U+FFFD in its place"
-        return UnicodeEncodeError(error.encoding, error.object, error.start, error.end, reason)
-    return error

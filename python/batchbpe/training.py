@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,9 @@ from . import policies
 from ._core import PairTable
 from .chunks import ChunkCounts
 from .model import MAX_ID, Model
-from .policies import Candidates, Policy
+from .policies import Candidates, Pairs, Policy
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Batch:
     count: int
     """How often the best pair of the batch occurred."""
     seconds: float
-    """Since training began."""
+    """Since merging began."""
 
 
 def train(
@@ -48,7 +51,7 @@ def train(
     on_batch: Callable[[Batch], object] | None = None,
     threads: int | None = None,
 ) -> Model:
-    """Train a vocabulary of `vocab_size` tokens, or as many as can be made before no pairs are left.
+    """Train a vocabulary of `vocab_size` tokens, or of as many as can be made before no pairs are left.
 
     `vocab_size` is the total: 256 bytes, `stop_list_size` stop words, merges, and special tokens (given as names they
     get the last ids, given as a mapping the ids it says). Chunks seen fewer than `freq_cutoff` times are left out.
@@ -59,7 +62,6 @@ def train(
     >>> model.merges
     {(97, 97): 256, (97, 98): 257, (256, 257): 258}
     """
-    start = time.perf_counter()
     vocab_size = _at_least(1, vocab_size=vocab_size)
     stop_list_size = _at_least(0, stop_list_size=stop_list_size)
     freq_cutoff = _at_least(0, freq_cutoff=freq_cutoff)
@@ -103,39 +105,18 @@ def train(
     pattern = counts.pattern
     del counts, kept  # a large part of the memory, if nobody else holds them
 
-    lengths = np.zeros(vocab_size, dtype=np.int64)
-    for token, value in vocab.items():
-        lengths[token] = len(value)
-    merges: dict[tuple[int, int], int] = {}
-    merges_remaining = wanted
-    batches = 0
-    while merges_remaining > 0:
-        num_pairs_to_search = min(merges_remaining // cap_divisor, len(vocab), max_batch_size or vocab_size) or 1
-        candidates = Candidates.best(table, num_pairs_to_search, vocab, lengths)
-        if not len(candidates):
-            break  # nothing left to merge
-        pairs_to_merge = _chosen(policy, candidates, merges_remaining)
-        if pairs_to_merge is None:
-            break
-        table.merge(pairs_to_merge.first, pairs_to_merge.last)
-        lengths[len(vocab) : len(vocab) + len(pairs_to_merge)] = pairs_to_merge.length
-        for first, last in zip(pairs_to_merge.first.tolist(), pairs_to_merge.last.tolist(), strict=True):
-            merges[first, last] = len(vocab)
-            vocab[len(vocab)] = vocab[first] + vocab[last]
-        merges_remaining -= len(pairs_to_merge)
-        batches += 1
-        if on_batch:
-            on_batch(
-                Batch(
-                    number=batches,
-                    size=len(pairs_to_merge),
-                    searched=num_pairs_to_search,
-                    merges_done=len(merges),
-                    merges_wanted=wanted,
-                    count=int(pairs_to_merge.count[0]),
-                    seconds=time.perf_counter() - start,
-                )
-            )
+    merges = merge_in_batches(
+        table,
+        vocab,
+        wanted,
+        cap_divisor=cap_divisor,
+        max_batch_size=max_batch_size or vocab_size,
+        policy=policy,
+        on_batch=on_batch,
+    )
+    if len(merges) < wanted:
+        reached = vocab_size - wanted + len(merges)
+        logger.warning("no pairs are left to merge: the vocabulary has %d tokens, not %d", reached, vocab_size)
     if not isinstance(special_tokens, Mapping):
         special_tokens = {name: token for token, name in enumerate(special_tokens, start=len(vocab))}
     return Model(
@@ -143,12 +124,59 @@ def train(
         merges=merges,
         stop_words={word: token for token, word in enumerate(stop_words, start=256)},
         special_tokens=dict(special_tokens),
-        training=training | {"batches": batches},
+        training=training,
     )
 
 
-def _chosen(policy: Policy, candidates: Candidates, merges_remaining: int) -> Candidates | None:
-    """The batch that the policy chooses, or None if it has vetoed every pair there is."""
+def merge_in_batches(
+    table: Pairs,
+    vocab: dict[int, bytes],
+    merges_remaining: int,
+    *,
+    cap_divisor: int,
+    max_batch_size: int,
+    policy: Policy,
+    on_batch: Callable[[Batch], object] | None,
+) -> dict[tuple[int, int], int]:
+    """Run Listing 1 of the paper: add tokens to `vocab` batch by batch, and return the merges that made them."""
+    start = time.perf_counter()
+    merges: dict[tuple[int, int], int] = {}
+    merges_wanted = merges_remaining
+    lengths = np.zeros(len(vocab) + merges_wanted, dtype=np.int64)
+    lengths[: len(vocab)] = [len(token) for token in vocab.values()]
+    batch_count = 0
+    while merges_remaining > 0:
+        num_pairs_to_search = min(merges_remaining // cap_divisor, len(vocab), max_batch_size) or 1
+        top_pairs = Candidates.best(table, num_pairs_to_search, vocab, lengths)
+        pairs_to_merge = _chosen(policy, top_pairs, merges_remaining)
+        if not len(pairs_to_merge):
+            break  # nothing left to merge
+        table.merge(pairs_to_merge.first, pairs_to_merge.last)
+        lengths[len(vocab) : len(vocab) + len(pairs_to_merge)] = pairs_to_merge.length
+        for first, last in zip(pairs_to_merge.first.tolist(), pairs_to_merge.last.tolist(), strict=True):
+            merges[first, last] = len(vocab)
+            vocab[len(vocab)] = vocab[first] + vocab[last]
+        merges_remaining -= len(pairs_to_merge)
+        batch_count += 1
+        if on_batch:
+            on_batch(
+                Batch(
+                    number=batch_count,
+                    size=len(pairs_to_merge),
+                    searched=len(top_pairs),
+                    merges_done=len(merges),
+                    merges_wanted=merges_wanted,
+                    count=int(pairs_to_merge.count[0]),
+                    seconds=time.perf_counter() - start,
+                )
+            )
+    return merges
+
+
+def _chosen(policy: Policy, candidates: Candidates, merges_remaining: int) -> Candidates:
+    """What the policy chooses, which is nothing only if there is nothing left to choose from."""
+    if not len(candidates):
+        return candidates
     name = getattr(policy, "__name__", type(policy).__name__)
     batch = policy(candidates)
     if not isinstance(batch, Candidates):
@@ -158,9 +186,7 @@ def _chosen(policy: Policy, candidates: Candidates, merges_remaining: int) -> Ca
             f"policy {name} chose {len(batch)} pairs, but only {merges_remaining} merges remain; "
             f"return at most {len(candidates)}, as many as it was given"
         )
-    if not len(batch):
-        if not len(candidates.more(1)):
-            return None
+    if not len(batch) and len(candidates.more(1)):
         raise ValueError(
             f"policy {name} chose none of {len(candidates)} pairs, so training cannot go on; "
             "veto pairs with candidates.keep, which finds others"
