@@ -7,12 +7,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use aho_corasick::AhoCorasick;
 
 use crate::chunk_map::{ChunkMap, Pending};
-use crate::error::{Error, Result};
+use crate::error::{Cancel, Error, Result};
 use crate::parallel;
 use crate::special::special_matcher;
 use crate::split::Splitter;
@@ -61,7 +61,7 @@ impl ChunkTable {
         if self.newline_in_special { None } else { self.splitter.cut_before(text, from, at) }
     }
 
-    pub fn add_texts(&self, texts: &[&str], cancel: &AtomicBool) -> Result<()> {
+    pub fn add_texts(&self, texts: &[&str], cancel: &Cancel) -> Result<()> {
         let pieces = self.pieces(texts);
         let threads = self.tables.len().min(pieces.len());
         let next = AtomicUsize::new(0);
@@ -69,9 +69,7 @@ impl ChunkTable {
             let mut table = table.lock().expect("a panic has been reported already");
             while let Some(piece) = pieces.get(next.fetch_add(1, Relaxed)) {
                 for text in piece {
-                    if cancel.load(Relaxed) {
-                        return Err(Error::Cancelled);
-                    }
+                    cancel.check()?;
                     self.count(text, &mut table, cancel)?;
                 }
             }
@@ -87,7 +85,7 @@ impl ChunkTable {
     }
 
     /// Adds counts made before.
-    pub fn add_counts<'a>(&self, mut chunks: impl Iterator<Item = (&'a [u8], u64)>, cancel: &AtomicBool) -> Result<()> {
+    pub fn add_counts<'a>(&self, mut chunks: impl Iterator<Item = (&'a [u8], u64)>, cancel: &Cancel) -> Result<()> {
         let mut table = self.tables[0].lock().expect("a panic has been reported already");
         chunks.try_for_each(|(chunk, count)| add(&mut table, chunk, count, cancel))
     }
@@ -120,13 +118,15 @@ impl ChunkTable {
         pieces
     }
 
-    fn count(&self, text: &str, table: &mut ChunkMap, cancel: &AtomicBool) -> Result<()> {
+    fn count(&self, text: &str, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
         let mut count = |text: &str| -> Result<()> {
             let mut pending = Pending::new(text);
-            let dropped = self.splitter.split(text, cancel, |chunk| {
+            let dropped = self.splitter.split(text, |chunk| {
                 if pending.add(chunk, table) {
                     count_all(table, &mut pending);
+                    cancel.check()?;
                 }
+                Ok(())
             })?;
             count_all(table, &mut pending);
             self.dropped.fetch_add(dropped, Relaxed);
@@ -143,7 +143,7 @@ impl ChunkTable {
     }
 
     /// Adds the threads' tables up and puts the chunks in order.
-    pub fn finish(self, cancel: &AtomicBool) -> Result<Counted> {
+    pub fn finish(self, cancel: &Cancel) -> Result<Counted> {
         let threads = self.tables.len();
         let mut tables: Vec<ChunkMap> =
             self.tables.into_iter().map(|table| table.into_inner().expect("no panic in counting")).collect();
@@ -163,10 +163,8 @@ fn count_all(table: &mut ChunkMap, pending: &mut Pending) {
     }
 }
 
-fn add(table: &mut ChunkMap, chunk: &[u8], count: u64, cancel: &AtomicBool) -> Result<()> {
-    if cancel.load(Relaxed) {
-        return Err(Error::Cancelled);
-    }
+fn add(table: &mut ChunkMap, chunk: &[u8], count: u64, cancel: &Cancel) -> Result<()> {
+    cancel.check()?;
     let sum = table.entry(chunk);
     *sum = sum.checked_add(count).ok_or_else(|| {
         let chunk = String::from_utf8_lossy(chunk);
@@ -183,7 +181,7 @@ struct Row<'a> {
     chunk: &'a [u8],
 }
 
-fn in_order(table: &ChunkMap, threads: usize, cancel: &AtomicBool) -> Result<Counted> {
+fn in_order(table: &ChunkMap, threads: usize, cancel: &Cancel) -> Result<Counted> {
     let mut unordered = Vec::new();
     let mut places = Vec::with_capacity(table.len());
     table.for_each(|chunk, count| {
@@ -210,9 +208,8 @@ fn in_order(table: &ChunkMap, threads: usize, cancel: &AtomicBool) -> Result<Cou
         threads,
         || (),
         |(), run| {
-            if !cancel.load(Relaxed) {
-                run.lock().expect("no panic in sorting").sort_unstable();
-            }
+            cancel.check()?;
+            run.lock().expect("no panic in sorting").sort_unstable();
             Ok(())
         },
     )?;
@@ -226,9 +223,7 @@ fn in_order(table: &ChunkMap, threads: usize, cancel: &AtomicBool) -> Result<Cou
     };
     counted.offsets.push(0);
     while let Some(mut head) = heads.peek_mut() {
-        if cancel.load(Relaxed) {
-            return Err(Error::Cancelled);
-        }
+        cancel.check()?;
         let Reverse((row, run)) = *head;
         counted.data.extend_from_slice(row.chunk);
         counted.offsets.push(counted.data.len() as i64);

@@ -1,6 +1,7 @@
-//! The one error type of the core. `python.rs` turns each variant into a Python exception.
+//! The one error type of the core, each variant of which `python.rs` turns into a Python exception; and cancelling.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
@@ -26,5 +27,20 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Set from outside to stop long work, which looks at it now and then.
+#[derive(Default)]
+pub struct Cancel(AtomicBool);
+
+impl Cancel {
+    pub fn cancel(&self) {
+        self.0.store(true, Relaxed);
+    }
+
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.0.load(Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
 
 pub type Result<T> = std::result::Result<T, Error>;

@@ -3,7 +3,6 @@
 //! Chunks cross the border as three numpy arrays (all bytes in a row, where each chunk begins, its count),
 //! never as a Python object each.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use pyo3::types::{PyBytes, PyInt, PyList};
 
 use crate::count;
 use crate::encode::{self, Special};
-use crate::error::{Error, Result};
+use crate::error::{Cancel, Error, Result};
 use crate::split;
 use crate::train::{self, Pair};
 
@@ -35,8 +34,8 @@ impl From<Error> for PyErr {
 }
 
 /// Runs `work` without the GIL on a thread of its own, while this one looks out for signals.
-fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> Result<T> + Send) -> PyResult<T> {
-    let cancel = AtomicBool::new(false);
+fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
+    let cancel = Cancel::default();
     py.detach(|| {
         std::thread::scope(|scope| {
             let (done, waiting) = channel::<()>();
@@ -48,7 +47,9 @@ fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> Resu
             while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(Duration::from_millis(50)) {
                 if signal.is_ok() {
                     signal = Python::attach(|py| py.check_signals());
-                    cancel.store(signal.is_err(), Relaxed);
+                    if signal.is_err() {
+                        cancel.cancel();
+                    }
                 }
             }
             let result = worker.join();
@@ -59,9 +60,9 @@ fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> Resu
 }
 
 /// Runs `work` without the GIL, where it may be interrupted if there is much of it.
-fn run<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce(&AtomicBool) -> Result<T> + Send) -> PyResult<T> {
+fn run<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
     if size < LONG_TEXT {
-        return Ok(py.detach(|| work(&AtomicBool::new(false)))?);
+        return Ok(py.detach(|| work(&Cancel::default()))?);
     }
     interruptible(py, work)
 }
@@ -86,7 +87,10 @@ fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResul
     let splitter = split::Splitter::new(pattern)?;
     let chunks = run(py, text.len(), |cancel| {
         let mut chunks: Vec<&str> = Vec::new();
-        splitter.split(&text, cancel, |chunk| chunks.push(chunk))?;
+        splitter.split(&text, |chunk| {
+            chunks.push(chunk);
+            cancel.check()
+        })?;
         Ok(chunks)
     })?;
     chunks.into_iter().map(|chunk| Ok(chunk.into_pyobject(py)?.into_any())).collect()

@@ -5,9 +5,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::error::{Error, Result};
+use crate::error::{Cancel, Error, Result};
 
 const NONE: u32 = u32::MAX;
 /// Up to this many bytes, looking through all pairs for the lowest rank beats a heap.
@@ -112,7 +111,7 @@ impl Merges {
     }
 
     /// Puts the tokens of `chunk` into `tokens`, in place of what was there.
-    pub fn apply(&self, chunk: &[u8], tokens: &mut Vec<u32>, cancel: &AtomicBool) -> Result<()> {
+    pub fn apply(&self, chunk: &[u8], tokens: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
         tokens.clear();
         tokens.extend(chunk.iter().map(|&byte| u32::from(byte)));
         if chunk.len() <= SHORT {
@@ -165,7 +164,7 @@ impl Merges {
     }
 
     /// The same in n log n: a heap of pairs, and tokens linked to their neighbours.
-    fn apply_long(&self, chunk: &[u8], tokens: &mut Vec<u32>, cancel: &AtomicBool) -> Result<()> {
+    fn apply_long(&self, chunk: &[u8], tokens: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
         let n = chunk.len();
         if u32::try_from(n).is_err() {
             return Err(Error::invalid(format!(
@@ -181,8 +180,8 @@ impl Merges {
         let mut steps = 0u32;
         while let Some(Reverse(top)) = heap.pop() {
             steps = steps.wrapping_add(1);
-            if steps.is_multiple_of(1 << 16) && cancel.load(Relaxed) {
-                return Err(Error::Cancelled);
+            if steps.is_multiple_of(1 << 16) {
+                cancel.check()?;
             }
             let (rank, at) = ((top >> 32) as u32, top as u32 as usize);
             let last = next[at] as usize;

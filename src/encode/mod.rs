@@ -6,14 +6,13 @@
 mod merge;
 pub mod ranks;
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use aho_corasick::AhoCorasick;
 use rustc_hash::FxHashMap;
 
 use crate::chunk_map::{ChunkMap, Key, Pending};
-use crate::error::{Error, Result};
+use crate::error::{Cancel, Error, Result};
 use crate::parallel;
 use crate::special::special_matcher;
 use crate::split::Splitter;
@@ -107,7 +106,7 @@ impl Encoder {
         for (rank, &(start, end)) in spans.iter().enumerate() {
             // A token whose own bytes merge to something else is never the encoding of a chunk.
             let token = &bytes[start as usize..end as usize];
-            merges.apply(token, &mut merged, &AtomicBool::new(false))?;
+            merges.apply(token, &mut merged, &Cancel::default())?;
             if merged == [rank as u32] {
                 *whole.entry(token) = u64::from(ids[rank]);
             }
@@ -145,7 +144,7 @@ impl Encoder {
     }
 
     /// The ids of `text`. Long texts are cut where the pattern surely breaks, and encoded in parallel.
-    pub fn encode(&self, text: &str, special: &Special, threads: usize, cancel: &AtomicBool) -> Result<Vec<u32>> {
+    pub fn encode(&self, text: &str, special: &Special, threads: usize, cancel: &Cancel) -> Result<Vec<u32>> {
         let pieces = self.pieces(text, special)?;
         if pieces.len() == 1 || threads == 1 {
             let mut memory = Memory::default();
@@ -169,7 +168,7 @@ impl Encoder {
         texts: &[&str],
         special: &Special,
         threads: usize,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
     ) -> Result<Vec<Vec<u32>>> {
         parallel::map(texts, threads, Memory::default, |memory, text| {
             let mut ids = Vec::with_capacity(text.len() / 4 + 1);
@@ -262,10 +261,7 @@ impl Encoder {
         }
     }
 
-    fn encode_piece(&self, piece: &Piece, memory: &mut Memory, ids: &mut Vec<u32>, cancel: &AtomicBool) -> Result<()> {
-        if cancel.load(Relaxed) {
-            return Err(Error::Cancelled);
-        }
+    fn encode_piece(&self, piece: &Piece, memory: &mut Memory, ids: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
         let text = match *piece {
             Piece::Text(text) => text,
             Piece::Special(id) => {
@@ -273,14 +269,11 @@ impl Encoder {
                 return Ok(());
             }
         };
-        let mut result = Ok(());
         let mut pending = Pending::new(text);
-        self.splitter.split(text, cancel, |chunk| {
-            if pending.add(chunk, &self.whole) && result.is_ok() {
-                result = self.encode_chunks(&mut pending, memory, ids, cancel);
-            }
+        self.splitter.split(text, |chunk| match pending.add(chunk, &self.whole) {
+            true => self.encode_chunks(&mut pending, memory, ids, cancel),
+            false => Ok(()),
         })?;
-        result?;
         self.encode_chunks(&mut pending, memory, ids, cancel)
     }
 
@@ -290,8 +283,9 @@ impl Encoder {
         pending: &mut Pending,
         memory: &mut Memory,
         ids: &mut Vec<u32>,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
     ) -> Result<()> {
+        cancel.check()?;
         for &(key, chunk) in pending.take() {
             if let Some(id) = self.whole.get_key(chunk, key) {
                 ids.push(id as u32);
@@ -311,7 +305,7 @@ impl Encoder {
         key: Key,
         memory: &mut Memory,
         ids: &mut Vec<u32>,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
     ) -> Result<()> {
         self.merges.apply(chunk, &mut memory.ranks, cancel)?;
         let start = ids.len();

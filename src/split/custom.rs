@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fancy_regex::{CompileError, Error as RegexError, Regex, RegexBuilder, RuntimeError};
 
@@ -32,16 +31,13 @@ impl Custom {
         Ok(Custom { pattern: pattern.to_owned(), regex, not_empty: OnceLock::new() })
     }
 
-    pub fn split<'t>(&self, text: &'t str, cancel: &AtomicBool, mut chunk: impl FnMut(&'t str)) -> Result<usize> {
+    pub fn split<'t>(&self, text: &'t str, mut chunk: impl FnMut(&'t str) -> Result<()>) -> Result<usize> {
         let mut regex = Cow::Borrowed(&self.regex);
         let mut steps = STEPS;
         let mut not_empty = false;
         let mut start = 0;
         let mut kept = 0;
         while start < text.len() {
-            if cancel.load(Relaxed) {
-                return Err(Error::Cancelled);
-            }
             let found = match regex.find_from_pos(text, start) {
                 Ok(Some(found)) => found,
                 Ok(None) => break,
@@ -58,7 +54,7 @@ impl Custom {
                 Err(error) => return Err(self.gave_up(text, start, &error)),
             };
             if !found.as_str().is_empty() {
-                chunk(found.as_str());
+                chunk(found.as_str())?;
                 kept += found.as_str().len();
                 start = found.end();
             } else if !not_empty {

@@ -11,8 +11,6 @@ mod scanners;
 #[allow(clippy::unwrap_used)]
 mod tests;
 
-use std::sync::atomic::AtomicBool;
-
 use crate::error::Result;
 use classes::{Classes, WHITE};
 use custom::Custom;
@@ -77,16 +75,15 @@ impl Splitter {
     }
 
     /// Calls `chunk` with each chunk of `text` in order. Returns how many bytes lay between them:
-    /// none with the named patterns, which match every character. `cancel` stops the engine of other
-    /// patterns; the scanners are done sooner than anyone could ask.
+    /// none with the named patterns, which match every character. An error of `chunk` ends it.
     #[inline]
-    pub fn split<'t>(&self, text: &'t str, cancel: &AtomicBool, chunk: impl FnMut(&'t str)) -> Result<usize> {
+    pub fn split<'t>(&self, text: &'t str, chunk: impl FnMut(&'t str) -> Result<()>) -> Result<usize> {
         match &self.0 {
-            Kind::Gpt2 => scan::<Gpt2>(text, chunk),
-            Kind::Gpt4 => scan::<Gpt4<false>>(text, chunk),
-            Kind::Cl100k => scan::<Gpt4<true>>(text, chunk),
-            Kind::O200k => scan::<O200k>(text, chunk),
-            Kind::Custom(custom) => return custom.split(text, cancel, chunk),
+            Kind::Gpt2 => scan::<Gpt2>(text, chunk)?,
+            Kind::Gpt4 => scan::<Gpt4<false>>(text, chunk)?,
+            Kind::Cl100k => scan::<Gpt4<true>>(text, chunk)?,
+            Kind::O200k => scan::<O200k>(text, chunk)?,
+            Kind::Custom(custom) => return custom.split(text, chunk),
         }
         Ok(0)
     }

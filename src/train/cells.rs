@@ -3,11 +3,10 @@
 //! marked. So both neighbours of a token are found in O(1), and merging moves nothing.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::Pair;
 use super::index::Entry;
-use crate::error::{Error, Result};
+use crate::error::{Cancel, Error, Result};
 use crate::prefetch::prefetch;
 
 /// The neighbour of a token at the end of its sequence.
@@ -112,7 +111,7 @@ impl Cells {
         ids: usize,
         overlapping: bool,
         threads: usize,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
     ) -> Result<Self> {
         if ids <= u16::INSIDE as usize {
             let (cells, weights, total, cuts) = lay_out::<u16, S>(sequences, ids, threads, cancel)?;
@@ -160,7 +159,7 @@ impl Cells {
     }
 
     /// Calls `each` with every pair of a part, its place, and the weight it counts with there.
-    pub fn scan(&self, bounds: (usize, usize), cancel: &AtomicBool, each: impl FnMut(Pair, u32, u64)) {
+    pub fn scan(&self, bounds: (usize, usize), cancel: &Cancel, each: impl FnMut(Pair, u32, u64)) {
         match &self.store {
             Store::Narrow(cells) => self.scan_cells(cells, bounds, cancel, each),
             Store::Wide(cells) => self.scan_cells(cells, bounds, cancel, each),
@@ -171,12 +170,12 @@ impl Cells {
         &self,
         cells: &[C],
         (start, end): (usize, usize),
-        cancel: &AtomicBool,
+        cancel: &Cancel,
         mut each: impl FnMut(Pair, u32, u64),
     ) {
         let mut cursor = 0;
         let mut at = start;
-        while at < end && !cancel.load(Relaxed) {
+        while at < end && cancel.check().is_ok() {
             at += 1;
             let weight = self.weights.at(at as u32, &mut cursor);
             let mut first = cells[at];
@@ -204,16 +203,14 @@ fn lay_out<C: Cell, S: Iterator<Item = u32>>(
     sequences: impl Iterator<Item = (S, u64)>,
     ids: usize,
     threads: usize,
-    cancel: &AtomicBool,
+    cancel: &Cancel,
 ) -> Result<LaidOut<C>> {
     let mut cells = vec![C::SEPARATOR];
     let mut weights = Weights::default();
     let mut total = 0u128;
     let mut largest = 0;
     for (sequence, weight) in sequences {
-        if cancel.load(Relaxed) {
-            return Err(Error::Cancelled);
-        }
+        cancel.check()?;
         let start = cells.len();
         cells.extend(sequence.inspect(|&id| largest = largest.max(id)).map(C::of));
         if cells.len() < start + 2 || weight == 0 {

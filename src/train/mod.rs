@@ -13,11 +13,11 @@ mod index;
 mod tests;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rustc_hash::FxHashSet;
 
-use crate::error::{Error, Result};
+use crate::error::{Cancel, Error, Result};
 use cells::{Cells, Found, Merge, Neighbours, Side};
 use index::{Entry, PairIndex, PairMap};
 
@@ -51,7 +51,7 @@ impl PairTable {
         merges: usize,
         overlapping: bool,
         threads: usize,
-        cancel: &AtomicBool,
+        cancel: &Cancel,
     ) -> Result<Self> {
         let ids = next_id as usize + merges;
         let cells = Cells::new(sequences, ids, overlapping, threads, cancel)?;
@@ -74,7 +74,7 @@ impl PairTable {
 
     /// The `n` commonest pairs (fewer if there are no more) and their counts: higher counts first, then
     /// smaller ids.
-    pub fn top(&mut self, n: usize, cancel: &AtomicBool) -> Result<Vec<(Pair, u64)>> {
+    pub fn top(&mut self, n: usize, cancel: &Cancel) -> Result<Vec<(Pair, u64)>> {
         if !self.scanned {
             self.rescan(cancel)?;
             self.scanned = true;
@@ -181,7 +181,7 @@ impl PairTable {
 
     /// Counts every pair and lists its places: at the start, and after the pairs above the threshold have
     /// run out.
-    fn rescan(&mut self, cancel: &AtomicBool) -> Result<()> {
+    fn rescan(&mut self, cancel: &Cancel) -> Result<()> {
         type Counts = PairMap<(u64, usize)>;
         let parts = self.cells.bounds();
         let counted: Vec<Mutex<Counts>> = parts.iter().map(|_| Mutex::default()).collect();
@@ -230,9 +230,7 @@ impl PairTable {
             });
         });
         drop(stretches);
-        if cancel.load(Relaxed) {
-            return Err(Error::Cancelled);
-        }
+        cancel.check()?;
         self.index.insert(entries.into_iter());
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! `PairTable` against counting everything anew after every batch.
 
+use crate::error::Cancel;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
 use super::{Pair, PairTable};
 
@@ -70,7 +70,7 @@ fn sequences(seed: &mut u64, first_id: u32) -> Sequences {
 
 #[test]
 fn equals_counting_anew() {
-    let never = AtomicBool::new(false);
+    let never = Cancel::default();
     let mut seed = 1;
     for round in 0..600 {
         // Small ids are kept in two bytes, large ones in four.
@@ -99,7 +99,7 @@ fn equals_counting_anew() {
 
 #[test]
 fn pairs_below_the_threshold_come_back() {
-    let never = AtomicBool::new(false);
+    let never = Cancel::default();
     // With one merge wanted, the first guess at the threshold leaves the rare pair out.
     let ids = [(vec![1, 2], 1_000_000), (vec![3, 4], 1)];
     let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
@@ -112,7 +112,7 @@ fn pairs_below_the_threshold_come_back() {
 
 #[test]
 fn wrong_batches_are_refused() {
-    let never = AtomicBool::new(false);
+    let never = Cancel::default();
     let ids = [(vec![1, 2, 3, 3, 1], 1u64)];
     let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
     let mut table = PairTable::new(ids, 5, 3, false, 1, &never).unwrap();
