@@ -55,10 +55,10 @@ def size_of(tokenizer):
 
 def train_batchbpe(path, vocab_size, of_counts=False, threads=None):
     """From documents in memory; or from a file of counts, with the reading of it."""
-    import batchbpe
+    from batchbpe import Tokenizer
 
     load = (lambda: path) if of_counts else partial(documents, path)
-    return load, lambda data: batchbpe.Tokenizer.train(data, vocab_size, threads=threads), size_of
+    return load, lambda data: Tokenizer.train(data, vocab_size, threads=threads), size_of
 
 
 def train_ffbpe(path, vocab_size, of_counts=False):
@@ -107,34 +107,37 @@ def train_tokenizers(path, vocab_size):
 
 
 def policy(path, vocab_size):
-    import batchbpe
+    from batchbpe import ChunkCounts, Tokenizer
+    from batchbpe.policies import continue_search
 
     spent = []
 
-    @functools.wraps(batchbpe.policies.continue_search)
+    @functools.wraps(continue_search)
     def timed(*args, **kwargs):
         start = time.perf_counter()
-        chosen = batchbpe.policies.continue_search(*args, **kwargs)
+        chosen = continue_search(*args, **kwargs)
         spent.append(time.perf_counter() - start)
         return chosen
 
     def job(chunks):
         start = time.perf_counter()
-        batchbpe.Tokenizer.train(chunks, vocab_size, policy=timed)
+        Tokenizer.train(chunks, vocab_size, policy=timed)
         return time.perf_counter() - start
 
     def describe(training):
         share = sum(spent) / training
         return {"result": f"{sum(spent):.3f} s = {share:.1%} in {len(spent)} calls of the policy"}
 
-    return partial(batchbpe.ChunkCounts.load, path), job, describe
+    return partial(ChunkCounts.load, path), job, describe
 
 
 def tokenizer_of(tool, ranks):
     if tool == "batchbpe":
-        import batchbpe
+        from batchbpe import Tokenizer
 
-        return batchbpe.Tokenizer.from_tiktoken(ranks)
+        tokenizer = Tokenizer.from_tiktoken(ranks)
+        tokenizer.encode("")  # makes the encoder, as tiktoken's constructor does
+        return tokenizer
     import tiktoken
 
     lines = (line.split() for line in Path(ranks).read_bytes().splitlines())
@@ -160,23 +163,17 @@ def encode_short(tool, ranks, loops=10_000):
 
 
 def encode_batch(path, ranks, threads):
-    def describe(ids):
-        return {"result": f"{sum(map(len, ids)):,} tokens"}
-
-    return (
-        partial(documents, path),
-        partial(tokenizer_of("batchbpe", ranks).encode_batch, threads=threads),
-        describe,
-    )
+    encode = partial(tokenizer_of("batchbpe", ranks).encode_batch_to_numpy, allowed_special="none", threads=threads)
+    return partial(documents, path), encode, lambda result: {"result": f"{len(result[0]):,} tokens"}
 
 
 def count(path, threads):
-    import batchbpe
+    from batchbpe import ChunkCounts
 
     def describe(chunks):
         return {"result": f"{chunks.total:,} chunks, {chunks.unique:,} unique"}
 
-    return partial(documents, path), partial(batchbpe.ChunkCounts.count, threads=threads), describe
+    return partial(documents, path), partial(ChunkCounts.count, threads=threads), describe
 
 
 def import_module(module):

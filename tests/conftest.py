@@ -9,7 +9,7 @@ import regex
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from batchbpe import PATTERNS, ChunkCounts, Model, Tokenizer, reference, split
+from batchbpe import PATTERNS, ChunkCounts, Model, reference, split
 
 settings.register_profile("tests", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
@@ -75,13 +75,6 @@ def reference_counts(library: list[str]) -> dict[str, int]:
 @pytest.fixture(scope="session")
 def counts(library: list[str]) -> ChunkCounts:
     return ChunkCounts.count(iter(library))
-
-
-@pytest.fixture
-def small() -> Tokenizer:
-    """A tokenizer of 300 tokens, three of them special."""
-    text = "the theory of the thing, and the other things; then there is another theory. " * 9
-    return Tokenizer.train(text, 300, special_tokens=["<|end|>", "<|end|>\n more", "(.*)"])
 
 
 def reference_of(model: Model) -> tuple[dict[tuple[int, int], int], dict[str, int]]:

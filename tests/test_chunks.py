@@ -141,7 +141,7 @@ def test_special_tokens_over_block_edges(tmp_path: Path) -> None:
     # Tokens of every distance from the edge of a block, one of them with a place where a text could be cut.
     special = "<|a\nb|>"
     path = tmp_path / "a.txt"
-    for shift in range(0, 9):
+    for shift in range(9):
         text = "x" * (BLOCK - shift) + special + "y\nz"
         path.write_text(text, newline="")
         counts = ChunkCounts.count(path, special_tokens=[special])

@@ -91,12 +91,17 @@ def test_real_text_merges(policy: str, overlapping: bool, counts: ChunkCounts) -
     assert_same(model, expected)
 
 
-def test_real_text_in_large_batches(counts: ChunkCounts) -> None:
-    # Work is shared among threads from 32,768 places in a batch on: far fewer than there are here.
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_real_text_in_large_batches(overlapping: bool, library: list[str]) -> None:
+    # Whole lines as chunks. Threads share the work from 32,768 places in a batch on.
+    counts = ChunkCounts.count("".join(library[300:400])[:1_200_000], r"[^\n]++|\n")
     batches: list[Batch] = []
-    model, expected = both(counts.at_least(3), 900, "continue_search", threads=3, on_batch=batches.append)
+    model, expected = both(counts, 320, "continue_search", overlapping=overlapping, threads=3, on_batch=batches.append)
     assert_same(model, expected)
-    assert max(batch.size for batch in batches) > 50
+    places = reference.get_stats([(list(chunk.encode()), 1) for chunk in counts])
+    first_batch = list(model.merges)[: batches[0].size]
+    assert sum(places[pair] for pair in first_batch) > 32768
+    assert len(first_batch) > 1
 
 
 def test_one_pair_at_a_time_is_serial(counts: ChunkCounts) -> None:
@@ -112,6 +117,10 @@ def test_threads_do_not_matter(overlapping: bool, counts: ChunkCounts, library: 
     assert len(one.merges) == 4744
     for model in others:
         assert list(model.merges.items()) == list(one.merges.items())
+    lines = ChunkCounts.count("".join(library[::4]), r"[^\n]++|\n")
+    one_of_lines, *others = [train(lines, 2000, overlapping=overlapping, threads=threads) for threads in (1, 2, 7)]
+    for model in others:
+        assert list(model.merges.items()) == list(one_of_lines.merges.items())
     tokenizer, text = Tokenizer(one), "".join(library[:200])
     ids = tokenizer.encode(text, threads=1)
     for threads in (2, 7, None):

@@ -22,7 +22,11 @@ MODEL = Model(
 def test_vocab() -> None:
     assert MODEL.vocab == {
         **{byte: bytes([byte]) for byte in range(256)},
-        **{256: b"the", 257: b" a", 258: b"aa", 259: b"aab", 300: b"<end>"},
+        256: b"the",
+        257: b" a",
+        258: b"aa",
+        259: b"aab",
+        300: b"<end>",
     }
     assert list(MODEL.vocab) == sorted(MODEL.vocab)
     assert MODEL.n_vocab == 301
@@ -54,7 +58,10 @@ def test_copies(again: Any) -> None:
         ({"merges": {(258, 97): 258}}, r"no token 258 before it"),
         ({"merges": {(259, 97): 258, (97, 97): 259}}, r"merge 0, .*no token 259 before it"),
         ({"merges": {(-1, 97): 258}}, r"no token -1 before it"),
-        ({"merges": {(97, 97): MAX_ID + 1}}, rf"the id {MAX_ID + 1} of b'aa' is out of range: ids go from 0 to {MAX_ID}"),
+        (
+            {"merges": {(97, 97): MAX_ID + 1}},
+            rf"the id {MAX_ID + 1} of b'aa' .*ids go from 0 to {MAX_ID}",
+        ),
         ({"merges": {(97, 97): -1}}, r"the id -1 of b'aa' is out of range"),
         ({"stop_words": {b"the": 258}}, r"b'the': the id 258 is taken by b'aa'; choose another"),
         ({"stop_words": {b"the": 256, b"of": 256}}, r"b'of': the id 256 is taken by b'the'; choose another"),

@@ -1,6 +1,7 @@
 """The policies equal the reference's, and `Candidates` gives a policy what it needs."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_hyp_serial_takes_the_best(pairs: list[Pair]) -> None:
 def test_hyp_batches_grow_with_the_stage(pairs: list[Pair]) -> None:
     stages = (policies.serial, policies.naive, policies.positional, policies.continue_search)
     batches = [listed(policy(candidates(pairs))) for policy in stages]
-    for smaller, larger in zip(batches, batches[1:], strict=False):
+    for smaller, larger in pairwise(batches):
         assert larger[: len(smaller)] == smaller
 
 

@@ -128,7 +128,7 @@ def test_nothing_dropped_is_no_warning() -> None:
     assert ChunkCounts.count("all of it", r"\w+|\W").total == 5
 
 
-@pytest.mark.parametrize("pattern", ["(", "[a", r"\p{Nonsense}", "a{2,1}", "(?<n", "*", "(?P>x)"])
+@pytest.mark.parametrize("pattern", ["(", "[a", r"\p{Nonsense}", "(?<n", "*", "(?P>x)"])
 def test_broken_pattern(pattern: str) -> None:
     for use in (lambda: split("text", pattern), lambda: ChunkCounts.count("text", pattern)):
         with pytest.raises(ValueError, match=r"(?s)pattern .* is no regular expression .*Correct it.*gpt2"):
@@ -138,7 +138,7 @@ def test_broken_pattern(pattern: str) -> None:
 def test_catastrophic_pattern() -> None:
     for use in (split, ChunkCounts.count):
         with pytest.raises(ValueError, match=r"could not be matched at byte 0 of a text of 5000 bytes.*possessive"):
-            use("a" * 4999 + "b", r"(?=(a+)+$)\w")
+            use("a" * 4999 + "b", r"(?:a+)+(?=b)(?!b)")
 
 
 def test_pattern_of_wrong_type() -> None:

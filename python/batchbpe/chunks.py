@@ -116,10 +116,17 @@ class ChunkCounts(Mapping[str, int]):
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {path}")
-        (data, offsets, counts), pattern = files.read(path)
-        if not _core.is_in_order(data, offsets, counts):
-            return in_order(data, offsets, counts, pattern)
-        return cls(data, offsets, counts, pattern)
+        (data, offsets, counts), pattern, total = files.read(path)
+        try:
+            if _core.is_in_order(data, offsets, counts):
+                loaded = cls(data, offsets, counts, pattern)
+            else:
+                loaded = in_order(data, offsets, counts, pattern)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        if total not in (None, loaded.total):
+            raise ValueError(f"{path} is damaged: its counts add up to {loaded.total}, not to {total}; make it again")
+        return loaded
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save as parquet, or, if the name ends in .csv, as the two columns of the paper's program."""
@@ -152,7 +159,10 @@ class ChunkCounts(Mapping[str, int]):
         >>> list(ChunkCounts.count("to be or not to be").at_least(2))
         [' be']
         """
-        n = self.unique - int(np.searchsorted(self.counts[::-1], np.uint64(max(freq_cutoff, 0))))
+        rarer = (
+            np.searchsorted(self.counts[::-1], np.uint64(max(freq_cutoff, 0))) if freq_cutoff < 1 << 64 else self.unique
+        )
+        n = self.unique - int(rarer)
         return ChunkCounts(self.data, self.offsets[: n + 1], self.counts[:n], self.pattern)
 
     def stop_words(self, stop_list_size: int) -> tuple[list[int], list[bytes]]:

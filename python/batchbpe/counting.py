@@ -108,7 +108,7 @@ class Counter:
             warnings.warn(
                 f"{table.dropped} bytes lie between the matches of the pattern {self.pattern!r} and are dropped: "
                 "what is encoded with it does not decode to the same text",
-                stacklevel=4,
+                stacklevel=3,
             )
         return ChunkCounts(*table.finish(), pattern=self.pattern or "")
 

@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import Any
 
 MAX_ID = (1 << 24) - 1
+MAX_BYTES = 1 << 28
+"""Of all tokens together: a small file can describe a token of any length, by doubling it again and again."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ class Model:
         """The bytes of every token, by id, special tokens included."""
         if not isinstance(self.pattern, str):
             raise TypeError(f"pattern is {self.pattern!r}: give a regular expression as a str")
-        if sorted(set(self.byte_ids)) != sorted(self.byte_ids) or len(self.byte_ids) != 256:
+        if len(self.byte_ids) != 256 or len(set(self.byte_ids)) != 256:
             raise ValueError("byte_ids must be 256 different ids, one for each byte")
+        size = 0
         vocab = {token: bytes([byte]) for byte, token in enumerate(self.byte_ids)}
         for rank, ((first, last), token) in enumerate(self.merges.items()):
             if first not in vocab or last not in vocab:
@@ -54,6 +57,11 @@ class Model:
                 )
             if token in vocab:
                 raise ValueError(f"merge {rank}, ({first}, {last}) -> {token}: the id is taken by {vocab[token]!r}")
+            size += len(vocab[first]) + len(vocab[last])
+            if size > MAX_BYTES:
+                raise ValueError(
+                    f"merge {rank}, ({first}, {last}) -> {token}: the tokens have over {MAX_BYTES} bytes in all"
+                )
             vocab[token] = vocab[first] + vocab[last]
         special_tokens = ((name.encode("utf-8"), token) for name, token in self.special_tokens.items())
         for value, token in (*self.stop_words.items(), *special_tokens):

@@ -255,7 +255,7 @@ def _allowed(allowed_special: AllowedSpecial) -> bool | list[str] | None:
             return None
         if allowed_special in ("all", "none"):
             return allowed_special == "all"
-    elif isinstance(allowed_special, Collection):
+    elif isinstance(allowed_special, Collection) and all(isinstance(token, str) for token in allowed_special):
         return sorted(allowed_special)
     raise ValueError(
         f'allowed_special={allowed_special!r}: give "all", "none", "none_raise", or a set or list of special tokens'

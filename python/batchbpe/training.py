@@ -72,6 +72,14 @@ def train(
     if not counts.unique:
         raise ValueError("there is nothing to train on: the data holds no chunks")
 
+    if isinstance(special_tokens, str):
+        raise TypeError(f"special_tokens={special_tokens!r} is a str: give a list of them, [{special_tokens!r}]")
+    for name in special_tokens:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"the special token {name!r} is no text: give a str that is not empty")
+    if len(set(special_tokens)) < len(special_tokens):
+        raise ValueError(f"special_tokens={special_tokens!r}: one is there twice")
+
     skip, stop_words = counts.stop_words(stop_list_size)
     vocab = {byte: bytes([byte]) for byte in range(256)}
     vocab.update(enumerate(stop_words, start=256))
@@ -97,7 +105,7 @@ def train(
         "freq_cutoff": freq_cutoff,
         "cap_divisor": cap_divisor,
         "max_batch_size": max_batch_size,
-        "policy": getattr(policy, "__name__", type(policy).__name__),
+        "policy": _name(policy),
         "overlapping": overlapping,
         "chunks_total": counts.total,
         "chunks_unique": counts.unique,
@@ -151,7 +159,10 @@ def merge_in_batches(
         pairs_to_merge = _chosen(policy, top_pairs, merges_remaining)
         if not len(pairs_to_merge):
             break  # nothing left to merge
-        table.merge(pairs_to_merge.first, pairs_to_merge.last)
+        try:
+            table.merge(pairs_to_merge.first, pairs_to_merge.last)
+        except ValueError as error:
+            raise ValueError(f"the choice of policy {_name(policy)} cannot be merged: {error}") from None
         lengths[len(vocab) : len(vocab) + len(pairs_to_merge)] = pairs_to_merge.length
         for first, last in zip(pairs_to_merge.first.tolist(), pairs_to_merge.last.tolist(), strict=True):
             merges[first, last] = len(vocab)
@@ -177,7 +188,7 @@ def _chosen(policy: Policy, candidates: Candidates, merges_remaining: int) -> Ca
     """What the policy chooses, which is nothing only if there is nothing left to choose from."""
     if not len(candidates):
         return candidates
-    name = getattr(policy, "__name__", type(policy).__name__)
+    name = _name(policy)
     batch = policy(candidates)
     if not isinstance(batch, Candidates):
         raise TypeError(f"policy {name} returned {type(batch).__name__}: return some of its candidates")
@@ -192,6 +203,10 @@ def _chosen(policy: Policy, candidates: Candidates, merges_remaining: int) -> Ca
             "veto pairs with candidates.keep, which finds others"
         )
     return batch
+
+
+def _name(policy: Policy) -> str:
+    return getattr(policy, "__name__", type(policy).__name__)
 
 
 def _at_least(least: int, **named: int) -> int:

@@ -5,12 +5,11 @@
 use std::sync::Mutex;
 
 use super::Pair;
-use super::index::Entry;
 use crate::error::{Cancel, Error, Result};
 use crate::prefetch::prefetch;
 
 /// The neighbour of a token at the end of its sequence.
-const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 /// Two bytes are enough for a cell while ids are small, which halves the largest part of the memory.
 trait Cell: Copy + Eq + Send + Sync {
@@ -54,10 +53,10 @@ pub struct Cells {
     store: Store,
     weights: Weights,
     /// How many cells a token covers, by id; 0 where there is no such token.
-    widths: Vec<u32>,
+    pub widths: Vec<u32>,
     /// Where the parts begin that threads work on, each at a separator, and where the last one ends.
     cuts: Vec<usize>,
-    overlapping: bool,
+    pub overlapping: bool,
     total: u64,
 }
 
@@ -71,20 +70,20 @@ pub struct Merge {
 }
 
 /// A new token in its place.
-struct Met {
-    place: u32,
+pub struct Met {
+    pub place: u32,
     /// Its neighbours, or `NONE`.
-    left: u32,
-    right: u32,
-    weight: u64,
+    pub left: u32,
+    pub right: u32,
+    pub weight: u64,
 }
 
 /// What a batch met in one part.
 #[derive(Default)]
 pub struct Found {
-    met: Vec<Met>,
+    pub met: Vec<Met>,
     /// How far `met` goes for each merge.
-    ends: Vec<usize>,
+    pub ends: Vec<usize>,
     /// What the pairs of one repeated token lost: that depends on how long their run is.
     pub lost: Vec<(Pair, u64)>,
 }
@@ -339,95 +338,6 @@ impl<C: Cell> Replacer<'_, C> {
             even = !even;
         }
         self.overlapping || even
-    }
-}
-
-#[derive(Clone, Copy)]
-pub enum Side {
-    Left,
-    Right,
-}
-
-/// A thread's scratch, by token id, and what it found out.
-#[derive(Default)]
-pub struct Neighbours {
-    sums: Vec<u64>,
-    numbers: Vec<u32>,
-    lists: Vec<usize>,
-    seen: Vec<u32>,
-    pub entries: Vec<Entry>,
-    pub lost: Vec<(Pair, u64)>,
-}
-
-impl Neighbours {
-    /// Adds up the neighbours of one merge (the `nth`) on one side: the pairs that its token makes with them,
-    /// and what those pairs lost whose place these take. Doing so for each neighbour rather than for each
-    /// place leaves ten times fewer pairs to look up.
-    pub fn add(&mut self, merge: &Merge, nth: usize, side: Side, found: &[Found], cells: &Cells, threshold: u64) {
-        let token = merge.token;
-        let size = cells.widths.len();
-        self.sums.resize(size, 0);
-        self.numbers.resize(size, 0);
-        self.lists.resize(size, usize::MAX);
-
-        // Of a run of the new token every other pair can be merged.
-        let (mut run_sum, mut run_place, mut run_counted) = (0, u32::MAX, false);
-        each(found, nth, side, |neighbour, place, weight| {
-            let at = neighbour as usize;
-            if self.numbers[at] == 0 {
-                self.seen.push(neighbour);
-            }
-            self.numbers[at] += 1;
-            self.sums[at] += weight;
-            if neighbour == token {
-                run_counted = cells.overlapping || run_place.wrapping_add(merge.width) != place || !run_counted;
-                run_place = place;
-                run_sum += if run_counted { weight } else { 0 };
-            }
-        });
-        let mut kept = false;
-        for &neighbour in &self.seen {
-            let at = neighbour as usize;
-            let sum = std::mem::take(&mut self.sums[at]);
-            let places = std::mem::take(&mut self.numbers[at]);
-            let (before, now, repeated) = match side {
-                Side::Left => ((neighbour, merge.first), (neighbour, token), neighbour == merge.first),
-                Side::Right => ((merge.last, neighbour), (token, neighbour), neighbour == merge.last),
-            };
-            if !repeated {
-                self.lost.push((before, sum));
-            }
-            let count = if neighbour == token { run_sum } else { sum };
-            if count >= threshold {
-                kept = true;
-                self.lists[at] = self.entries.len();
-                self.entries.push(Entry { pair: now, count, places: Vec::with_capacity(places as usize) });
-            }
-        }
-        if kept {
-            each(found, nth, side, |neighbour, place, _| {
-                if let Some(entry) = self.entries.get_mut(self.lists[neighbour as usize]) {
-                    let width = if let Side::Left = side { cells.widths[neighbour as usize] } else { 0 };
-                    entry.places.push(place - width);
-                }
-            });
-        }
-        for neighbour in self.seen.drain(..) {
-            self.lists[neighbour as usize] = usize::MAX;
-        }
-    }
-}
-
-/// Calls `visit` with the neighbour, place and weight of each token that the `nth` merge made.
-fn each(found: &[Found], nth: usize, side: Side, mut visit: impl FnMut(u32, u32, u64)) {
-    for part in found {
-        let start = if nth == 0 { 0 } else { part.ends[nth - 1] };
-        for met in &part.met[start..part.ends[nth]] {
-            let neighbour = if let Side::Left = side { met.left } else { met.right };
-            if neighbour != NONE {
-                visit(neighbour, met.place, met.weight);
-            }
-        }
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod cells;
 mod index;
+mod neighbours;
 #[cfg(test)]
 mod tests;
 
@@ -18,8 +19,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use rustc_hash::FxHashSet;
 
 use crate::error::{Cancel, Error, Result};
-use cells::{Cells, Found, Merge, Neighbours, Side};
+use cells::{Cells, Found, Merge};
 use index::{Entry, PairIndex, PairMap};
+use neighbours::{Neighbours, Side};
 
 /// Places handled before their effects are added up: bounds the memory of a batch.
 const GROUP: usize = 1 << 22;
@@ -37,6 +39,8 @@ pub struct PairTable {
     end_id: u32,
     index: PairIndex,
     scanned: bool,
+    /// Pairs that a new scan must not bring back.
+    forgotten: FxHashSet<Pair>,
     pool: rayon::ThreadPool,
     /// One for each thread.
     workers: Vec<Mutex<Neighbours>>,
@@ -67,6 +71,7 @@ impl PairTable {
             end_id: ids as u32,
             index: PairIndex::new(threshold.max(1)),
             scanned: false,
+            forgotten: FxHashSet::default(),
             pool,
             workers: (0..threads).map(|_| Mutex::default()).collect(),
         })
@@ -91,10 +96,11 @@ impl PairTable {
         self.scanned
     }
 
-    /// Leaves pairs out of what `top` answers.
+    /// Leaves pairs out of what `top` answers, for good.
     pub fn forget(&mut self, pairs: &[Pair]) {
         for &pair in pairs {
             self.index.take(pair);
+            self.forgotten.insert(pair);
         }
     }
 
@@ -203,7 +209,7 @@ impl PairTable {
         }
         let mut entries: Vec<Entry> = sums
             .iter()
-            .filter(|&(_, &(count, _))| count >= self.index.threshold())
+            .filter(|(pair, sum)| sum.0 >= self.index.threshold() && !self.forgotten.contains(pair))
             .map(|(pair, &(count, places))| Entry { pair, count, places: vec![0; places] })
             .collect();
         // Each part writes its own stretch of every list.

@@ -101,13 +101,12 @@ fn equals_counting_anew() {
 fn pairs_below_the_threshold_come_back() {
     let never = Cancel::default();
     // With one merge wanted, the first guess at the threshold leaves the rare pair out.
-    let ids = [(vec![1, 2], 1_000_000), (vec![3, 4], 1)];
+    let ids = [(vec![1, 2], 1_000_000), (vec![3, 4], 1), (vec![5, 6], 999_999)];
     let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
-    let mut table = PairTable::new(ids, 5, 1, false, 1, &never).unwrap();
+    let mut table = PairTable::new(ids, 7, 1, false, 1, &never).unwrap();
     assert_eq!(table.top(1, &never).unwrap(), [((1, 2), 1_000_000)]);
+    table.forget(&[(5, 6)]);
     assert_eq!(table.top(9, &never).unwrap(), [((1, 2), 1_000_000), ((3, 4), 1)]);
-    table.forget(&[(1, 2)]);
-    assert_eq!(table.top(9, &never).unwrap(), [((3, 4), 1)]);
 }
 
 #[test]

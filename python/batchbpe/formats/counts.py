@@ -27,8 +27,8 @@ Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint
 """Chunks in a row, where each begins, and their counts."""
 
 
-def read(path: Path) -> tuple[Arrays, str]:
-    """Read counts and their pattern."""
+def read(path: Path) -> tuple[Arrays, str, int | None]:
+    """Read counts, their pattern, and the total that the file says they have, if it does."""
     return _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
 
 
@@ -45,12 +45,13 @@ def write(arrays: Arrays, pattern: str, total: int, path: Path, *, as_csv: bool)
         table = table.replace_schema_metadata({KEY: json.dumps(described)})
         # Chunks are unique: a dictionary of them would be built in vain.
         options: dict[str, Any] = {"use_dictionary": ["count"], "compression": "zstd", "row_group_size": 1 << 20}
+        options["write_page_checksum"] = True
         pq.write_table(table, path, **options)
 
 
-def _read_parquet(path: Path) -> tuple[Arrays, str]:
+def _read_parquet(path: Path) -> tuple[Arrays, str, int | None]:
     try:
-        file = pq.ParquetFile(path, pre_buffer=False)
+        file = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{path} is no parquet file, or a damaged one: {error}") from None
     with file:
@@ -61,6 +62,8 @@ def _read_parquet(path: Path) -> tuple[Arrays, str]:
             raise ValueError(f"{path} holds no chunk counts: its metadata has no valid key 'batchbpe'") from None
         if version != VERSION:
             raise ValueError(f"{path} has version {version!r}, this program reads {VERSION}; use a newer one")
+        if described.get("unique") not in (None, file.metadata.num_rows):
+            raise ValueError(f"{path} is damaged: it has {file.metadata.num_rows} chunks, not {described['unique']}")
         if not isinstance(pattern, str):
             raise ValueError(f"{path}: its pattern is {pattern!r}, not a string")
         if {"chunk", "count"} - set(file.schema_arrow.names):
@@ -78,11 +81,11 @@ def _read_parquet(path: Path) -> tuple[Arrays, str]:
                 row += batch.num_rows
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise ValueError(f"{path} is damaged, or its columns are no chunks and counts: {error}") from None
-    return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern
+    return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern, described.get("total")
 
 
-def _read_csv(path: Path) -> tuple[Arrays, str]:
-    with path.open(encoding="utf-8", newline="") as file:
+def _read_csv(path: Path) -> tuple[Arrays, str, None]:
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
         header = next(csv.reader(file), [])
     if header not in HEADERS:
         raise ValueError(f"{path}: the header is {','.join(header)!r}; chunk counts have text_chunk,count or str,int")
@@ -113,7 +116,7 @@ def _read_csv(path: Path) -> tuple[Arrays, str]:
         row, text = next((i, c) for i, c in enumerate(table["count"].to_pylist()) if not _is_count(str(c)))
         raise ValueError(f"{path}, chunk {row}: the count {text!r} is no whole number from 0 to 2**64 - 1") from None
     data, offsets = bytes_and_offsets(table["chunk"].combine_chunks())
-    return (data, offsets, counts.to_numpy()), pattern
+    return (data, offsets, counts.to_numpy()), pattern, None
 
 
 def bytes_and_offsets(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

@@ -38,13 +38,22 @@ def load(path: str | os.PathLike[str]) -> Model:
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}")
     try:
-        fields = json.loads(path.read_bytes())
+        fields = json.loads(path.read_bytes(), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no model file of batchbpe, or a damaged one: {error}") from None
     try:
         return _model(fields)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} is there twice")
+        found[key] = value
+    return found
 
 
 def _model(fields: Any) -> Model:

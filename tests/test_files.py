@@ -1,0 +1,65 @@
+"""Files are written whole or not at all, whatever goes wrong."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from batchbpe import ChunkCounts, train
+from batchbpe.formats import native
+
+
+def write_counts(path: Path) -> None:
+    ChunkCounts.count("new text").save(path)
+
+
+def write_model(path: Path) -> None:
+    native.save(train(ChunkCounts.count("new text"), 258), path)
+
+
+def fail(*_: Any, **__: Any) -> None:
+    raise OSError("no space left")
+
+
+@pytest.mark.parametrize("write", [write_counts, write_model])
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.model"])
+@pytest.mark.parametrize("broken", ["replace", "chmod"])
+def test_nothing_is_half_written(
+    write: Callable[[Path], None], name: str, broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    path.write_text("old")
+    monkeypatch.setattr(Path, broken, fail)
+    with pytest.raises(OSError, match="no space left"):
+        write(path)
+    assert path.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_failure_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.parquet").write_text("old")
+
+    def half(table: Any, where: Path, **_: Any) -> None:
+        where.write_text("half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(pq, "write_table", half)
+    with pytest.raises(OSError, match="no space left"):
+        write_counts(tmp_path / "a.parquet")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.parquet", "old")]
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    for write in (write_counts, write_model):
+        with pytest.raises(FileNotFoundError, match=r"cannot write .*absent.a: .*no folder .*absent; make it first"):
+            write(tmp_path / "absent" / "a")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are posix")
+def test_mode_of_a_new_file(tmp_path: Path) -> None:
+    write_model(tmp_path / "a.model")
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "a.model").stat().st_mode == (tmp_path / "plain").stat().st_mode

@@ -1,0 +1,198 @@
+"""Files: what is saved is loaded again, damaged files are refused with the reason, nothing is half-written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchbpe import PATTERNS, ChunkCounts
+
+CHUNKS = {
+    '"': 2**64 - 1,
+    '""': 2**63,
+    '"a,b"': 7,
+    ",": 6,
+    ",,": 6,
+    "\n": 5,
+    "\r\n": 5,
+    "\r": 5,
+    " \n": 4,
+    "\n\n": 4,
+    "\r\n\r\n": 3,
+    "\0": 3,
+    "a\0b": 3,
+    " lead": 3,
+    "  ": 2,
+    "\t": 2,
+    "trail ": 2,
+    "é語😀": 2,
+    "NULL": 1,
+    "nan": 1,
+    "#": 1,
+    "\\n": 1,
+    "'": 1,
+    "0": 1,
+    "1,2": 1,
+    "\ufeff": 1,
+    "x" * 2_000_000: 1,
+    "text_chunk": 1,
+    "\u2028": 1,
+}
+SUFFIXES = ["csv", "parquet"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("pattern", [PATTERNS["gpt4"], '\\w+|[,"\n\r]| (?# "a",b)'])
+def test_counts(suffix: str, pattern: str, tmp_path: Path) -> None:
+    counts = ChunkCounts.count({**CHUNKS, pattern: 0})
+    assert counts.pattern == pattern
+    path = tmp_path / f"counts.{suffix}"
+    counts.save(path)
+    again = ChunkCounts.load(path)
+    assert again == counts
+    assert again.most_common() == counts.most_common()
+    assert ChunkCounts.count(str(path)) == counts
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@given(chunks=st.dictionaries(st.text(min_size=1, max_size=9), st.integers(1, 2**64 - 1), max_size=20))
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_hyp_counts(suffix: str, chunks: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("counts") / f"counts.{suffix}"
+    counts = ChunkCounts.count(chunks)
+    counts.save(path)
+    assert ChunkCounts.load(path) == counts
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    counts = ChunkCounts.count({b"\xff\xfe": 3, b"a": 1})
+    counts.save(tmp_path / "a.parquet")
+    assert ChunkCounts.load(tmp_path / "a.parquet") == counts
+    with pytest.raises(ValueError, match=r"the chunk b'\\xff\\xfe' is no UTF-8, .* save as parquet"):
+        counts.save(tmp_path / "a.csv")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
+
+
+@pytest.mark.parametrize("header", ["text_chunk,count", "str,int"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_papers_csv(header: str, end: str, tmp_path: Path) -> None:
+    rows = [header, " the,10", "a,20", '"x,""y""",5', '"\r\n",3', " the,1", f'"{PATTERNS["gpt2"]}",0', ""]
+    path = tmp_path / "a.csv"
+    path.write_text(end.join(rows), newline="")
+    counts = ChunkCounts.load(path)
+    assert counts.most_common() == [("a", 20), (" the", 11), ('x,"y"', 5), ("\r\n", 3)]
+    assert counts.pattern == PATTERNS["gpt2"]
+
+
+def test_parquet_says_what_it_holds(tmp_path: Path) -> None:
+    ChunkCounts.count("to be or not to be").save(tmp_path / "a.parquet")
+    schema = pq.read_schema(tmp_path / "a.parquet")
+    assert [(field.name, str(field.type)) for field in schema] == [("chunk", "large_binary"), ("count", "uint64")]
+    assert json.loads(schema.metadata[b"batchbpe"]) == {
+        "version": 1,
+        "pattern": PATTERNS["gpt4"],
+        "total": 6,
+        "unique": 5,
+    }
+
+
+def rows(*lines: str) -> bytes:
+    return ("\n".join(["text_chunk,count", *lines]) + "\n").encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "the header is ''; chunk counts have text_chunk,count or str,int"),
+        (b"chunk,n\na,1\nx,0\n", "the header is 'chunk,n'; chunk counts have text_chunk,count"),
+        (b"a,1\nx,0\n", "the header is 'a,1'"),
+        (rows(), "cut off: its last row is not the pattern with the count 0; add that row"),
+        (rows("a,1", "b,2"), "cut off: its last row is not the pattern"),
+        (rows("a,-1", "x,0"), r"chunk 0: the count '-1' is no whole number from 0 to 2\*\*64 - 1"),
+        (rows("b,1", "a,18446744073709551616", "x,0"), "chunk 1: the count '18446744073709551616' is no whole number"),
+        (rows("a,1.5", "x,0"), "the count '1.5' is no whole number"),
+        (rows("a,one", "x,0"), "the count 'one' is no whole number"),
+        (rows("a,", "x,0"), "the count '' is no whole number"),
+        (rows("a,1,2", "x,0"), "no csv of two columns, or a damaged one"),
+        (rows("a", "x,0"), "no csv of two columns, or a damaged one"),
+        (rows("a,1", '"x,0'), "damaged|cut off"),
+        (rows("a,1", "b,"), "cut off"),
+        (rows("a,1", 'b"c,2', "x,00"), "cut off"),
+        (rows(",3", "x,0"), "empty chunk"),
+        (b"text_chunk,count\na\xff,1\nx,0\n", "UTF-?8|utf-8"),
+        (b"\xff\xfe,count\nx,0\n", "UTF-?8|utf-8|header"),
+        (b"PAR1\0\1\2", "header"),
+    ],
+)
+def test_damaged_csv(content: bytes, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"(?s)bad\.csv.*({problem})"):
+        ChunkCounts.load(path)
+
+
+def test_csv_cut_anywhere(tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    ChunkCounts.count('some "quoted", text\r\nwith lines\n\nand 10, 20', "gpt2").save(path)
+    whole = path.read_bytes()
+    for size in range(len(whole) - 2):  # without its very last newline a file is still whole
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"bad\.csv"):
+            ChunkCounts.load(path)
+
+
+def parquet(path: Path, metadata: Any, **columns: Any) -> None:
+    described = metadata if isinstance(metadata, dict | type(None)) else {"batchbpe": metadata}
+    pq.write_table(pa.table(columns).replace_schema_metadata(described), path)
+
+
+GOOD = json.dumps({"version": 1, "pattern": "x", "total": 1, "unique": 1})
+COLUMNS: dict[str, Any] = {"chunk": pa.array([b"a"]), "count": pa.array([1], pa.uint64())}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "columns", "problem"),
+    [
+        (None, COLUMNS, "holds no chunk counts: its metadata has no valid key 'batchbpe'"),
+        ("{", COLUMNS, "no valid key 'batchbpe'"),
+        ("[]", COLUMNS, "no valid key 'batchbpe'"),
+        ('{"version": 1}', COLUMNS, "no valid key 'batchbpe'"),
+        ('{"version": 2, "pattern": "x"}', COLUMNS, "has version 2, this program reads 1; use a newer one"),
+        ('{"version": 1, "pattern": 3}', COLUMNS, "its pattern is 3, not a string"),
+        (GOOD, {"chunk": COLUMNS["chunk"]}, "its columns are chunk"),
+        (GOOD, COLUMNS | {"count": pa.array([-1])}, "damaged, or its columns are no chunks and counts: .*-1"),
+        (GOOD, COLUMNS | {"count": pa.array(["x"])}, "damaged, or its columns are no chunks and counts"),
+        (GOOD, COLUMNS | {"count": pa.array([1.5])}, "damaged, or its columns are no chunks and counts"),
+        (GOOD, COLUMNS | {"chunk": pa.array([3])}, "damaged, or its columns are no chunks and counts"),
+        (GOOD, COLUMNS | {"count": pa.array([None], pa.uint64())}, "damaged|null"),
+        (GOOD, COLUMNS | {"chunk": pa.array([None], pa.binary())}, "damaged|null|empty chunk"),
+        (GOOD, COLUMNS | {"chunk": pa.array([b""])}, "empty chunk"),
+    ],
+)
+def test_wrong_parquet(metadata: Any, columns: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.parquet"
+    parquet(path, metadata, **columns)
+    with pytest.raises(ValueError, match=rf"bad\.parquet.*({problem})"):
+        ChunkCounts.load(path)
+
+
+def test_damaged_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "bad.parquet"
+    ChunkCounts.count({str(n): n for n in range(1, 5000)}).save(path)
+    whole = path.read_bytes()
+    for content in (b"", b"PAR1", whole[:-20], whole[: len(whole) // 2], whole[:100] + bytes(300) + whole[400:]):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"bad\.parquet"):
+            ChunkCounts.load(path)
+
+
+def test_parquet_whose_totals_are_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "bad.parquet"
+    parquet(path, json.dumps({"version": 1, "pattern": "x", "total": 9, "unique": 5}), **COLUMNS)
+    with pytest.raises(ValueError, match=r"bad\.parquet"):
+        ChunkCounts.load(path)

@@ -1,0 +1,185 @@
+"""The own model file: everything comes back, and every kind of damage is named."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchbpe import ChunkCounts, Model, Tokenizer, train
+from batchbpe.formats import native
+
+MODEL = Model(
+    pattern='a "quoted"\npattern|\\w+',
+    merges={(97, 97): 258, (258, 98): 259},
+    stop_words={b"the": 256, b"\xff\xfe\n": 257},
+    special_tokens={" <a b>\n": 300, "(.*)\r\n": 261, "é": 262},
+    training={"vocab_size": 263, "policy": "mine"},
+)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    native.save(MODEL, tmp_path / "a.model")
+    again = native.load(tmp_path / "a.model")
+    assert again == MODEL
+    assert list(again.merges.items()) == list(MODEL.merges.items())
+    assert [file.name for file in tmp_path.iterdir()] == ["a.model"]
+
+
+@given(
+    text=st.text(min_size=1),
+    special=st.lists(st.text(min_size=1, max_size=5), max_size=3, unique=True),
+    stop_list_size=st.integers(0, 3),
+)
+def test_hyp_round_trip(
+    text: str, special: list[str], stop_list_size: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    model = train(
+        ChunkCounts.count(iter([text])), 280, stop_list_size=stop_list_size, special_tokens=special, overlapping=True
+    )
+    path = tmp_path_factory.mktemp("model") / "a.model"
+    native.save(model, path)
+    assert native.load(path) == model
+
+
+def fields() -> dict[str, Any]:
+    return {
+        "format": "batchbpe",
+        "version": 1,
+        "training": {},
+        "pattern": "gpt",
+        "special_tokens": {"<e>": 300},
+        "byte_ids": list(range(256)),
+        "stop_words": {"the": 256},
+        "merges": [[97, 97, 257], [257, 98, 258]],
+    }
+
+
+def test_hand_written_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.model"
+    path.write_text(json.dumps(fields()))
+    assert native.load(path).vocab[258] == b"aab"
+
+
+@pytest.mark.parametrize("name", sorted(fields()))
+def test_missing_section(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.model"
+    damaged = fields()
+    del damaged[name]
+    path.write_text(json.dumps(damaged))
+    with pytest.raises(ValueError, match=rf"bad\.model: .*{name}"):
+        native.load(path)
+
+
+@pytest.mark.parametrize("name", sorted(fields()))
+@pytest.mark.parametrize("value", [None, 3.5, "text", [1], {"a": [1]}, [[1]]], ids=json.dumps)
+def test_section_of_wrong_type(name: str, value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "bad.model"
+    if (name, value) in {("pattern", "text")} if isinstance(value, str) else (name, value) == ("training", {"a": [1]}):
+        pytest.skip("this is allowed")
+    path.write_text(json.dumps(fields() | {name: value}))
+    with pytest.raises(ValueError, match=r"bad\.model: "):
+        native.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"format": "other"}, 'this is no model file of batchbpe: it has no "format": "batchbpe"'),
+        ({"version": 2}, "version is 2, but this program reads 1; use a newer one"),
+        ({"version": "1"}, "version is '1', but this program reads 1"),
+        ({"merges": [[97, 97]]}, r"merge 0 is \[97, 97\], not \[first, last, id\]"),
+        ({"merges": [[97, 97, 257], "x"]}, "merge 1 is 'x', not"),
+        ({"merges": [[97, 97, 257.0]]}, r"merge 0 is \[97, 97, 257\.0\], not"),
+        ({"merges": [[97, True, 257]]}, r"merge 0 is \[97, True, 257\], not"),
+        ({"merges": [[97, 97, 257], [97, 97, 258]]}, r"merge 1, \[97, 97, 258\], repeats the merge to 257"),
+        ({"merges": [[258, 98, 257], [97, 97, 258]]}, r"merge 0, .*there is no token 258 before it"),
+        ({"merges": [[97, 999, 257]]}, r"merge 0, .*there is no token 999 before it"),
+        ({"merges": [[97, -1, 257]]}, r"merge 0, .*there is no token -1 before it"),
+        ({"merges": [[97, 97, 98]]}, r"merge 0, .*the id is taken by b'b'"),
+        ({"merges": [[97, 97, 10**30]]}, rf"the id {10**30} of b'aa' is out of range"),
+        ({"merges": [[97, 97, -7]]}, r"the id -7 of b'aa' is out of range"),
+        ({"stop_words": {"the": 257}}, r"b'the': the id 257 is taken by b'aa'"),
+        ({"stop_words": {"the": "257"}}, r"the id '257' of b'the' is out of range"),
+        ({"stop_words": {"": 256}}, r"the token 256 is empty"),
+        ({"stop_words": {"a\ud800": 256}}, "surrogate"),
+        ({"special_tokens": {"<e>": 257}}, r"b'<e>': the id 257 is taken by b'aa'"),
+        ({"special_tokens": {"<e>": 1 << 24}}, r"the id 16777216 of b'<e>' is out of range"),
+        ({"special_tokens": {"<e>": None}}, r"the id None of b'<e>' is out of range"),
+        ({"byte_ids": [0] * 256}, "byte_ids must be 256 different ids"),
+        ({"byte_ids": list(range(300))}, "byte_ids must be 256 different ids"),
+        ({"byte_ids": [*range(255), "x"]}, "byte_ids|'x'"),
+    ],
+)
+def test_damaged_fields(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.model"
+    path.write_text(json.dumps(fields() | change))
+    with pytest.raises(ValueError, match=rf"(?s)bad\.model: .*({problem})"):
+        native.load(path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits memory as posix does")
+def test_doubling_merges(tmp_path: Path) -> None:
+    # A few hundred bytes that describe a token of 16 GiB: an error, not all the memory.
+    merges = [[97, 97, 257], *([token, token, token + 1] for token in range(257, 290))]
+    path = tmp_path / "bad.model"
+    path.write_text(json.dumps(fields() | {"merges": merges, "special_tokens": {}}))
+    code = """if True:
+        import resource, sys
+        from batchbpe.formats import native
+        resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+        try:
+            native.load(sys.argv[1])
+        except ValueError as error:
+            print(error)
+    """
+    ran = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+    assert ran.stderr == ""
+    assert re.search(r"bad\.model: .*(long|large|bytes)", ran.stdout), ran.stdout
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"null", b"[]", b"\xff\xfe", b"minbpe v1\n", b"[" * 100_000, b"3"])
+def test_no_model_file(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "bad.model"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"bad\.model.* is no model file of batchbpe"):
+        native.load(path)
+
+
+def test_cut_anywhere(tmp_path: Path) -> None:
+    path = tmp_path / "bad.model"
+    native.save(MODEL, path)
+    whole = path.read_bytes().rstrip()
+    for size in range(0, len(whole), 7):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"bad\.model is no model file of batchbpe, or a damaged one"):
+            native.load(path)
+
+
+def test_a_key_twice(tmp_path: Path) -> None:
+    path = tmp_path / "bad.model"
+    path.write_text(json.dumps(fields()).replace('{"<e>": 300}', '{"<e>": 300, "<e>": 301}'))
+    with pytest.raises(ValueError, match=r"bad\.model.*<e>"):
+        native.load(path)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no model file .*absent\.model"):
+        Tokenizer.from_file(tmp_path / "absent.model")
+
+
+def test_vocab_file(tmp_path: Path) -> None:
+    native.save_vocab(MODEL, tmp_path / "a.vocab")
+    lines = (tmp_path / "a.vocab").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(MODEL.vocab)
+    assert lines[97] == "[a] 97"
+    assert lines[10] == "[\\u000a] 10"
+    assert lines[256] == "[the] 256"
+    assert lines[258:260] == ["[a][a] -> [aa] 258", "[aa][b] -> [aab] 259"]
+    assert lines[-1] == "[ <a b>\\u000a] 300"

@@ -1,0 +1,120 @@
+"""The package as a whole: what importing it does, the stub of the core, and Ctrl-C."""
+
+import ast
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import batchbpe
+from batchbpe import _core
+
+STUB = ast.parse((Path(batchbpe.__file__).parent / "_core.pyi").read_text(encoding="utf-8"))
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+
+def test_import_is_light_and_silent() -> None:
+    heavy = "{'numpy', 'pyarrow', 'regex', 'datasets', 'tiktoken', 'batchbpe._core'}"
+    ran = python(f"import sys, batchbpe; dir(batchbpe); sys.exit(', '.join({heavy} & set(sys.modules)) or None)")
+    assert (ran.stdout, ran.stderr.strip(), ran.returncode) == ("", "", 0)
+
+
+def test_training_needs_no_optional_package() -> None:
+    ran = python(
+        "import sys, batchbpe\n"
+        "batchbpe.Tokenizer.train('aaabdaaabac', 259).encode('ab')\n"
+        "sys.exit(', '.join({'pyarrow', 'regex', 'datasets', 'tiktoken'} & set(sys.modules)) or None)"
+    )
+    assert (ran.stdout, ran.stderr.strip(), ran.returncode) == ("", "", 0)
+
+
+def test_public_names() -> None:
+    for name in batchbpe.__all__:
+        assert getattr(batchbpe, name) is getattr(batchbpe, name)
+        assert name in dir(batchbpe)
+    with pytest.raises(AttributeError, match="module 'batchbpe' has no attribute 'absent'"):
+        batchbpe.absent  # noqa: B018
+    ran = python("from batchbpe import *; print(Tokenizer.__name__, policies.__name__)")
+    assert ran.stdout == "Tokenizer batchbpe.policies\n"
+
+
+def parameters(of: Any) -> list[str]:
+    return [name for name in inspect.signature(of).parameters if name not in ("self", "cls")]
+
+
+def in_stub(function: ast.FunctionDef) -> list[str]:
+    return [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
+
+
+def public(names: Any) -> set[str]:
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_stub_names_what_the_core_has() -> None:
+    stubs = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert set(stubs) == public(vars(_core))
+    for name, node in stubs.items():
+        real = getattr(_core, name)
+        if isinstance(node, ast.FunctionDef):
+            assert in_stub(node) == parameters(real), name
+            continue
+        methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
+        assert public(methods) == public(vars(real)), name
+        for method, stub in methods.items():
+            if method == "__new__":
+                assert in_stub(stub) == parameters(real), name
+            elif callable(getattr(real, method)):
+                assert in_stub(stub) == parameters(getattr(real, method)), f"{name}.{method}"
+            else:
+                decorators = [decorator.id for decorator in stub.decorator_list if isinstance(decorator, ast.Name)]
+                assert decorators == ["property"], f"{name}.{method}"
+
+
+LONG_WORK = {
+    "count": "text = 'some words, and 12 others\\n' * 12_000_000\nsay()\nbatchbpe.ChunkCounts.count(text, threads=1)",
+    "count_custom": "text = 'some words, and 12 others\\n' * 2_000_000\nsay()\n"
+    "batchbpe.ChunkCounts.count(text, r'\\w+|\\W', threads=1)",
+    "train": "n = 1_500_000\nletters = numpy.random.default_rng(1).integers(97, 123, n * 12, dtype=numpy.uint8)\n"
+    "counts = batchbpe.ChunkCounts(letters, numpy.arange(n + 1) * 12, numpy.ones(n, numpy.uint64), '.')\n"
+    "say()\nbatchbpe.train(counts, 500_000)",
+    "train_one_chunk": "counts = batchbpe.ChunkCounts.count({'ab' * 40_000_000: 1})\nsay()\n"
+    "batchbpe.train(counts, 300)",
+    "encode": "tokenizer = batchbpe.Tokenizer.train('abcabd' * 9, 300, pattern='(?s).+')\n"
+    "text = 'abcabd' * 17_000_000\nsay()\ntokenizer.encode_to_numpy(text)",
+    "encode_batch": "tokenizer = batchbpe.Tokenizer.train('abcabd' * 9, 300, pattern='(?s).+')\n"
+    "texts = ['abcabd' * 2_000_000 for _ in range(12)]\nsay()\ntokenizer.encode_batch(texts)",
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGINT cannot be sent to a process elsewhere")
+@pytest.mark.parametrize("work", sorted(LONG_WORK))
+def test_ctrl_c(work: str) -> None:
+    code = (
+        "import sys, batchbpe, numpy\n"
+        "def say(): print('ready', flush=True)\n"
+        f"{LONG_WORK[work]}\n"
+        "print('finished', flush=True)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as ran:
+        assert ran.stdout is not None and ran.stderr is not None
+        assert ran.stdout.readline() == "ready\n", ran.stderr.read()
+        time.sleep(0.2)
+        start = time.perf_counter()
+        ran.send_signal(signal.SIGINT)
+        out, err = ran.communicate(timeout=60)
+        seconds = time.perf_counter() - start
+    assert out == "", "it was over before the signal came: give it more to do"
+    assert err.strip().endswith("KeyboardInterrupt"), err
+    assert ran.returncode == -signal.SIGINT
+    assert seconds < 2

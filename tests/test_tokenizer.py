@@ -1,0 +1,191 @@
+"""Encoding and decoding, special tokens, copies and processes, and the paper's classes."""
+
+import copy
+import multiprocessing
+import pickle
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import texts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchbpe import BatchTokenizer, Model, QuickTokenizer, Tokenizer
+
+TEXT = "the theory of the thing, and the other things; then there is another theory. " * 9
+END, LONG, CODE = "<|end|>", "<|end|>\n more", "(.*)"
+SMALL = Tokenizer.train(TEXT, 280, special_tokens=[END, LONG, CODE])
+
+
+@given(text=texts)
+def test_hyp_round_trip(text: str) -> None:
+    ids = SMALL.encode_ordinary(text)
+    assert SMALL.decode(ids) == text
+    assert SMALL.decode_bytes(np.array(ids, np.uint32)) == text.encode()
+    assert SMALL.encode_to_numpy(text, "none").tolist() == ids
+
+
+@given(documents=st.lists(texts, max_size=6), threads=st.sampled_from([None, 1, 3]))
+def test_hyp_batches(documents: list[str], threads: int | None) -> None:
+    each = [SMALL.encode(text, "all") for text in documents]
+    assert SMALL.encode_batch(documents, "all", threads=threads) == each
+    assert SMALL.encode_batch(iter(documents), "all") == each
+    ids, offsets = SMALL.encode_batch_to_numpy(documents, "all", threads=threads)
+    assert (ids.dtype, offsets.dtype) == (np.uint32, np.int64)
+    assert [ids[a:b].tolist() for a, b in pairwise(offsets)] == each
+
+
+def test_allowed_special() -> None:
+    end, long, code = (SMALL.special_tokens[name] for name in (END, LONG, CODE))
+    assert sorted((end, long, code)) == [SMALL.n_vocab - 3, SMALL.n_vocab - 2, SMALL.n_vocab - 1]
+    text = f"the{END}the{LONG} {CODE}"
+    the = SMALL.encode("the")
+    as_text = [SMALL.encode_ordinary(part) for part in (END, LONG)]
+    assert SMALL.encode(text, "all") == [*the, end, *the, long, 32, code]
+    assert SMALL.encode(text, "none") == SMALL.encode_ordinary(text)
+    assert not {end, long, code} & set(SMALL.encode(text, "none"))
+    for only in ({END, CODE}, [CODE, END], (END, CODE), frozenset({END, CODE})):
+        assert SMALL.encode(text, only) == [*the, end, *the, end, *SMALL.encode("\n more "), code]
+    assert SMALL.encode(text, {LONG})[-len(SMALL.encode_ordinary(" (.*)")) - 1] == long
+    assert SMALL.encode(text, set()) == SMALL.encode(text, []) == SMALL.encode_ordinary(text)
+    assert SMALL.decode(SMALL.encode(text, "all")) == text
+    assert as_text[0] != as_text[1]
+
+
+def test_special_token_in_the_text_is_an_error() -> None:
+    problem = r'the text holds the special token "<\|end\|>" at byte 3; allowed_special="all" .*"none" as plain text'
+    for call in (SMALL.encode, SMALL.encode_to_numpy, lambda text: SMALL.encode_batch(["", text])):
+        with pytest.raises(ValueError, match=problem):
+            call(f"é {END}")
+    assert SMALL.encode("<|end |>") == SMALL.encode_ordinary("<|end |>")
+
+
+def test_wrong_allowed_special() -> None:
+    with pytest.raises(ValueError, match=r'"<nope>" is allowed, but is no special token of this tokenizer'):
+        SMALL.encode("text", {"<nope>", END})
+    for wrong in ("some", END, 3, None):
+        with pytest.raises(ValueError, match=r'allowed_special=.*: give "all", "none", "none_raise", or a set or list'):
+            SMALL.encode("text", wrong)
+    with pytest.raises((TypeError, ValueError), match="3"):
+        SMALL.encode("text", [3])
+
+
+def test_special_tokens_are_not_trained_on() -> None:
+    plain, marked = "ab cd " * 50, f"ab cd{END} " * 50
+    model = Tokenizer.train(marked, 300, special_tokens=[END]).model
+    assert not any(b"|" in value or b"en" in value for value in (model.vocab[t] for t in model.merges.values()))
+    assert Tokenizer.train(plain, 257, special_tokens=[END]).n_vocab == 257
+
+
+@pytest.mark.parametrize("ids", [[300], [-1], [2**32], [2**70], [-(2**70)], [97, 300]], ids=str)
+def test_decode_out_of_range(ids: list[int]) -> None:
+    with pytest.raises(ValueError, match=rf"there is no token {ids[-1]}: ids go from 0 to 279"):
+        SMALL.decode(ids)
+    if abs(ids[-1]) < 2**63:
+        with pytest.raises(ValueError, match=rf"there is no token {ids[-1]}: ids go from 0 to 279"):
+            SMALL.decode(np.array(ids))
+
+
+def test_decode_hole() -> None:
+    tokenizer = Tokenizer(Model(pattern=r"\w+", merges={}, special_tokens={"<e>": 400}))
+    assert tokenizer.n_vocab == 401
+    assert tokenizer.decode([97, 400]) == "a<e>"
+    for ids in ([300], np.array([300], np.uint32)):
+        with pytest.raises(ValueError, match="there is no token 300"):
+            tokenizer.decode(ids)
+
+
+def test_decode_takes_any_integers() -> None:
+    ids = SMALL.encode("the theory")
+    for given_ids in (tuple(ids), iter(ids), *(np.array(ids, kind) for kind in (np.uint32, np.int64, np.uint16))):
+        assert SMALL.decode(given_ids) == "the theory"
+    assert SMALL.decode(np.array(ids * 2, np.uint32)[::2]) == SMALL.decode((ids * 2)[::2])
+    assert SMALL.decode([]) == SMALL.decode(np.array([], np.uint32)) == ""
+    for wrong in ([1.5], ["a"], [None], np.array([1.5])):
+        with pytest.raises(TypeError):
+            SMALL.decode(wrong)
+
+
+def test_decode_invalid_utf8() -> None:
+    assert SMALL.decode([0xFF, 97]) == "\ufffda"
+    assert SMALL.decode_bytes([0xFF, 97]) == b"\xffa"
+    with pytest.raises(UnicodeDecodeError):
+        SMALL.decode([0xFF], errors="strict")
+
+
+def test_lone_surrogate() -> None:
+    calls: list[Any] = [
+        *(SMALL.encode, SMALL.encode_ordinary, SMALL.encode_to_numpy),
+        *(lambda text: SMALL.encode_batch([text]), lambda text: SMALL.encode_batch_to_numpy(["", text])),
+    ]
+    for call in calls:
+        with pytest.raises(UnicodeEncodeError, match=r"position 1: a lone surrogate .*'utf-16', 'replace'"):
+            call("a\ud83d")
+    with pytest.raises(UnicodeEncodeError, match="surrogate"):
+        Tokenizer.train("a\ud83d", 300)
+    assert SMALL.encode("\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16")) == [*"😀".encode()]
+
+
+def test_wrong_types() -> None:
+    with pytest.raises(TypeError, match=r"a list of texts is needed, not one: encode\('text'\) encodes one"):
+        SMALL.encode_batch("text")
+    for wrong in (b"text", None, 3):
+        with pytest.raises(TypeError, match="str"):
+            SMALL.encode(wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="str"):
+            SMALL.encode_batch(["a", wrong])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="threads=0: give at least 1"):
+        SMALL.encode_batch(["a"], threads=0)
+
+
+def test_chunk_of_megabytes() -> None:
+    tokenizer = Tokenizer.train("abcabcd" * 10, 262, pattern=r"(?s).+")
+    text = "abcabcd" * 600_000 + "é" * 500_000
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert tokenizer.encode_batch([text, "abc"]) == [tokenizer.encode(text), tokenizer.encode("abc")]
+
+
+def batch_tokenizer(trained: bool) -> BatchTokenizer:
+    tokenizer = BatchTokenizer(pattern="gpt2", stop_list_size=3, freq_cutoff=2, multiprocess=False)
+    if trained:
+        tokenizer.train(TEXT, 290)
+    return tokenizer
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+@pytest.mark.parametrize("used", [False, True])
+def test_copies(again: Any, used: bool) -> None:
+    for tokenizer in (SMALL, batch_tokenizer(False), batch_tokenizer(True), QuickTokenizer()):
+        if used:
+            tokenizer.encode("used")
+        other = again(tokenizer)
+        assert type(other) is type(tokenizer)
+        assert other.model == tokenizer.model
+        assert other.encode(TEXT) == tokenizer.encode(TEXT)
+    other = again(batch_tokenizer(True))
+    assert (other.stop_list_size, other.freq_cutoff, other.multiprocess) == (3, 2, False)
+    first = batch_tokenizer(True)
+    again(first).train("xy xy xy xy", 258)
+    assert first.model == batch_tokenizer(True).model
+
+
+def test_threads_share_a_tokenizer(library: list[str]) -> None:
+    tokenizer = Tokenizer.train(iter(library[:20]), 500)
+    expected = Tokenizer(tokenizer.model).encode_batch(library[:60])
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(tokenizer.encode, library[:60])) == expected
+        assert list(pool.map(tokenizer.decode, expected)) == library[:60]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_share_a_tokenizer(method: str) -> None:
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} on this system")
+    long = TEXT * 3000
+    expected = [SMALL.encode(text) for text in (TEXT, long)]
+    with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as pool:
+        assert list(pool.map(SMALL.encode, [TEXT, long], timeout=60)) == expected
