@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -197,13 +198,20 @@ class ChunkCounts(Mapping[str, int]):
         return self._chunks(self.unique)
 
     def __getitem__(self, chunk: str) -> int:
-        """Give the count of a chunk; this looks through all of them."""
-        value = np.frombuffer(chunk.encode("utf-8", "surrogateescape"), dtype=np.uint8)
-        places = np.flatnonzero(np.diff(self.offsets) == len(value))
-        equal = (self.data[self.offsets[places, None] + np.arange(len(value))] == value).all(axis=1)
-        if not equal.any():
-            raise KeyError(chunk)
-        return int(self.counts[places[equal.argmax()]])
+        """Give the count of a chunk; the first time makes a dict of all."""
+        return self._dict[chunk]
+
+    @cached_property
+    def _dict(self) -> dict[str, int]:
+        return dict(self.most_common())
+
+    def items(self) -> ItemsView[str, int]:
+        """Go through the chunks and their counts, the commonest first."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[int]:
+        """Go through the counts, the highest first."""
+        return _Values(self)
 
     def __eq__(self, other: object) -> bool:
         """Whether the other has the same chunks, counts and pattern."""
@@ -227,6 +235,18 @@ class ChunkCounts(Mapping[str, int]):
             places = (offsets - offsets[0]).tolist()
             for begin, end in itertools.pairwise(places):
                 yield data[begin:end].decode("utf-8", "surrogateescape")
+
+
+class _Items(ItemsView[str, int]):
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        counts: ChunkCounts = self._mapping  # type: ignore[attr-defined]
+        return zip(counts, counts.values(), strict=True)
+
+
+class _Values(ValuesView[int]):
+    def __iter__(self) -> Iterator[int]:
+        counts: ChunkCounts = self._mapping  # type: ignore[attr-defined]
+        return map(int, counts.counts)
 
 
 def in_order(data: Bytes, offsets: Offsets, counts: Counts, pattern: str) -> ChunkCounts:

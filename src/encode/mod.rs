@@ -20,6 +20,8 @@ use merge::Merges;
 
 /// How much text a thread takes at once.
 const PIECE: usize = 1 << 18;
+/// A longer token is not looked up as a whole: to find out whether it may be takes too long.
+const LONG_TOKEN: usize = 1 << 12;
 /// Chunks remembered before all are forgotten: a bound on memory.
 const REMEMBERED: usize = 1 << 18;
 
@@ -106,6 +108,9 @@ impl Encoder {
         for (rank, &(start, end)) in spans.iter().enumerate() {
             // A token whose own bytes merge to something else is never the encoding of a chunk.
             let token = &bytes[start as usize..end as usize];
+            if token.len() > LONG_TOKEN {
+                continue;
+            }
             merges.apply(token, &mut merged, &Cancel::default())?;
             if merged == [rank as u32] {
                 *whole.entry(token) = u64::from(ids[rank]);
