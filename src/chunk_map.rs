@@ -191,8 +191,7 @@ impl ChunkMap {
         let old = std::mem::replace(&mut self.slots, vec![Slot::default(); slots]);
         let mask = slots - 1;
         for slot in old.into_iter().filter(|slot| slot.hi != 0) {
-            let hash = if slot.hi >= LONG { long_hash(self.long(slot.lo)) } else { fold(slot.lo, slot.hi) };
-            let mut at = hash as usize & mask;
+            let mut at = self.hash(&slot) as usize & mask;
             while self.slots[at].hi != 0 {
                 at = (at + 1) & mask;
             }
@@ -201,14 +200,27 @@ impl ChunkMap {
     }
 
     /// Calls `each` with every chunk and its value, in no particular order, until it fails.
-    pub fn for_each(&self, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
+    pub fn for_each(&self, each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
+        self.for_each_in(0, 1, each)
+    }
+
+    /// The same for one of so many shares: each chunk is in one of them, whatever map it is in.
+    pub fn for_each_in(&self, share: u64, shares: u64, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         self.slots.iter().filter(|slot| slot.hi != 0).try_for_each(|slot| {
+            // Not the low bits of the hash, by which a map finds its slots.
+            if shares > 1 && (self.hash(slot) >> 32) % shares != share {
+                return Ok(());
+            }
             if slot.hi >= LONG {
                 return each(self.long(slot.lo), slot.value);
             }
             let bytes = (u128::from(slot.lo) | u128::from(slot.hi) << 64).to_le_bytes();
             each(&bytes[..(slot.hi >> 56) as usize], slot.value)
         })
+    }
+
+    fn hash(&self, slot: &Slot) -> u64 {
+        if slot.hi >= LONG { long_hash(self.long(slot.lo)) } else { fold(slot.lo, slot.hi) }
     }
 }
 

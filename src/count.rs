@@ -145,14 +145,28 @@ impl ChunkTable {
     /// Adds the threads' tables up and puts the chunks in order.
     pub fn finish(self, cancel: &Cancel) -> Result<Counted> {
         let threads = self.tables.len();
-        let mut tables: Vec<ChunkMap> =
+        let tables: Vec<ChunkMap> =
             self.tables.into_iter().map(|table| table.into_inner().expect("no panic in counting")).collect();
-        tables.sort_by_key(ChunkMap::len);
-        let mut table = tables.pop().unwrap_or_default();
-        for other in tables {
-            other.for_each(|chunk, count| add(&mut table, chunk, count, cancel))?;
-        }
-        in_order(&table, threads, cancel)
+        // A chunk that is in several tables is in the same share of each.
+        let shares = if threads == 1 {
+            tables
+        } else {
+            let shares: Vec<u64> = (0..threads as u64).collect();
+            parallel::map(
+                &shares,
+                threads,
+                || (),
+                |(), &share| {
+                    let mut sum =
+                        ChunkMap::with_capacity(tables.iter().map(ChunkMap::len).max().unwrap_or(0) / threads);
+                    for table in &tables {
+                        table.for_each_in(share, threads as u64, |chunk, count| add(&mut sum, chunk, count, cancel))?;
+                    }
+                    Ok(sum)
+                },
+            )?
+        };
+        in_order(&shares, threads, cancel)
     }
 }
 
@@ -181,14 +195,16 @@ struct Row<'a> {
     chunk: &'a [u8],
 }
 
-fn in_order(table: &ChunkMap, threads: usize, cancel: &Cancel) -> Result<Counted> {
+fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<Counted> {
     let mut unordered = Vec::new();
-    let mut places = Vec::with_capacity(table.len());
-    table.for_each(|chunk, count| {
-        places.push((count, unordered.len()));
-        unordered.extend_from_slice(chunk);
-        Ok(())
-    })?;
+    let mut places = Vec::with_capacity(tables.iter().map(ChunkMap::len).sum());
+    for table in tables {
+        table.for_each(|chunk, count| {
+            places.push((count, unordered.len()));
+            unordered.extend_from_slice(chunk);
+            Ok(())
+        })?;
+    }
     let ends = places.iter().skip(1).map(|place| place.1).chain([unordered.len()]);
     let mut rows: Vec<Row> = places
         .iter()

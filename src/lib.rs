@@ -9,6 +9,7 @@
 
 pub mod chunk_map;
 pub mod count;
+pub mod counts_csv;
 pub mod encode;
 pub mod error;
 pub mod parallel;

@@ -3,6 +3,7 @@
 //! Chunks cross the border as three numpy arrays (all bytes in a row, where each chunk begins, its count),
 //! never as a Python object each.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList};
 
 use crate::count;
+use crate::counts_csv;
 use crate::encode::{self, Special};
 use crate::error::{Cancel, Error, Result};
 use crate::split;
@@ -204,6 +206,14 @@ impl ChunkTable {
         let counted = run(py, usize::MAX, |cancel| table.finish(cancel))?;
         Ok((counted.data.into_pyarray(py), counted.offsets.into_pyarray(py), counted.counts.into_pyarray(py)))
     }
+}
+
+/// The chunks, offsets and counts in a csv of the paper's program, and their pattern.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+fn read_counts_csv(py: Python<'_>, path: PathBuf) -> PyResult<(Array<'_, u8>, Array<'_, i64>, Array<'_, u64>, String)> {
+    let (counted, pattern) = run(py, usize::MAX, |cancel| counts_csv::read(&path, cancel))?;
+    Ok((counted.data.into_pyarray(py), counted.offsets.into_pyarray(py), counted.counts.into_pyarray(py), pattern))
 }
 
 /// Whether chunks are as `ChunkTable.finish` puts them: commonest first, then by their bytes, each once.
@@ -449,6 +459,7 @@ impl Encoder {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(patterns, module)?)?;
     module.add_function(wrap_pyfunction!(split_text, module)?)?;
+    module.add_function(wrap_pyfunction!(read_counts_csv, module)?)?;
     module.add_function(wrap_pyfunction!(is_in_order, module)?)?;
     module.add_class::<ChunkTable>()?;
     module.add_function(wrap_pyfunction!(merges_of_ranks, module)?)?;

@@ -68,9 +68,14 @@ class Candidates:
         return self.lengths[self.first] + self.lengths[self.last]
 
     @property
+    def tuples(self) -> list[tuple[int, int]]:
+        """The pairs as tuples of Python integers."""
+        return list(zip(self.first.tolist(), self.last.tolist(), strict=True))
+
+    @property
     def merged(self) -> list[bytes]:
         """The bytes that each pair would have as one token."""
-        return [self.vocab[a] + self.vocab[b] for a, b in zip(self.first.tolist(), self.last.tolist(), strict=True)]
+        return [self.vocab[first] + self.vocab[last] for first, last in self.tuples]
 
     def more(self, n: int) -> Candidates:
         """Give the n commonest pairs instead of these."""

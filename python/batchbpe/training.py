@@ -163,10 +163,10 @@ def merge_in_batches(
             table.merge(pairs_to_merge.first, pairs_to_merge.last)
         except ValueError as error:
             raise ValueError(f"the choice of policy {_name(policy)} cannot be merged: {error}") from None
-        lengths[len(vocab) : len(vocab) + len(pairs_to_merge)] = pairs_to_merge.length
-        for first, last in zip(pairs_to_merge.first.tolist(), pairs_to_merge.last.tolist(), strict=True):
-            merges[first, last] = len(vocab)
-            vocab[len(vocab)] = vocab[first] + vocab[last]
+        new_tokens = range(len(vocab), len(vocab) + len(pairs_to_merge))
+        lengths[new_tokens.start : new_tokens.stop] = pairs_to_merge.length
+        merges.update(zip(pairs_to_merge.tuples, new_tokens, strict=True))
+        vocab.update(zip(new_tokens, pairs_to_merge.merged, strict=True))
         merges_remaining -= len(pairs_to_merge)
         batch_count += 1
         if on_batch:

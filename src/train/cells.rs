@@ -46,6 +46,8 @@ enum Store {
     Wide(Vec<u32>),
 }
 
+/// A part has so many cells at least: fewer are not worth a thread.
+const PART_BITS: u32 = 20;
 /// How many places ahead the cells are fetched: they lie all over memory.
 const AHEAD: usize = 24;
 
@@ -230,7 +232,7 @@ fn lay_out<C: Cell, S: Iterator<Item = u32>>(
         .map_err(|_| Error::invalid("the counts add up to more than 64 bits hold; scale them down"))?;
     cells.shrink_to_fit();
 
-    let parts = if threads == 1 { 1 } else { (threads * 4).min(cells.len() / (1 << 14) + 1) };
+    let parts = if threads == 1 { 1 } else { (threads * 4).min(cells.len() >> PART_BITS).max(1) };
     let mut cuts = vec![0];
     for part in 1..parts {
         let at = cells.len() * part / parts;

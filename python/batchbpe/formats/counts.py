@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
+
+from .._core import read_counts_csv
 
 VERSION = 1
 KEY = b"batchbpe"
-HEADERS = (["text_chunk", "count"], ["str", "int"])
+HEADER = ["text_chunk", "count"]
 
 
 Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]
@@ -85,38 +86,11 @@ def _read_parquet(path: Path) -> tuple[Arrays, str, int | None]:
 
 
 def _read_csv(path: Path) -> tuple[Arrays, str, None]:
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        header = next(csv.reader(file), [])
-    if header not in HEADERS:
-        raise ValueError(f"{path}: the header is {','.join(header)!r}; chunk counts have text_chunk,count or str,int")
-    options: dict[str, Any] = {
-        # A block holds whole rows, and a chunk may be of any length.
-        "read_options": pa.csv.ReadOptions(
-            column_names=["chunk", "count"], skip_rows=1, block_size=min(path.stat().st_size + 1, 1 << 30)
-        ),
-        "parse_options": pa.csv.ParseOptions(newlines_in_values=True),
-        "convert_options": pa.csv.ConvertOptions(
-            column_types={"chunk": pa.large_string(), "count": pa.string()}, strings_can_be_null=False
-        ),
-    }
     try:
-        table = pa.csv.read_csv(path, **options)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} is no csv of two columns, or a damaged one: {error}") from None
-    pattern = table["chunk"][-1].as_py() if table.num_rows else ""
-    if not table.num_rows or table["count"][-1].as_py() != "0":
-        raise ValueError(
-            f"{path} has been cut off: its last row is not the pattern with the count 0; "
-            "add that row if the file is whole"
-        )
-    table = table.slice(0, table.num_rows - 1)
-    try:
-        counts = table["count"].cast(pa.uint64())
-    except pa.ArrowInvalid:
-        row, text = next((i, c) for i, c in enumerate(table["count"].to_pylist()) if not _is_count(str(c)))
-        raise ValueError(f"{path}, chunk {row}: the count {text!r} is no whole number from 0 to 2**64 - 1") from None
-    data, offsets = bytes_and_offsets(table["chunk"].combine_chunks())
-    return (data, offsets, counts.to_numpy()), pattern, None
+        data, offsets, counts, pattern = read_counts_csv(path)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return (data, offsets, counts), pattern, None
 
 
 def bytes_and_offsets(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
@@ -128,15 +102,11 @@ def bytes_and_offsets(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np
     return np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8), ends
 
 
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and int(text) < 1 << 64
-
-
 def _write_csv(table: pa.Table, pattern: str, path: Path) -> None:
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(HEADERS[0])
+            writer.writerow(HEADER)
             for batch in table.to_batches(max_chunksize=1 << 16):
                 chunks = (bytes(chunk or b"").decode("utf-8") for chunk in batch["chunk"].to_pylist())
                 writer.writerows(zip(chunks, batch["count"].to_pylist(), strict=True))
