@@ -98,10 +98,10 @@ class ChunkCounts(Mapping[str, int]):
             return data
         from .counting import Counter
 
-        counter = Counter(pattern, list(special_tokens), errors, progress, threads)
-        for documents in corpus.documents(data, text_column=text_column):
-            counter.add(documents)
-        return counter.finish()
+        with Counter(pattern, list(special_tokens), errors, progress, threads) as counter:
+            for documents in corpus.documents(data, text_column=text_column):
+                counter.add(documents)
+            return counter.finish()
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ChunkCounts:
