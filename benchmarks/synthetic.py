@@ -72,11 +72,11 @@ def write(path, chunks, frequency):
     offsets = np.concatenate([[0], np.cumsum(np.char.str_len(chunks))])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(letters[letters != 0])]
     column = pa.Array.from_buffers(pa.large_binary(), len(chunks), buffers)
-    metadata = {b"batchbpe": json.dumps({"pattern": GPT4, "version": 1}).encode()}
+    described = {"version": 1, "pattern": GPT4, "total": int(frequency.sum()), "unique": len(chunks)}
     fields = [("chunk", pa.large_binary()), ("count", pa.uint64())]
-    table = pa.table([column, pa.array(frequency)], schema=pa.schema(fields, metadata=metadata))
+    schema = pa.schema(fields, metadata={"batchbpe": json.dumps(described)})
     path.parent.mkdir(exist_ok=True)
-    pq.write_table(table, path, use_dictionary=False)
+    pq.write_table(pa.table([column, pa.array(frequency)], schema=schema), path, use_dictionary=False)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,10 @@ impl ChunkTable {
         self.dropped.load(Relaxed)
     }
 
+    pub fn work(&self, size: usize) -> usize {
+        self.splitter.work(size)
+    }
+
     /// The last place up to `at` where `text` may be cut without a change to its chunks, if there is one. A special
     /// token with a newline in it could lie across such a place.
     pub fn cut_before(&self, text: &str, from: usize, at: usize) -> Option<usize> {

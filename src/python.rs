@@ -77,10 +77,15 @@ fn run_with<T: Send>(
     interruptible(py, cancel, || work(cancel))
 }
 
-fn threads_or_all(threads: Option<usize>) -> PyResult<usize> {
+/// More threads than this are only a burden, on any machine.
+const MOST_THREADS: i64 = 256;
+
+fn threads_or_all(threads: Option<i64>) -> PyResult<usize> {
     match threads {
-        Some(0) => Err(PyValueError::new_err("threads=0: give at least 1, or None for all cores")),
-        Some(threads) => Ok(threads),
+        Some(threads) if threads < 1 => {
+            Err(PyValueError::new_err(format!("threads={threads}: give at least 1, or None for all cores")))
+        }
+        Some(threads) => Ok(threads.min(MOST_THREADS) as usize),
         None => Ok(std::thread::available_parallelism().map_or(1, |threads| threads.get())),
     }
 }
@@ -95,7 +100,7 @@ fn patterns() -> Vec<(&'static str, &'static str)> {
 #[pyfunction]
 fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let splitter = split::Splitter::new(pattern)?;
-    let chunks = run(py, text.len(), |cancel| {
+    let chunks = run(py, splitter.work(text.len()), |cancel| {
         let mut chunks: Vec<&str> = Vec::new();
         splitter.split(&text, |chunk| {
             chunks.push(chunk);
@@ -139,7 +144,7 @@ fn utf8<'a>(bytes: &'a [u8], what: &str, offset: usize) -> Result<&'a str> {
 impl ChunkTable {
     #[new]
     #[pyo3(signature = (pattern, special_tokens, threads))]
-    fn new(pattern: &str, special_tokens: Vec<String>, threads: Option<usize>) -> PyResult<Self> {
+    fn new(pattern: &str, special_tokens: Vec<String>, threads: Option<i64>) -> PyResult<Self> {
         let splitter = split::Splitter::new(pattern)?;
         let table = count::ChunkTable::new(splitter, &special_tokens, threads_or_all(threads)?)?;
         Ok(Self { table: Some(table), cancel: Cancel::default() })
@@ -149,7 +154,7 @@ impl ChunkTable {
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let table = self.table()?;
         let size = texts.iter().map(|text| text.len()).sum();
-        run_with(py, size, &self.cancel, |cancel| table.add_texts(&texts, cancel))
+        run_with(py, table.work(size), &self.cancel, |cancel| table.add_texts(&texts, cancel))
     }
 
     /// Documents as in a pyarrow string array: all bytes, and where each begins.
@@ -162,7 +167,7 @@ impl ChunkTable {
         let data = data.as_slice()?;
         let documents = offsets_to_slices(data, offsets.as_slice()?)?;
         let table = self.table()?;
-        run_with(py, data.len(), &self.cancel, |cancel| {
+        run_with(py, table.work(data.len()), &self.cancel, |cancel| {
             let texts: Result<Vec<_>> =
                 documents.iter().enumerate().map(|(i, bytes)| utf8(bytes, &format!("document {i}"), 0)).collect();
             table.add_texts(&texts?, cancel)
@@ -277,7 +282,7 @@ impl PairTable {
         next_id: u32,
         merges: usize,
         overlapping: bool,
-        threads: Option<usize>,
+        threads: Option<i64>,
     ) -> PyResult<Self> {
         let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
         let bounds = offsets.first().copied().unwrap_or(0)..=data.len() as i64;
@@ -357,7 +362,7 @@ impl Encoder {
         py: Python<'_>,
         texts: Vec<PyBackedStr>,
         allowed: Option<Allowed>,
-        threads: Option<usize>,
+        threads: Option<i64>,
     ) -> PyResult<Vec<Vec<u32>>> {
         let threads = threads_or_all(threads)?;
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
@@ -371,7 +376,7 @@ impl Encoder {
         py: Python<'_>,
         text: PyBackedStr,
         allowed: Option<Allowed>,
-        threads: Option<usize>,
+        threads: Option<i64>,
     ) -> PyResult<Vec<u32>> {
         let threads = if text.len() < LONG_TEXT { 1 } else { threads_or_all(threads)? };
         run(py, text.len(), |cancel| self.encoder.encode(&text, &allowed.into(), threads, cancel))
@@ -419,7 +424,7 @@ impl Encoder {
         py: Python<'py>,
         text: PyBackedStr,
         allowed: Option<Allowed>,
-        threads: Option<usize>,
+        threads: Option<i64>,
     ) -> PyResult<Bound<'py, PyList>> {
         self.list(py, &self.ids(py, text, allowed, threads)?)
     }
@@ -429,7 +434,7 @@ impl Encoder {
         py: Python<'py>,
         text: PyBackedStr,
         allowed: Option<Allowed>,
-        threads: Option<usize>,
+        threads: Option<i64>,
     ) -> PyResult<Array<'py, u32>> {
         Ok(self.ids(py, text, allowed, threads)?.into_pyarray(py))
     }
@@ -439,7 +444,7 @@ impl Encoder {
         py: Python<'py>,
         texts: Vec<PyBackedStr>,
         allowed: Option<Allowed>,
-        threads: Option<usize>,
+        threads: Option<i64>,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
         self.batch(py, texts, allowed, threads)?.into_iter().map(|ids| self.list(py, &ids)).collect()
     }
@@ -451,7 +456,7 @@ impl Encoder {
         py: Python<'py>,
         texts: Vec<PyBackedStr>,
         allowed: Option<Allowed>,
-        threads: Option<usize>,
+        threads: Option<i64>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let ids = self.batch(py, texts, allowed, threads)?;
         let offsets: Vec<i64> = std::iter::once(0)

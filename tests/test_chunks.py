@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,10 +89,51 @@ def test_hyp_any_bytes(chunks: dict[bytes, int]) -> None:
     assert all(counts[chunk.decode("utf-8", "surrogateescape")] == count for chunk, count in expected)
 
 
-def test_last_item_with_count_0_is_the_pattern() -> None:
-    counts = ChunkCounts.count({"a": 0, "b": np.int64(3), r"\w+": 0})
-    assert counts.pattern == r"\w+"
+def test_counts_of_0_are_left_out() -> None:
+    counts = ChunkCounts.count({"a": 0, "b": np.int64(3), "c": 0})
+    assert counts.pattern == PATTERNS["gpt4"]
     assert dict(counts) == {"b": 3}
+    assert list(counts.items()) == [("b", 3)]
+    assert list(counts.values()) == [3]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_chunks_that_are_there_twice_add_up(suffix: str, tmp_path: Path) -> None:
+    # In order of their counts, but not each once.
+    path = tmp_path / f"twice.{suffix}"
+    if suffix == "csv":
+        path.write_text("text_chunk,count\n abc,5\n abd,4\n abc,3\n.+,0\n")
+    else:
+        table = pa.table({"chunk": pa.array([b" abc", b" abd", b" abc"]), "count": pa.array([5, 4, 3], pa.uint64())})
+        pq.write_table(table.replace_schema_metadata({"batchbpe": '{"version": 1, "pattern": ".+"}'}), path)
+    assert dict(ChunkCounts.load(path)) == {" abc": 8, " abd": 4}
+
+
+@pytest.mark.parametrize("name", ["counts", "counts.txt", "counts.model"])
+def test_names_that_would_not_be_known_again(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"{name}: give a name that ends in \.parquet or \.csv"):
+        ChunkCounts.count("a b").save(tmp_path / name)
+
+
+@pytest.mark.parametrize("special_tokens", ["<e>", {"<e>"}, [""], [1], None, {"<e>": "x"}, ["<a>", "<a>"]], ids=repr)
+def test_wrong_special_tokens(special_tokens: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"special token|special_tokens"):
+        ChunkCounts.count("hello there", special_tokens=special_tokens)
+
+
+def test_a_name_that_is_none() -> None:
+    with pytest.raises(ValueError, match="pattern='gpt5' is none of gpt2, gpt4, cl100k, o200k"):
+        ChunkCounts.count("text", "gpt5")
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_wrong_threads(threads: int) -> None:
+    with pytest.raises(ValueError, match=f"threads={threads}: give at least 1, or None for all cores"):
+        ChunkCounts.count("text", threads=threads)
+
+
+def test_very_many_threads() -> None:
+    assert ChunkCounts.count("some text", threads=2**62) == ChunkCounts.count("some text", threads=1)
 
 
 @pytest.mark.parametrize(

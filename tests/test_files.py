@@ -24,8 +24,9 @@ def fail(*_: Any, **__: Any) -> None:
     raise OSError("no space left")
 
 
-@pytest.mark.parametrize("write", [write_counts, write_model])
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.model"])
+@pytest.mark.parametrize(
+    ("write", "name"), [(write_counts, "a.csv"), (write_counts, "a.parquet"), (write_model, "a.model")]
+)
 @pytest.mark.parametrize("broken", ["replace", "chmod"])
 def test_nothing_is_half_written(
     write: Callable[[Path], None], name: str, broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -54,8 +55,8 @@ def test_failure_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_missing_folder(tmp_path: Path) -> None:
     for write in (write_counts, write_model):
-        with pytest.raises(FileNotFoundError, match=r"cannot write .*absent.a: .*no folder .*absent; make it first"):
-            write(tmp_path / "absent" / "a")
+        with pytest.raises(FileNotFoundError, match=r"cannot write .*absent.a\.csv: .*no folder .*; make it first"):
+            write(tmp_path / "absent" / "a.csv")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are posix")

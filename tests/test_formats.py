@@ -49,7 +49,7 @@ SUFFIXES = ["csv", "parquet"]
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("pattern", [PATTERNS["gpt4"], '\\w+|[,"\n\r]| (?# "a",b)'])
 def test_counts(suffix: str, pattern: str, tmp_path: Path) -> None:
-    counts = ChunkCounts.count({**CHUNKS, pattern: 0})
+    counts = ChunkCounts.count(CHUNKS, pattern)
     assert counts.pattern == pattern
     path = tmp_path / f"counts.{suffix}"
     counts.save(path)

@@ -30,7 +30,9 @@ def test_vocab() -> None:
     }
     assert list(MODEL.vocab) == sorted(MODEL.vocab)
     assert MODEL.n_vocab == 301
-    assert Model(pattern="", merges={}).n_vocab == 256
+    assert Model(pattern=".", merges={}).n_vocab == 256
+    with pytest.raises(ValueError, match="the pattern is empty"):
+        Model(pattern="", merges={})
 
 
 def test_other_ids_of_bytes() -> None:

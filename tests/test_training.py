@@ -109,7 +109,7 @@ def test_overlapping_counts() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "problem"),
     [
-        ({"vocab_size": 255}, ValueError, r"vocab_size=255 is too small: 256 bytes, 0 stop words and 0 .* need 256"),
+        ({"vocab_size": 255}, ValueError, r"vocab_size=255 is too small: 256 bytes and 0 special tokens need 256"),
         (
             {"vocab_size": 257, "stop_list_size": 2},
             ValueError,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Literal
 
 from . import corpus, policies, training
-from .chunks import ChunkCounts, pattern_of
+from .chunks import ChunkCounts, check_special_tokens, pattern_of
 from .formats import native
 from .model import Model
 from .tokenizer import Loaded, Tokenizer
@@ -45,7 +45,7 @@ class BatchTokenizer(Tokenizer):
         freq_cutoff: int = 1,
     ) -> None:
         """Make an untrained tokenizer, which encodes to bytes."""
-        super().__init__(Model(pattern=pattern_of(pattern or "gpt4"), merges={}))
+        super().__init__(Model(pattern=pattern_of("gpt4" if pattern is None else pattern), merges={}))
         self._pattern = pattern
         self.multiprocess = multiprocess
         self.store_dict = store_dict
@@ -72,6 +72,16 @@ class BatchTokenizer(Tokenizer):
         to stderr. Until all is done the tokenizer stays as it was.
         """
         threads = None if self.multiprocess else 1
+        options = training.Options(
+            vocab_size=vocab_size,
+            stop_list_size=self.stop_list_size,
+            freq_cutoff=self.freq_cutoff,
+            special_tokens=self.special_tokens,
+            cap_divisor=cap_divisor,
+            max_batch_size=max_batch_size,
+            policy=policy,
+            overlapping=self._overlapping,
+        )
         counts = ChunkCounts.count(
             data,
             self._pattern,
@@ -94,19 +104,7 @@ class BatchTokenizer(Tokenizer):
             if on_batch:
                 on_batch(batch)
 
-        model = training.train(
-            counts,
-            vocab_size,
-            stop_list_size=self.stop_list_size,
-            freq_cutoff=self.freq_cutoff,
-            special_tokens=self.special_tokens,
-            cap_divisor=cap_divisor,
-            max_batch_size=max_batch_size,
-            policy=policy,
-            overlapping=self._overlapping,
-            on_batch=told,
-            threads=threads,
-        )
+        model = training.train_on(counts, options, on_batch=told, threads=threads)
         self._loaded = Loaded(model)
         return len(model.vocab)
 
@@ -118,6 +116,7 @@ class BatchTokenizer(Tokenizer):
         >>> tokenizer.encode("a<|endoftext|>", allowed_special="all")
         [97, 256]
         """
+        check_special_tokens(special_tokens)
         self._loaded = Loaded(replace(self.model, special_tokens=dict(special_tokens)))
 
     def load(self, model_file: str | os.PathLike[str]) -> None:

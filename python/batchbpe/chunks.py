@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
+import re
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -36,6 +37,12 @@ def pattern_of(name: str) -> str:
         raise TypeError(f"pattern is {name!r}: give one of {', '.join(PATTERNS)}, or a regular expression")
     if not name:
         raise ValueError(f"the pattern is empty: give one of {', '.join(PATTERNS)}, or a regular expression")
+    if name not in PATTERNS:
+        if re.fullmatch(r"\w+", name):
+            raise ValueError(
+                f"pattern={name!r} is none of {', '.join(PATTERNS)}, and as a regular expression cuts nothing"
+            )
+        _core.split_text(name, "")  # an error if it does not compile
     return PATTERNS.get(name, name)
 
 
@@ -45,7 +52,29 @@ def split(text: str, pattern: str = "gpt4") -> list[str]:
     >>> split("I'll go to 12345 cafés.")
     ['I', "'ll", ' go', ' to', ' ', '123', '45', ' cafés', '.']
     """
-    return _core.split_text(pattern_of(pattern), text)
+    try:
+        return _core.split_text(pattern_of(pattern), text)
+    except UnicodeEncodeError as error:
+        raise surrogate_error(error) from None
+
+
+def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> None:
+    """Raise unless these are different texts, in an order or with ids.
+
+    >>> check_special_tokens("<|endoftext|>")
+    Traceback (most recent call last):
+    ...
+    TypeError: special_tokens='<|endoftext|>': give a list of texts, or a dict with their ids
+    """
+    if isinstance(special_tokens, str) or not isinstance(special_tokens, Sequence | Mapping):
+        raise TypeError(f"special_tokens={special_tokens!r}: give a list of texts, or a dict with their ids")
+    for name in special_tokens:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"the special token {name!r} is no text: give a str that is not empty")
+        if isinstance(special_tokens, Mapping) and type(special_tokens[name]) is not int:
+            raise TypeError(f"special token {name!r}: the id {special_tokens[name]!r} is no int")
+    if len(set(special_tokens)) < len(special_tokens):
+        raise ValueError(f"special_tokens={special_tokens!r}: one is there twice")
 
 
 def surrogate_error(error: UnicodeEncodeError) -> UnicodeEncodeError:
@@ -80,7 +109,7 @@ class ChunkCounts(Mapping[str, int]):
         data: corpus.Data,
         pattern: str | None = None,
         *,
-        special_tokens: Iterable[str] = (),
+        special_tokens: Sequence[str] | Mapping[str, int] = (),
         text_column: str = "text",
         errors: Literal["strict", "replace"] = "strict",
         progress: Progress | None = None,
@@ -98,6 +127,7 @@ class ChunkCounts(Mapping[str, int]):
             return data
         from .counting import Counter
 
+        check_special_tokens(special_tokens)
         with Counter(pattern, list(special_tokens), errors, progress, threads) as counter:
             for documents in corpus.documents(data, text_column=text_column):
                 counter.add(documents)
@@ -119,7 +149,10 @@ class ChunkCounts(Mapping[str, int]):
             raise FileNotFoundError(f"there is no file {path}")
         (data, offsets, counts), pattern, total = files.read(path)
         try:
-            if _core.is_in_order(data, offsets, counts):
+            if not pattern:
+                raise ValueError("the pattern is empty: put the one there that the chunks were made with")
+            # Only a file that says how many chunks it has promises that each is there once.
+            if total is not None and _core.is_in_order(data, offsets, counts):
                 loaded = cls(data, offsets, counts, pattern)
             else:
                 loaded = in_order(data, offsets, counts, pattern)
@@ -133,9 +166,12 @@ class ChunkCounts(Mapping[str, int]):
         """Save as parquet, or, if the name ends in .csv, as the two columns of the paper's program."""
         from .formats import counts as files
 
+        suffix = Path(path).suffix.lower()
+        if suffix not in (".csv", ".parquet"):
+            raise ValueError(f"{path}: give a name that ends in .parquet or .csv, by which it is known again")
         arrays = self.data, self.offsets, self.counts
         with replacing(path) as temporary:
-            files.write(arrays, self.pattern, self.total, temporary, as_csv=Path(path).suffix == ".csv")
+            files.write(arrays, self.pattern, self.total, temporary, as_csv=suffix == ".csv")
 
     @property
     def total(self) -> int:
@@ -151,7 +187,7 @@ class ChunkCounts(Mapping[str, int]):
 
     def most_common(self, n: int | None = None) -> list[tuple[str, int]]:
         """Give the n commonest chunks and their counts, or all."""
-        n = self.unique if n is None else min(n, self.unique)
+        n = self.unique if n is None else max(0, min(n, self.unique))
         return list(zip(self._chunks(n), self.counts[:n].tolist(), strict=True))
 
     def at_least(self, freq_cutoff: int) -> ChunkCounts:

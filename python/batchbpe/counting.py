@@ -138,7 +138,7 @@ class Counter:
 
 
 def _from_mapping(mapping: Mapping[Any, int], pattern: str | None) -> ChunkCounts:
-    """A dictionary of counts; as in the paper's program, a last item with the count 0 names the pattern."""
+    """A dictionary of counts."""
     rows = []
     for chunk, count in mapping.items():
         if not isinstance(chunk, str | bytes):
@@ -146,8 +146,6 @@ def _from_mapping(mapping: Mapping[Any, int], pattern: str | None) -> ChunkCount
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 <= count < 1 << 64:
             raise ValueError(f"the count {count!r} of chunk {chunk!r} is no whole number from 0 to 2**64 - 1")
         rows.append((chunk if isinstance(chunk, bytes) else chunk.encode("utf-8", "surrogateescape"), int(count)))
-    if rows and rows[-1][1] == 0:
-        pattern = rows.pop()[0].decode()
     rows = [(chunk, count) for chunk, count in rows if count]
     data = np.frombuffer(b"".join(chunk for chunk, _ in rows), np.uint8)
     offsets = np.cumsum([0, *(len(chunk) for chunk, _ in rows)], dtype=np.int64)

@@ -44,6 +44,8 @@ class Model:
         """The bytes of every token, by id, special tokens included."""
         if not isinstance(self.pattern, str):
             raise TypeError(f"pattern is {self.pattern!r}: give a regular expression as a str")
+        if not self.pattern:
+            raise ValueError("the pattern is empty: give a regular expression")
         if len(self.byte_ids) != 256 or len(set(self.byte_ids)) != 256:
             raise ValueError("byte_ids must be 256 different ids, one for each byte")
         size = 0

@@ -59,7 +59,8 @@ class Candidates:
         return len(self.first)
 
     def __getitem__(self, which: Any) -> Candidates:
-        """Give some of the candidates: by a slice, a mask or an array of places."""
+        """Give some of the candidates: by a slice, a mask, an array of places, or one place."""
+        which = [which] if isinstance(which, int | np.integer) else which
         return replace(self, first=self.first[which], last=self.last[which], count=self.count[which])
 
     @property
@@ -90,6 +91,8 @@ class Candidates:
         kept = self
         while len(kept):
             mask = np.asarray(wanted(kept), dtype=bool)
+            if mask.shape != (len(kept),):
+                raise ValueError(f"`wanted` gave {mask.shape} truth values for {len(kept)} pairs: give one for each")
             if mask.all():
                 break
             self.pairs.forget(kept.first[~mask], kept.last[~mask])

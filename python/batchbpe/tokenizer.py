@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -82,7 +83,18 @@ class Tokenizer:
         threads: int | None = None,
     ) -> Tokenizer:
         """Count a corpus (see `ChunkCounts.count`) and train on the counts (see `training.train`)."""
-        model = training.train(
+        options = training.Options(
+            vocab_size=vocab_size,
+            stop_list_size=stop_list_size,
+            freq_cutoff=freq_cutoff,
+            special_tokens=special_tokens,
+            cap_divisor=cap_divisor,
+            max_batch_size=max_batch_size,
+            policy=policy,
+            overlapping=overlapping,
+        )
+        # Nobody else holds the counts, so that training can let them go.
+        model = training.train_on(
             ChunkCounts.count(
                 data,
                 pattern,
@@ -92,14 +104,7 @@ class Tokenizer:
                 progress=progress,
                 threads=threads,
             ),
-            vocab_size,
-            stop_list_size=stop_list_size,
-            freq_cutoff=freq_cutoff,
-            special_tokens=special_tokens,
-            cap_divisor=cap_divisor,
-            max_batch_size=max_batch_size,
-            policy=policy,
-            overlapping=overlapping,
+            options,
             on_batch=on_batch,
             threads=threads,
         )
@@ -144,17 +149,17 @@ class Tokenizer:
     @property
     def vocab(self) -> Mapping[int, bytes]:
         """The bytes of every token, by id."""
-        return self.model.vocab
+        return MappingProxyType(self.model.vocab)
 
     @property
     def merges(self) -> Mapping[tuple[int, int], int]:
         """The pairs that were merged, in order, and the tokens they became."""
-        return self.model.merges
+        return MappingProxyType(self.model.merges)
 
     @property
     def special_tokens(self) -> Mapping[str, int]:
         """The special tokens and their ids."""
-        return self.model.special_tokens
+        return MappingProxyType(self.model.special_tokens)
 
     @property
     def stop_words(self) -> Mapping[str, int]:

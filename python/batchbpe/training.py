@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from . import policies
 from ._core import PairTable
-from .chunks import ChunkCounts
+from .chunks import ChunkCounts, check_special_tokens
 from .model import MAX_ID, Model
 from .policies import Candidates, Pairs, Policy
 
@@ -35,6 +36,51 @@ class Batch:
     """How often the best pair of the batch occurred."""
     seconds: float
     """Since merging began."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to train, checked: a mistake shows before anything is counted. `train` says what each one is."""
+
+    vocab_size: int
+    stop_list_size: int = 0
+    freq_cutoff: int = 1
+    special_tokens: Sequence[str] | Mapping[str, int] = ()
+    cap_divisor: int = 2
+    max_batch_size: int = 0
+    policy: Policy = policies.continue_search
+    overlapping: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without the data."""
+        check_special_tokens(self.special_tokens)
+        needed = 256 + len(self.special_tokens)
+        least = {"vocab_size": 1, "stop_list_size": 0, "freq_cutoff": 0, "cap_divisor": 1, "max_batch_size": 0}
+        for name, smallest in least.items():
+            _check_number(name, getattr(self, name), smallest)
+        if self.vocab_size > MAX_ID:
+            raise ValueError(f"vocab_size={self.vocab_size} is too large: ids go from 0 to {MAX_ID}")
+        if self.vocab_size < needed:
+            raise ValueError(
+                f"vocab_size={self.vocab_size} is too small: 256 bytes and {len(self.special_tokens)} special tokens "
+                f"need {needed}"
+            )
+        if not callable(self.policy):
+            raise TypeError(f"policy={self.policy!r} is no function: give one of batchbpe.policies, or your own")
+        if isinstance(self.special_tokens, Mapping):
+            first = self.vocab_size - len(self.special_tokens)
+            for name, token in self.special_tokens.items():
+                if token < first:
+                    raise ValueError(
+                        f"special token {name!r}: the id {token} is needed for another token; "
+                        f"choose one from {first} on"
+                    )
+
+    def described(self) -> dict[str, Any]:
+        """Give what a model file records of it."""
+        plain = ("vocab_size", "stop_list_size", "freq_cutoff", "cap_divisor", "max_batch_size")
+        numbers = {name: int(getattr(self, name)) for name in plain}
+        return numbers | {"policy": _name(self.policy), "overlapping": bool(self.overlapping)}
 
 
 def train(
@@ -62,69 +108,59 @@ def train(
     >>> model.merges
     {(97, 97): 256, (97, 98): 257, (256, 257): 258}
     """
-    vocab_size = _at_least(1, vocab_size=vocab_size)
-    stop_list_size = _at_least(0, stop_list_size=stop_list_size)
-    freq_cutoff = _at_least(0, freq_cutoff=freq_cutoff)
-    cap_divisor = _at_least(1, cap_divisor=cap_divisor)
-    max_batch_size = _at_least(0, max_batch_size=max_batch_size)
-    if vocab_size > MAX_ID:
-        raise ValueError(f"vocab_size={vocab_size} is too large: ids go from 0 to {MAX_ID}")
+    options = Options(
+        vocab_size=vocab_size,
+        stop_list_size=stop_list_size,
+        freq_cutoff=freq_cutoff,
+        special_tokens=special_tokens,
+        cap_divisor=cap_divisor,
+        max_batch_size=max_batch_size,
+        policy=policy,
+        overlapping=overlapping,
+    )
+    return train_on(counts, options, on_batch=on_batch, threads=threads)
+
+
+def train_on(
+    counts: ChunkCounts,
+    options: Options,
+    *,
+    on_batch: Callable[[Batch], object] | None = None,
+    threads: int | None = None,
+) -> Model:
+    """Train with options that have been checked; see `train`."""
     if not counts.unique:
-        raise ValueError("there is nothing to train on: the data holds no chunks")
-
-    if isinstance(special_tokens, str):
-        raise TypeError(f"special_tokens={special_tokens!r} is a str: give a list of them, [{special_tokens!r}]")
-    for name in special_tokens:
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"the special token {name!r} is no text: give a str that is not empty")
-    if len(set(special_tokens)) < len(special_tokens):
-        raise ValueError(f"special_tokens={special_tokens!r}: one is there twice")
-
-    skip, stop_words = counts.stop_words(stop_list_size)
+        raise ValueError(f"there is nothing to train on: the data holds no chunks of the pattern {counts.pattern!r}")
+    skip, stop_words = counts.stop_words(options.stop_list_size)
     vocab = {byte: bytes([byte]) for byte in range(256)}
     vocab.update(enumerate(stop_words, start=256))
-    wanted = vocab_size - len(vocab) - len(special_tokens)
+    special_tokens = options.special_tokens
+    wanted = options.vocab_size - len(vocab) - len(special_tokens)
     if wanted < 0:
         raise ValueError(
-            f"vocab_size={vocab_size} is too small: 256 bytes, {len(stop_words)} stop words and {len(special_tokens)} "
-            f"special tokens need {vocab_size - wanted}"
+            f"vocab_size={options.vocab_size} is too small: 256 bytes, {len(stop_words)} stop words and "
+            f"{len(special_tokens)} special tokens need {options.vocab_size - wanted}"
         )
-    if isinstance(special_tokens, Mapping):
-        for name, token in special_tokens.items():
-            if token < vocab_size - len(special_tokens):
-                raise ValueError(
-                    f"special token {name!r}: the id {token} is needed for another token; "
-                    f"choose one from {vocab_size - len(special_tokens)} on"
-                )
-
-    kept = counts.at_least(freq_cutoff)
-    table = PairTable.from_chunks(kept.data, kept.offsets, kept.counts, skip, len(vocab), wanted, overlapping, threads)
-    training = {
-        "vocab_size": vocab_size,
-        "stop_list_size": stop_list_size,
-        "freq_cutoff": freq_cutoff,
-        "cap_divisor": cap_divisor,
-        "max_batch_size": max_batch_size,
-        "policy": _name(policy),
-        "overlapping": overlapping,
-        "chunks_total": counts.total,
-        "chunks_unique": counts.unique,
-    }
+    kept = counts.at_least(options.freq_cutoff)
+    table = PairTable.from_chunks(
+        kept.data, kept.offsets, kept.counts, skip, len(vocab), wanted, bool(options.overlapping), threads
+    )
     pattern = counts.pattern
+    training = options.described() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
     del counts, kept  # a large part of the memory, if nobody else holds them
 
     merges = merge_in_batches(
         table,
         vocab,
         wanted,
-        cap_divisor=cap_divisor,
-        max_batch_size=max_batch_size or vocab_size,
-        policy=policy,
+        cap_divisor=options.cap_divisor,
+        max_batch_size=options.max_batch_size or options.vocab_size,
+        policy=options.policy,
         on_batch=on_batch,
     )
     if len(merges) < wanted:
-        reached = vocab_size - wanted + len(merges)
-        logger.warning("no pairs are left to merge: the vocabulary has %d tokens, not %d", reached, vocab_size)
+        reached = options.vocab_size - wanted + len(merges)
+        logger.warning("no pairs are left to merge: the vocabulary has %d tokens, not %d", reached, options.vocab_size)
     if not isinstance(special_tokens, Mapping):
         special_tokens = {name: token for token, name in enumerate(special_tokens, start=len(vocab))}
     return Model(
@@ -155,12 +191,12 @@ def merge_in_batches(
     batch_count = 0
     while merges_remaining > 0:
         num_pairs_to_search = min(merges_remaining // cap_divisor, len(vocab), max_batch_size) or 1
-        top_pairs = Candidates.best(table, num_pairs_to_search, vocab, lengths)
+        top_pairs = Candidates.best(table, num_pairs_to_search, MappingProxyType(vocab), lengths)
         pairs_to_merge = _chosen(policy, top_pairs, merges_remaining)
         if not len(pairs_to_merge):
             break  # nothing left to merge
         try:
-            table.merge(pairs_to_merge.first, pairs_to_merge.last)
+            table.merge(np.ascontiguousarray(pairs_to_merge.first), np.ascontiguousarray(pairs_to_merge.last))
         except ValueError as error:
             raise ValueError(f"the choice of policy {_name(policy)} cannot be merged: {error}") from None
         new_tokens = range(len(vocab), len(vocab) + len(pairs_to_merge))
@@ -209,12 +245,8 @@ def _name(policy: Policy) -> str:
     return getattr(policy, "__name__", type(policy).__name__)
 
 
-def _at_least(least: int, **named: int) -> int:
-    ((name, value),) = named.items()
-    try:
-        value = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name}={value!r} is no whole number") from None
+def _check_number(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name}={value!r} is no whole number")
     if value < least:
         raise ValueError(f"{name}={value} is too small: give {least} or more")
-    return value

@@ -74,6 +74,12 @@ impl Splitter {
         }))
     }
 
+    /// How many bytes of plain scanning the work on `size` bytes may come to: without bound for an engine
+    /// that backtracks.
+    pub fn work(&self, size: usize) -> usize {
+        if let Kind::Custom(_) = self.0 { size.saturating_mul(1 << 12) } else { size }
+    }
+
     /// Calls `chunk` with each chunk of `text` in order. Returns how many bytes lay between them:
     /// none with the named patterns, which match every character. An error of `chunk` ends it.
     #[inline]
