@@ -36,13 +36,14 @@ impl From<Error> for PyErr {
 }
 
 /// Runs `work` without the GIL on a thread of its own, while this one looks out for signals.
-fn interruptible<T: Send>(py: Python<'_>, cancel: &Cancel, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
+    let cancel = Cancel::default();
     py.detach(|| {
         std::thread::scope(|scope| {
             let (done, waiting) = channel::<()>();
             let worker = scope.spawn(|| {
                 let _done = done;
-                work()
+                work(&cancel)
             });
             let mut signal = Ok(());
             while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(Duration::from_millis(50)) {
@@ -62,19 +63,10 @@ fn interruptible<T: Send>(py: Python<'_>, cancel: &Cancel, work: impl FnOnce() -
 
 /// Runs `work` without the GIL, where it may be interrupted if there is much of it.
 fn run<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
-    run_with(py, size, &Cancel::default(), work)
-}
-
-fn run_with<T: Send>(
-    py: Python<'_>,
-    size: usize,
-    cancel: &Cancel,
-    work: impl FnOnce(&Cancel) -> Result<T> + Send,
-) -> PyResult<T> {
     if size < LONG_TEXT {
-        return Ok(py.detach(|| work(cancel))?);
+        return Ok(py.detach(|| work(&Cancel::default()))?);
     }
-    interruptible(py, cancel, || work(cancel))
+    interruptible(py, work)
 }
 
 /// More threads than this are only a burden, on any machine.
@@ -111,16 +103,13 @@ fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResul
     chunks.into_iter().map(|chunk| Ok(chunk.into_pyobject(py)?.into_any())).collect()
 }
 
-/// Counts chunks of texts, or adds counts made before; `finish` ends it, and `cancel` from another thread.
+/// Counts chunks of texts, or adds counts made before; `finish` ends it.
 #[pyclass(module = "batchbpe._core")]
-struct ChunkTable {
-    table: Option<count::ChunkTable>,
-    cancel: Cancel,
-}
+struct ChunkTable(Option<count::ChunkTable>);
 
 impl ChunkTable {
     fn table(&self) -> PyResult<&count::ChunkTable> {
-        self.table.as_ref().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is finished: make a new one"))
+        self.0.as_ref().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is finished: make a new one"))
     }
 }
 
@@ -146,15 +135,14 @@ impl ChunkTable {
     #[pyo3(signature = (pattern, special_tokens, threads))]
     fn new(pattern: &str, special_tokens: Vec<String>, threads: Option<i64>) -> PyResult<Self> {
         let splitter = split::Splitter::new(pattern)?;
-        let table = count::ChunkTable::new(splitter, &special_tokens, threads_or_all(threads)?)?;
-        Ok(Self { table: Some(table), cancel: Cancel::default() })
+        Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, threads_or_all(threads)?)?)))
     }
 
     fn add_strings(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<()> {
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let table = self.table()?;
         let size = texts.iter().map(|text| text.len()).sum();
-        run_with(py, table.work(size), &self.cancel, |cancel| table.add_texts(&texts, cancel))
+        run(py, table.work(size), |cancel| table.add_texts(&texts, cancel))
     }
 
     /// Documents as in a pyarrow string array: all bytes, and where each begins.
@@ -167,7 +155,7 @@ impl ChunkTable {
         let data = data.as_slice()?;
         let documents = offsets_to_slices(data, offsets.as_slice()?)?;
         let table = self.table()?;
-        run_with(py, table.work(data.len()), &self.cancel, |cancel| {
+        run(py, table.work(data.len()), |cancel| {
             let texts: Result<Vec<_>> =
                 documents.iter().enumerate().map(|(i, bytes)| utf8(bytes, &format!("document {i}"), 0)).collect();
             table.add_texts(&texts?, cancel)
@@ -211,11 +199,6 @@ impl ChunkTable {
         run(py, usize::MAX, |cancel| table.add_counts(chunks.iter().copied().zip(counts.iter().copied()), cancel))
     }
 
-    /// Stops what other threads are adding; the table is of no use any more.
-    fn cancel(&self) {
-        self.cancel.cancel();
-    }
-
     #[getter]
     fn dropped(&self) -> PyResult<usize> {
         Ok(self.table()?.dropped())
@@ -225,7 +208,7 @@ impl ChunkTable {
     #[allow(clippy::type_complexity)]
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<(Array<'py, u8>, Array<'py, i64>, Array<'py, u64>)> {
         self.table()?;
-        let table = self.table.take().expect("checked above");
+        let table = self.0.take().expect("checked above");
         let counted = run(py, usize::MAX, |cancel| table.finish(cancel))?;
         Ok((counted.data.into_pyarray(py), counted.offsets.into_pyarray(py), counted.counts.into_pyarray(py)))
     }

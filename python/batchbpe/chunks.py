@@ -128,10 +128,10 @@ class ChunkCounts(Mapping[str, int]):
         from .counting import Counter
 
         check_special_tokens(special_tokens)
-        with Counter(pattern, list(special_tokens), errors, progress, threads) as counter:
-            for documents in corpus.documents(data, text_column=text_column):
-                counter.add(documents)
-            return counter.finish()
+        counter = Counter(pattern, list(special_tokens), errors, progress, threads)
+        for documents in corpus.documents(data, text_column=text_column):
+            counter.add(documents)
+        return counter.finish()
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ChunkCounts:

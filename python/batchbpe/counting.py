@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import codecs
 import warnings
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,19 +30,6 @@ class Counter:
         self.table: _core.ChunkTable | None = None
         self.only: ChunkCounts | None = None  # the counts, as long as there is nothing to add to them
         self.read = 0
-        # Two at a time: while one batch is counted, the next is read, decoded and handed over.
-        self.executor = ThreadPoolExecutor(2)
-        self.counting: deque[Future[None]] = deque()
-
-    def __enter__(self) -> Counter:
-        """Count within `with`."""
-        return self
-
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        """Leave no thread behind."""
-        if error and self.table is not None:
-            self.table.cancel()
-        self.executor.shutdown(cancel_futures=True)
 
     def add(self, documents: corpus.Documents) -> None:
         """Count documents, or add counts."""
@@ -57,25 +42,17 @@ class Counter:
         elif isinstance(documents, corpus.TextFile):
             self._add_file(documents)
         elif isinstance(documents, list):
-            self._submit(self._started().add_strings, documents)
+            try:
+                self._started().add_strings(documents)
+            except UnicodeEncodeError as error:
+                raise surrogate_error(error) from None
             self._report(sum(map(len, documents)))
         else:
             from .formats.counts import bytes_and_offsets  # which imports pyarrow
 
             data, offsets = bytes_and_offsets(documents)
-            self._submit(self._started().add_documents, data, offsets)
+            self._started().add_documents(data, offsets)
             self._report(len(data))
-
-    def _submit(self, add: Callable[..., None], *documents: object) -> None:
-        self._wait(1)
-        self.counting.append(self.executor.submit(add, *documents))
-
-    def _wait(self, under_way: int) -> None:
-        while len(self.counting) > under_way:
-            try:
-                self.counting.popleft().result()
-            except UnicodeEncodeError as error:
-                raise surrogate_error(error) from None
 
     def _started(self) -> _core.ChunkTable:
         if self.table is None:
@@ -126,7 +103,6 @@ class Counter:
         """Give the counts, and warn if any text was dropped."""
         if self.only is not None:
             return self.only
-        self._wait(0)
         table = self._started()
         if table.dropped:
             warnings.warn(

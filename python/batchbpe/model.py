@@ -51,20 +51,19 @@ class Model:
         size = 0
         vocab = {token: bytes([byte]) for byte, token in enumerate(self.byte_ids)}
         for rank, ((first, last), token) in enumerate(self.merges.items()):
-            if first not in vocab or last not in vocab:
-                unmade = last if first in vocab else first
+            head, tail = vocab.get(first), vocab.get(last)
+            if head is None or tail is None:
                 raise ValueError(
-                    f"merge {rank}, ({first}, {last}) -> {token}: there is no token {unmade} before it; "
-                    "put merges in the order they were made"
+                    f"merge {rank}, ({first}, {last}) -> {token}: there is no token {first if head is None else last} "
+                    "before it; put merges in the order they were made"
                 )
             if token in vocab:
                 raise ValueError(f"merge {rank}, ({first}, {last}) -> {token}: the id is taken by {vocab[token]!r}")
-            size += len(vocab[first]) + len(vocab[last])
+            size += len(head) + len(tail)
             if size > MAX_BYTES:
-                raise ValueError(
-                    f"merge {rank}, ({first}, {last}) -> {token}: the tokens have over {MAX_BYTES} bytes in all"
-                )
-            vocab[token] = vocab[first] + vocab[last]
+                what = f"merge {rank}, ({first}, {last}) -> {token}"
+                raise ValueError(f"{what}: the tokens have over {MAX_BYTES} bytes in all")
+            vocab[token] = head + tail
         special_tokens = ((name.encode("utf-8"), token) for name, token in self.special_tokens.items())
         for value, token in (*self.stop_words.items(), *special_tokens):
             if not value:

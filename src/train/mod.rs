@@ -26,7 +26,7 @@ use neighbours::{Neighbours, Side};
 /// Places handled before their effects are added up: bounds the memory of a batch.
 const GROUP: usize = 1 << 22;
 /// With fewer places than this, threads cost more than they save.
-const PARALLEL: usize = 1 << 15;
+const PARALLEL: usize = 1 << 16;
 /// How far the threshold falls when the pairs above it have run out.
 const FALL: u64 = 8;
 
