@@ -3,10 +3,9 @@
 //!
 //! A general map keeps a pointer and a length for each key and follows it for each comparison. Nine in ten
 //! chunks are at most 15 bytes long, so here a short key *is* its slot: 15 bytes and the length in one
-//! `u128`, compared as two words. Longer keys live in an arena and are compared only where 56 bits of
-//! their hash agree. There is no removal.
+//! `u128`, compared as two words. Longer keys live in an arena and are compared only where their hashes
+//! agree. There is no removal.
 
-use crate::error::Result;
 use crate::prefetch::prefetch;
 
 const LONG: u64 = 0xFF << 56;
@@ -14,10 +13,26 @@ const SHORT_MAX: usize = 15;
 
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    lo: u64,
-    /// Top byte: the length of a short key, or 0xFF for a long one; 0 marks an empty slot.
-    hi: u64,
+    /// `Key::lo` and `Key::hi`: the bytes of a short key in a row. All zero in an empty slot.
+    key: [u8; 16],
     value: u64,
+}
+
+impl Slot {
+    #[inline(always)]
+    fn lo(&self) -> u64 {
+        word(&self.key[..8])
+    }
+
+    #[inline(always)]
+    fn hi(&self) -> u64 {
+        word(&self.key[8..])
+    }
+
+    fn hash(&self) -> u64 {
+        let (lo, hi) = (self.lo(), self.hi());
+        if hi >= LONG { hi & !LONG } else { fold(lo, hi) >> 8 }
+    }
 }
 
 #[derive(Clone, Default)]
@@ -28,11 +43,14 @@ pub struct ChunkMap {
     len: usize,
 }
 
-/// A chunk in the form in which it is compared. For a long one `lo` is free for its place in the arena.
+/// A chunk in the form in which it is compared.
 #[derive(Clone, Copy, Default)]
 pub struct Key {
+    /// The first eight bytes of a short chunk; in a slot, the place in the arena of a long one.
     lo: u64,
+    /// Seven more bytes, and in the highest the length of a short chunk; 0xFF and the hash of a long one.
     hi: u64,
+    /// 56 bits.
     hash: u64,
 }
 
@@ -56,13 +74,13 @@ const MASKS: [u128; SHORT_MAX + 1] = {
     masks
 };
 
-#[inline]
+#[inline(always)]
 pub fn key(chunk: &[u8]) -> Key {
     key_within(chunk, chunk)
 }
 
-/// The key of `chunk`, which lies within `text`: what follows it there may be read along, and masked out, so that
-/// a short key is one load of any length.
+/// The key of `chunk`, which lies within `text`, if that is not empty: what follows it there may be read along, and
+/// masked out, so that a short key is one load of any length.
 #[inline(always)]
 pub fn key_within(text: &[u8], chunk: &[u8]) -> Key {
     let n = chunk.len();
@@ -70,10 +88,10 @@ pub fn key_within(text: &[u8], chunk: &[u8]) -> Key {
     if n > SHORT_MAX {
         let hash = long_hash(chunk);
         // No place in the arena is so large: `lo` alone never makes a long key equal.
-        return Key { lo: u64::MAX, hi: LONG | hash >> 8, hash };
+        return Key { lo: u64::MAX, hi: LONG | hash, hash };
     }
-    let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
-    let bytes = match text.get(start..start + 16) {
+    let start = (chunk.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+    let bytes = match text.get(start..start.wrapping_add(16)) {
         Some(window) => u128::from_le_bytes(window.try_into().expect("16 bytes")) & MASKS[n],
         None => {
             let mut padded = [0; 16];
@@ -82,7 +100,7 @@ pub fn key_within(text: &[u8], chunk: &[u8]) -> Key {
         }
     };
     let (lo, hi) = (bytes as u64, (bytes >> 64) as u64 | (n as u64) << 56);
-    Key { lo, hi, hash: fold(lo, hi) }
+    Key { lo, hi, hash: fold(lo, hi) >> 8 }
 }
 
 #[cold]
@@ -91,14 +109,22 @@ fn long_hash(chunk: &[u8]) -> u64 {
     for block in chunk.chunks_exact(8) {
         hash = fold(hash, word(block));
     }
-    fold(fold(hash, word(&chunk[chunk.len() - 8..])), LONG)
+    fold(fold(hash, word(&chunk[chunk.len() - 8..])), LONG) >> 8
 }
 
 impl ChunkMap {
     pub fn with_capacity(chunks: usize) -> Self {
         let mut map = Self::default();
-        map.resize((chunks + chunks / 2).max(64).next_power_of_two());
+        map.reserve(chunks);
         map
+    }
+
+    /// Makes room for so many chunks in all.
+    pub fn reserve(&mut self, chunks: usize) {
+        let slots = (chunks + chunks / 2).max(64).next_power_of_two();
+        if slots > self.slots.len() {
+            self.resize(slots);
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -109,40 +135,40 @@ impl ChunkMap {
         self.len == 0
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, chunk: &[u8]) -> Option<u64> {
         self.get_key(chunk, key(chunk))
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn get_key(&self, chunk: &[u8], key: Key) -> Option<u64> {
         if self.slots.is_empty() {
             return None;
         }
         let slot = &self.slots[self.find(chunk, key)];
-        (slot.hi != 0).then_some(slot.value)
+        (slot.hi() != 0).then_some(slot.value)
     }
 
     /// The value of `chunk`, put in as 0 if it is new.
-    #[inline]
+    #[inline(always)]
     pub fn entry(&mut self, chunk: &[u8]) -> &mut u64 {
         self.entry_key(chunk, key(chunk))
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn entry_key(&mut self, chunk: &[u8], key: Key) -> &mut u64 {
         if self.slots.is_empty() {
             self.resize(64);
         }
         let mut at = self.find(chunk, key);
-        if self.slots[at].hi == 0 {
+        if self.slots[at].hi() == 0 {
             at = self.insert(at, chunk, key);
         }
         &mut self.slots[at].value
     }
 
     /// Says that `key` will be looked for soon.
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, key: Key) {
         if !self.slots.is_empty() {
             prefetch(&self.slots, key.hash as usize & (self.slots.len() - 1));
@@ -150,14 +176,14 @@ impl ChunkMap {
     }
 
     /// The slot of `chunk`, or the empty one where it belongs.
-    #[inline]
+    #[inline(always)]
     fn find(&self, chunk: &[u8], key: Key) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = key.hash as usize & mask;
         loop {
             let slot = &self.slots[at & mask];
-            if slot.hi == key.hi && (slot.lo == key.lo || key.hi >= LONG && self.long(slot.lo) == chunk) || slot.hi == 0
-            {
+            let (lo, hi) = (slot.lo(), slot.hi());
+            if hi == key.hi && (lo == key.lo || hi >= LONG && self.long(lo) == chunk) || hi == 0 {
                 return at & mask;
             }
             at += 1;
@@ -176,7 +202,7 @@ impl ChunkMap {
             self.arena.extend_from_slice(&(chunk.len() as u64).to_le_bytes());
             self.arena.extend_from_slice(chunk);
         }
-        self.slots[at] = Slot { lo, hi: key.hi, value: 0 };
+        self.slots[at].key = (u128::from(lo) | u128::from(key.hi) << 64).to_le_bytes();
         self.len += 1;
         at
     }
@@ -190,70 +216,74 @@ impl ChunkMap {
     fn resize(&mut self, slots: usize) {
         let old = std::mem::replace(&mut self.slots, vec![Slot::default(); slots]);
         let mask = slots - 1;
-        for slot in old.into_iter().filter(|slot| slot.hi != 0) {
-            let mut at = self.hash(&slot) as usize & mask;
-            while self.slots[at].hi != 0 {
+        for slot in old.into_iter().filter(|slot| slot.hi() != 0) {
+            let mut at = slot.hash() as usize & mask;
+            while self.slots[at].hi() != 0 {
                 at = (at + 1) & mask;
             }
             self.slots[at] = slot;
         }
     }
 
-    /// Calls `each` with every chunk and its value, in no particular order, until it fails.
-    pub fn for_each(&self, each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
-        self.for_each_in(0, 1, each)
+    /// Every chunk and its value, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
+        self.sample(1)
     }
 
-    /// The same for one of so many shares: each chunk is in one of them, whatever map it is in.
-    pub fn for_each_in(&self, share: u64, shares: u64, mut each: impl FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
-        self.slots.iter().filter(|slot| slot.hi != 0).try_for_each(|slot| {
-            // Not the low bits of the hash, by which a map finds its slots.
-            if shares > 1 && (self.hash(slot) >> 32) % shares != share {
-                return Ok(());
-            }
-            if slot.hi >= LONG {
-                return each(self.long(slot.lo), slot.value);
-            }
-            let bytes = (u128::from(slot.lo) | u128::from(slot.hi) << 64).to_le_bytes();
-            each(&bytes[..(slot.hi >> 56) as usize], slot.value)
-        })
+    /// The chunks in one of so many slots, and their values.
+    pub fn sample(&self, step: usize) -> impl Iterator<Item = (&[u8], u64)> {
+        self.slots.iter().step_by(step).filter(|slot| slot.hi() != 0).map(|slot| self.content(slot))
     }
 
-    fn hash(&self, slot: &Slot) -> u64 {
-        if slot.hi >= LONG { long_hash(self.long(slot.lo)) } else { fold(slot.lo, slot.hi) }
+    /// One of so many shares of the chunks: a chunk is in the same share of any map.
+    pub fn share(&self, share: u64, shares: u64) -> impl Iterator<Item = (&[u8], u64)> {
+        // Not by the low bits of the hash, by which a map finds its slots.
+        let shared = move |slot: &&Slot| (slot.hash() >> 32) % shares == share;
+        self.slots.iter().filter(|slot| slot.hi() != 0).filter(shared).map(|slot| self.content(slot))
+    }
+
+    fn content<'a>(&'a self, slot: &'a Slot) -> (&'a [u8], u64) {
+        let hi = slot.hi();
+        let chunk = if hi >= LONG { self.long(slot.lo()) } else { &slot.key[..(hi >> 56) as usize] };
+        (chunk, slot.value)
     }
 }
 
 /// How many chunks are looked up together.
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;
 
-/// Chunks of a text that are about to be looked up. Their slots are fetched in the meantime: a map of many chunks
-/// does not fit into any cache.
+/// Chunks of a text that are about to be looked up together, their slots being fetched at the same time: a map of many
+/// chunks does not fit into any cache.
 pub struct Pending<'t> {
     text: &'t [u8],
-    chunks: [(Key, &'t [u8]); AHEAD],
+    chunks: [&'t [u8]; AHEAD],
     len: usize,
 }
 
 impl<'t> Pending<'t> {
-    pub fn new(text: &'t str) -> Self {
-        Self { text: text.as_bytes(), chunks: [(Key::default(), &[]); AHEAD], len: 0 }
+    /// None yet. Chunks that do not lie in one text have the empty one.
+    pub fn new(text: &'t [u8]) -> Self {
+        Self { text, chunks: [&[]; AHEAD], len: 0 }
     }
 
     /// Adds a chunk; true if no more can be added before `take`.
-    #[inline]
-    pub fn add(&mut self, chunk: &'t str, map: &ChunkMap) -> bool {
-        let key = key_within(self.text, chunk.as_bytes());
-        map.prefetch(key);
-        self.chunks[self.len] = (key, chunk.as_bytes());
+    #[inline(always)]
+    pub fn add(&mut self, chunk: &'t [u8]) -> bool {
+        self.chunks[self.len] = chunk;
         self.len += 1;
         self.len == AHEAD
     }
 
-    /// The chunks added, in their order.
-    #[inline]
-    pub fn take(&mut self) -> &[(Key, &'t [u8])] {
-        &self.chunks[..std::mem::take(&mut self.len)]
+    /// The chunks added, in their order, and their keys, to be looked up in `map`.
+    #[inline(always)]
+    pub fn take<'a>(&'a mut self, map: &ChunkMap) -> impl Iterator<Item = (Key, &'t [u8])> + use<'a, 't> {
+        let chunks = &self.chunks[..std::mem::take(&mut self.len)];
+        let mut keys = [Key::default(); AHEAD];
+        for (key, chunk) in keys.iter_mut().zip(chunks) {
+            *key = key_within(self.text, chunk);
+            map.prefetch(*key);
+        }
+        keys.into_iter().zip(chunks.iter().copied())
     }
 }
 
@@ -278,13 +308,12 @@ mod tests {
             }
         }
         assert_eq!(map.len(), expected.len());
-        let mut found = HashMap::new();
-        map.for_each(|chunk, value| {
-            assert!(found.insert(chunk.to_vec(), value).is_none());
-            Ok(())
-        })
-        .expect("nothing fails");
-        assert_eq!(found, expected);
+        assert_eq!(map.iter().count(), expected.len());
+        let shares = (0..3).flat_map(|share| map.share(share, 3));
+        for found in [map.iter().collect::<Vec<_>>(), shares.collect()] {
+            let found: HashMap<_, _> = found.into_iter().map(|(chunk, value)| (chunk.to_vec(), value)).collect();
+            assert_eq!(found, expected);
+        }
         assert!(expected.iter().all(|(chunk, &value)| map.get(chunk) == Some(value)));
         assert_eq!(map.get(b"absent"), None);
         assert_eq!(ChunkMap::default().get(b"absent"), None);

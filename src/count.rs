@@ -3,9 +3,7 @@
 //! Each thread fills a table of its own and the tables are added at the end, so counts depend neither on
 //! the number of threads nor on the order of the texts. Large texts are cut where the pattern surely breaks.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
+use std::cmp::Ordering;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -18,9 +16,10 @@ use crate::special::special_matcher;
 use crate::split::Splitter;
 
 /// How much text a thread takes at once: enough to make taking cheap, little enough to share evenly.
-const PIECE: usize = 1 << 18;
-/// How many chunks are sorted at once.
-const RUN: usize = 1 << 18;
+const PIECE: usize = 1 << 16;
+/// About so many chunks are sorted at once, those between two bounds, for which so many samples are taken.
+const RANGE: usize = 1 << 14;
+const SAMPLES: usize = 1 << 5;
 
 /// Unique chunks, commonest first and then in byte order: the same for the same counts, always.
 pub struct Counted {
@@ -53,6 +52,10 @@ impl ChunkTable {
     /// Bytes that matched neither the pattern nor a special token: none for the named patterns.
     pub fn dropped(&self) -> usize {
         self.dropped.load(Relaxed)
+    }
+
+    pub fn threads(&self) -> usize {
+        self.tables.len()
     }
 
     pub fn work(&self, size: usize) -> usize {
@@ -89,9 +92,14 @@ impl ChunkTable {
     }
 
     /// Adds counts made before.
-    pub fn add_counts<'a>(&self, mut chunks: impl Iterator<Item = (&'a [u8], u64)>, cancel: &Cancel) -> Result<()> {
+    pub fn add_counts<'a>(
+        &self,
+        chunks: impl ExactSizeIterator<Item = (&'a [u8], u64)>,
+        cancel: &Cancel,
+    ) -> Result<()> {
         let mut table = self.tables[0].lock().expect("a panic has been reported already");
-        chunks.try_for_each(|(chunk, count)| add(&mut table, chunk, count, cancel))
+        table.reserve(chunks.len());
+        add_all(&mut table, chunks, cancel)
     }
 
     /// The texts in groups of about `PIECE` bytes, the large ones cut.
@@ -124,9 +132,9 @@ impl ChunkTable {
 
     fn count(&self, text: &str, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
         let mut count = |text: &str| -> Result<()> {
-            let mut pending = Pending::new(text);
+            let mut pending = Pending::new(text.as_bytes());
             let dropped = self.splitter.split(text, |chunk| {
-                if pending.add(chunk, table) {
+                if pending.add(chunk.as_bytes()) {
                     count_all(table, &mut pending);
                     cancel.check()?;
                 }
@@ -161,10 +169,10 @@ impl ChunkTable {
                 threads,
                 || (),
                 |(), &share| {
-                    let mut sum =
-                        ChunkMap::with_capacity(tables.iter().map(ChunkMap::len).max().unwrap_or(0) / threads);
+                    let largest = tables.iter().map(ChunkMap::len).max().unwrap_or(0);
+                    let mut sum = ChunkMap::with_capacity(largest / threads);
                     for table in &tables {
-                        table.for_each_in(share, threads as u64, |chunk, count| add(&mut sum, chunk, count, cancel))?;
+                        add_all(&mut sum, table.share(share, threads as u64), cancel)?;
                     }
                     Ok(sum)
                 },
@@ -174,83 +182,105 @@ impl ChunkTable {
     }
 }
 
-#[inline]
+#[inline(never)]
 fn count_all(table: &mut ChunkMap, pending: &mut Pending) {
-    for &(key, chunk) in pending.take() {
+    for (key, chunk) in pending.take(table) {
         *table.entry_key(chunk, key) += 1;
     }
 }
 
-fn add(table: &mut ChunkMap, chunk: &[u8], count: u64, cancel: &Cancel) -> Result<()> {
-    cancel.check()?;
-    let sum = table.entry(chunk);
-    *sum = sum.checked_add(count).ok_or_else(|| {
-        let chunk = String::from_utf8_lossy(chunk);
-        Error::invalid(format!("the counts of chunk {chunk:?} add up to more than 64 bits hold; scale them down"))
-    })?;
+fn add_all<'a>(table: &mut ChunkMap, chunks: impl Iterator<Item = (&'a [u8], u64)>, cancel: &Cancel) -> Result<()> {
+    let mut pending = Pending::new(&[]);
+    let mut counts = Vec::new();
+    let mut chunks = chunks.peekable();
+    while let Some((chunk, count)) = chunks.next() {
+        counts.push(count);
+        if pending.add(chunk) || chunks.peek().is_none() {
+            cancel.check()?;
+            for ((key, chunk), count) in pending.take(table).zip(counts.drain(..)) {
+                let sum = table.entry_key(chunk, key);
+                *sum = sum.checked_add(count).ok_or_else(|| too_many(chunk))?;
+            }
+        }
+    }
     Ok(())
 }
 
-/// A chunk as it is sorted: by count, then by its first eight bytes, which decide nearly every comparison.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Row<'a> {
-    count: Reverse<u64>,
-    prefix: u64,
-    chunk: &'a [u8],
+fn too_many(chunk: &[u8]) -> Error {
+    let chunk = String::from_utf8_lossy(chunk);
+    Error::invalid(format!("the counts of chunk {chunk:?} add up to more than 64 bits hold; scale them down"))
 }
 
-fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<Counted> {
-    let mut unordered = Vec::new();
-    let mut places = Vec::with_capacity(tables.iter().map(ChunkMap::len).sum());
-    for table in tables {
-        table.for_each(|chunk, count| {
-            places.push((count, unordered.len()));
-            unordered.extend_from_slice(chunk);
-            Ok(())
-        })?;
+/// A chunk as it is sorted: commonest first, then in byte order, which the first eight bytes nearly always decide.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    chunk: &'a [u8],
+    count: u64,
+    prefix: u64,
+}
+
+impl<'a> Row<'a> {
+    fn new((chunk, count): (&'a [u8], u64)) -> Self {
+        let mut prefix = [0; 8];
+        let n = chunk.len().min(8);
+        prefix[..n].copy_from_slice(&chunk[..n]);
+        Self { chunk, count, prefix: u64::from_be_bytes(prefix) }
     }
-    let ends = places.iter().skip(1).map(|place| place.1).chain([unordered.len()]);
-    let mut rows: Vec<Row> = places
-        .iter()
-        .zip(ends)
-        .map(|(&(count, start), end)| {
-            let chunk = &unordered[start..end];
-            let mut prefix = [0; 8];
-            let n = chunk.len().min(8);
-            prefix[..n].copy_from_slice(&chunk[..n]);
-            Row { count: Reverse(count), prefix: u64::from_be_bytes(prefix), chunk }
-        })
-        .collect();
-    // In runs, so that threads can share them and nobody waits long for a sort that was cancelled.
-    let runs: Vec<_> = rows.chunks_mut(RUN).map(Mutex::new).collect();
-    parallel::map(
-        &runs,
+
+    /// As one number, which is compared without a jump.
+    fn number(&self) -> u128 {
+        u128::from(!self.count) << 64 | u128::from(self.prefix)
+    }
+
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.number().cmp(&other.number()).then_with(|| self.chunk.cmp(other.chunk))
+    }
+}
+
+/// Sorts range by range, so that threads can share them and nobody waits long for a sort that was cancelled.
+fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<Counted> {
+    let mut sample: Vec<Row> = tables.iter().flat_map(|table| table.sample(RANGE / SAMPLES)).map(Row::new).collect();
+    sample.sort_unstable_by(Row::cmp);
+    let bounds: Vec<Row> = sample.into_iter().skip(SAMPLES).step_by(SAMPLES).collect();
+    let shared = parallel::map(
+        tables,
         threads,
         || (),
-        |(), run| {
-            cancel.check()?;
-            run.lock().expect("no panic in sorting").sort_unstable();
-            Ok(())
+        |(), table| {
+            let mut ranges = vec![Vec::new(); bounds.len() + 1];
+            for row in table.iter().map(Row::new) {
+                cancel.check()?;
+                ranges[bounds.partition_point(|bound| bound.cmp(&row).is_le())].push(row);
+            }
+            Ok(ranges)
         },
     )?;
-    let mut runs: Vec<_> = rows.chunks(RUN).map(<[Row]>::iter).collect();
-    let mut heads: BinaryHeap<_> =
-        runs.iter_mut().enumerate().filter_map(|(i, run)| run.next().map(|row| Reverse((row, i)))).collect();
-    let mut counted = Counted {
-        data: Vec::with_capacity(unordered.len()),
-        offsets: Vec::with_capacity(rows.len() + 1),
-        counts: Vec::with_capacity(rows.len()),
-    };
+    let ranges: Vec<usize> = (0..=bounds.len()).collect();
+    let sorted = parallel::map(
+        &ranges,
+        threads,
+        || (),
+        |(), &range| {
+            cancel.check()?;
+            let mut rows: Vec<Row> = shared.iter().flat_map(|ranges| &ranges[range]).copied().collect();
+            rows.sort_unstable_by(Row::cmp);
+            let chunks: Vec<&[u8]> = rows.iter().map(|row| row.chunk).collect();
+            Ok((chunks.concat(), rows.iter().map(|row| (row.chunk.len(), row.count)).collect::<Vec<_>>()))
+        },
+    )?;
+
+    let size = tables.iter().map(ChunkMap::len).sum();
+    let mut counted =
+        Counted { data: Vec::new(), offsets: Vec::with_capacity(size + 1), counts: Vec::with_capacity(size) };
+    counted.data.reserve_exact(sorted.iter().map(|(data, _)| data.len()).sum());
+    let mut end = 0;
     counted.offsets.push(0);
-    while let Some(mut head) = heads.peek_mut() {
-        cancel.check()?;
-        let Reverse((row, run)) = *head;
-        counted.data.extend_from_slice(row.chunk);
-        counted.offsets.push(counted.data.len() as i64);
-        counted.counts.push(row.count.0);
-        match runs[run].next() {
-            Some(row) => *head = Reverse((row, run)),
-            None => drop(PeekMut::pop(head)),
+    for (data, rows) in sorted {
+        counted.data.extend_from_slice(&data);
+        for (len, count) in rows {
+            end += len as i64;
+            counted.offsets.push(end);
+            counted.counts.push(count);
         }
     }
     Ok(counted)

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::error::Result;
 
 /// `work` on each item, in order of the items. Each thread has a `state` of its own.
-pub fn map<T: Sync, R: Send, S>(
-    items: &[T],
+pub fn map<'a, T: Sync, R: Send, S>(
+    items: &'a [T],
     threads: usize,
     state: impl Fn() -> S + Sync,
-    work: impl Fn(&mut S, &T) -> Result<R> + Sync,
+    work: impl Fn(&mut S, &'a T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let threads = threads.min(items.len());
     if threads <= 1 {

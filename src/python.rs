@@ -3,6 +3,7 @@
 //! Chunks cross the border as three numpy arrays (all bytes in a row, where each chunk begins, its count),
 //! never as a Python object each.
 
+use std::fmt::Arguments;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -10,14 +11,15 @@ use std::time::Duration;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyInt, PyList};
+use pyo3::types::{PyBytes, PyInt, PyList, PyString};
 
 use crate::count;
 use crate::counts_csv;
 use crate::encode::{self, Special};
 use crate::error::{Cancel, Error, Result};
+use crate::parallel;
 use crate::split;
 use crate::train::{self, Pair};
 
@@ -122,7 +124,7 @@ fn offsets_to_slices<'a>(data: &'a [u8], offsets: &[i64]) -> PyResult<Vec<&'a [u
     slices.ok_or_else(|| PyValueError::new_err("the offsets do not fit the data"))
 }
 
-fn utf8<'a>(bytes: &'a [u8], what: &str, offset: usize) -> Result<&'a str> {
+fn utf8<'a>(bytes: &'a [u8], what: Arguments, offset: usize) -> Result<&'a str> {
     std::str::from_utf8(bytes).map_err(|error| {
         let at = offset + error.valid_up_to();
         Error::invalid(format!("{what} is no UTF-8 at byte {at}; errors=\"replace\" puts U+FFFD there and goes on"))
@@ -138,11 +140,17 @@ impl ChunkTable {
         Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, threads_or_all(threads)?)?)))
     }
 
-    fn add_strings(&self, py: Python<'_>, texts: Vec<PyBackedStr>) -> PyResult<()> {
-        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+    fn add_strings(&self, py: Python<'_>, texts: Vec<Bound<'_, PyString>>) -> PyResult<()> {
+        // As bytes of our own: Python keeps the UTF-8 of a string as long as the string, once it was asked for it.
+        let encoded = texts.iter().map(|text| Ok(text.encode_utf8()?.into()));
+        let encoded = encoded.collect::<PyResult<Vec<PyBackedBytes>>>()?;
         let table = self.table()?;
-        let size = texts.iter().map(|text| text.len()).sum();
-        run(py, table.work(size), |cancel| table.add_texts(&texts, cancel))
+        let size = encoded.iter().map(|bytes| bytes.len()).sum();
+        run(py, table.work(size), |cancel| {
+            // SAFETY: what `encode_utf8` gives is UTF-8.
+            let texts = encoded.iter().map(|bytes| unsafe { std::str::from_utf8_unchecked(bytes) });
+            table.add_texts(&texts.collect::<Vec<_>>(), cancel)
+        })
     }
 
     /// Documents as in a pyarrow string array: all bytes, and where each begins.
@@ -153,11 +161,15 @@ impl ChunkTable {
         offsets: PyReadonlyArray1<i64>,
     ) -> PyResult<()> {
         let data = data.as_slice()?;
-        let documents = offsets_to_slices(data, offsets.as_slice()?)?;
+        let documents: Vec<_> = offsets_to_slices(data, offsets.as_slice()?)?.into_iter().enumerate().collect();
         let table = self.table()?;
         run(py, table.work(data.len()), |cancel| {
-            let texts: Result<Vec<_>> =
-                documents.iter().enumerate().map(|(i, bytes)| utf8(bytes, &format!("document {i}"), 0)).collect();
+            let texts = parallel::map(
+                &documents,
+                table.threads(),
+                || (),
+                |(), (i, bytes)| utf8(bytes, format_args!("document {i}"), 0),
+            );
             table.add_texts(&texts?, cancel)
         })
     }
@@ -171,8 +183,10 @@ impl ChunkTable {
             let text = match std::str::from_utf8(block) {
                 Ok(text) => text,
                 // The block may end within a character; anything else is the file's fault.
-                Err(error) if !last && error.error_len().is_none() => utf8(&block[..error.valid_up_to()], "text", 0)?,
-                Err(_) => utf8(block, "the text", offset)?,
+                Err(error) if !last && error.error_len().is_none() => {
+                    utf8(&block[..error.valid_up_to()], format_args!(""), 0)?
+                }
+                Err(_) => utf8(block, format_args!("the text"), offset)?,
             };
             let end = match last {
                 true => text.len(),

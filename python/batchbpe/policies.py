@@ -7,7 +7,7 @@ over arrays: nothing here knows how pairs are counted or merged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -30,6 +30,39 @@ class Pairs(Protocol):
 
     def forget(self, first: Ids, last: Ids) -> None:
         """Leave these pairs out from now on."""
+
+
+class Vocab(Mapping[int, bytes]):
+    """The bytes of each token, made when one asks for them: most policies never do.
+
+    >>> vocab = Vocab([b"a", b"b"])
+    >>> vocab.merged += [(0, 1), (2, 0)]
+    >>> vocab[3], len(vocab)
+    (b'aba', 4)
+    """
+
+    def __init__(self, tokens: Iterable[bytes]) -> None:
+        """Start with tokens whose ids are their places."""
+        self._tokens = list(tokens)
+        self._given = len(self._tokens)
+        self.merged: list[tuple[int, int]] = []
+        """The pairs that made the tokens after the given ones."""
+
+    def __getitem__(self, token: int) -> bytes:
+        """Give the bytes of a token."""
+        for first, last in self.merged[len(self._tokens) - self._given :]:
+            self._tokens.append(self._tokens[first] + self._tokens[last])
+        if not 0 <= token < len(self._tokens):
+            raise KeyError(token)
+        return self._tokens[token]
+
+    def __len__(self) -> int:
+        """Give the number of tokens."""
+        return self._given + len(self.merged)
+
+    def __iter__(self) -> Iterator[int]:
+        """Go through the ids."""
+        return iter(range(len(self)))
 
 
 @dataclass(frozen=True)
@@ -103,21 +136,22 @@ class Candidates:
 Policy = Callable[[Candidates], Candidates]
 
 
-def _earliest(tokens: Ids, size: int) -> npt.NDArray[np.intp]:
+def _earliest(tokens: npt.NDArray[Any], size: int) -> npt.NDArray[np.int32]:
     """For each token the first place where it stands, or a place behind the last.
 
     >>> _earliest(np.array([2, 0, 2], dtype=np.uint32), 4).tolist()
     [1, 3, 0, 3]
     """
-    places = np.full(size, len(tokens), dtype=np.intp)
-    places[tokens[::-1]] = np.arange(len(tokens) - 1, -1, -1)  # of equal indices the last one assigned stays
+    places = np.full(size, len(tokens), dtype=np.int32)
+    rank = np.arange(len(tokens), dtype=np.int32)
+    places[tokens[::-1]] = rank[::-1]  # of equal indices the last one assigned stays
     return places
 
 
 def _safe(candidates: Candidates) -> Mask:
     """Which pairs share no token with any better one, in the position where the two would overlap."""
-    first, last = candidates.first, candidates.last
-    size = len(candidates.lengths)
+    first, last = candidates.first.astype(np.intp), candidates.last.astype(np.intp)  # as numpy wants indices
+    size = int(max(first.max(initial=0), last.max(initial=0))) + 1
     rank = np.arange(len(candidates))
     safe: Mask = (_earliest(last, size)[first] >= rank) & (_earliest(first, size)[last] >= rank)
     return safe

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from . import policies
 from ._core import PairTable
 from .chunks import ChunkCounts, check_special_tokens
 from .model import MAX_ID, Model
-from .policies import Candidates, Pairs, Policy
+from .policies import Candidates, Pairs, Policy, Vocab
 
 logger = logging.getLogger(__name__)
 
@@ -132,8 +131,8 @@ def train_on(
     if not counts.unique:
         raise ValueError(f"there is nothing to train on: the data holds no chunks of the pattern {counts.pattern!r}")
     skip, stop_words = counts.stop_words(options.stop_list_size)
-    vocab = {byte: bytes([byte]) for byte in range(256)}
-    vocab.update(enumerate(stop_words, start=256))
+    vocab = Vocab([*(bytes([byte]) for byte in range(256)), *stop_words])
+    first_merge = len(vocab)
     special_tokens = options.special_tokens
     wanted = options.vocab_size - len(vocab) - len(special_tokens)
     if wanted < 0:
@@ -149,7 +148,7 @@ def train_on(
     training = options.described() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
     del counts, kept  # a large part of the memory, if nobody else holds them
 
-    merges = merge_in_batches(
+    merge_in_batches(
         table,
         vocab,
         wanted,
@@ -158,14 +157,14 @@ def train_on(
         policy=options.policy,
         on_batch=on_batch,
     )
-    if len(merges) < wanted:
-        reached = options.vocab_size - wanted + len(merges)
+    if len(vocab.merged) < wanted:
+        reached = options.vocab_size - wanted + len(vocab.merged)
         logger.warning("no pairs are left to merge: the vocabulary has %d tokens, not %d", reached, options.vocab_size)
     if not isinstance(special_tokens, Mapping):
         special_tokens = {name: token for token, name in enumerate(special_tokens, start=len(vocab))}
     return Model(
         pattern=pattern,
-        merges=merges,
+        merges={pair: token for token, pair in enumerate(vocab.merged, start=first_merge)},
         stop_words={word: token for token, word in enumerate(stop_words, start=256)},
         special_tokens=dict(special_tokens),
         training=training,
@@ -174,24 +173,23 @@ def train_on(
 
 def merge_in_batches(
     table: Pairs,
-    vocab: dict[int, bytes],
+    vocab: Vocab,
     merges_remaining: int,
     *,
     cap_divisor: int,
     max_batch_size: int,
     policy: Policy,
     on_batch: Callable[[Batch], object] | None,
-) -> dict[tuple[int, int], int]:
-    """Run Listing 1 of the paper: add tokens to `vocab` batch by batch, and return the merges that made them."""
+) -> None:
+    """Run Listing 1 of the paper: add tokens to `vocab`, batch by batch."""
     start = time.perf_counter()
-    merges: dict[tuple[int, int], int] = {}
     merges_wanted = merges_remaining
     lengths = np.zeros(len(vocab) + merges_wanted, dtype=np.int64)
     lengths[: len(vocab)] = [len(token) for token in vocab.values()]
     batch_count = 0
     while merges_remaining > 0:
         num_pairs_to_search = min(merges_remaining // cap_divisor, len(vocab), max_batch_size) or 1
-        top_pairs = Candidates.best(table, num_pairs_to_search, MappingProxyType(vocab), lengths)
+        top_pairs = Candidates.best(table, num_pairs_to_search, vocab, lengths)
         pairs_to_merge = _chosen(policy, top_pairs, merges_remaining)
         if not len(pairs_to_merge):
             break  # nothing left to merge
@@ -199,10 +197,8 @@ def merge_in_batches(
             table.merge(np.ascontiguousarray(pairs_to_merge.first), np.ascontiguousarray(pairs_to_merge.last))
         except ValueError as error:
             raise ValueError(f"the choice of policy {_name(policy)} cannot be merged: {error}") from None
-        new_tokens = range(len(vocab), len(vocab) + len(pairs_to_merge))
-        lengths[new_tokens.start : new_tokens.stop] = pairs_to_merge.length
-        merges.update(zip(pairs_to_merge.tuples, new_tokens, strict=True))
-        vocab.update(zip(new_tokens, pairs_to_merge.merged, strict=True))
+        lengths[len(vocab) : len(vocab) + len(pairs_to_merge)] = pairs_to_merge.length
+        vocab.merged += pairs_to_merge.tuples
         merges_remaining -= len(pairs_to_merge)
         batch_count += 1
         if on_batch:
@@ -211,13 +207,12 @@ def merge_in_batches(
                     number=batch_count,
                     size=len(pairs_to_merge),
                     searched=len(top_pairs),
-                    merges_done=len(merges),
+                    merges_done=len(vocab.merged),
                     merges_wanted=merges_wanted,
                     count=int(pairs_to_merge.count[0]),
                     seconds=time.perf_counter() - start,
                 )
             )
-    return merges
 
 
 def _chosen(policy: Policy, candidates: Candidates, merges_remaining: int) -> Candidates:

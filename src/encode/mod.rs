@@ -274,8 +274,8 @@ impl Encoder {
                 return Ok(());
             }
         };
-        let mut pending = Pending::new(text);
-        self.splitter.split(text, |chunk| match pending.add(chunk, &self.whole) {
+        let mut pending = Pending::new(text.as_bytes());
+        self.splitter.split(text, |chunk| match pending.add(chunk.as_bytes()) {
             true => self.encode_chunks(&mut pending, memory, ids, cancel),
             false => Ok(()),
         })?;
@@ -291,7 +291,7 @@ impl Encoder {
         cancel: &Cancel,
     ) -> Result<()> {
         cancel.check()?;
-        for &(key, chunk) in pending.take() {
+        for (key, chunk) in pending.take(&self.whole) {
             if let Some(id) = self.whole.get_key(chunk, key) {
                 ids.push(id as u32);
             } else if let Some(span) = memory.chunks.get_key(chunk, key) {

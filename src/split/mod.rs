@@ -4,6 +4,7 @@
 //! regular expression runs through `fancy_regex`, at a twentieth of the speed. Names are not
 //! resolved here, and special tokens are text like any other.
 
+mod blocks;
 mod classes;
 mod custom;
 mod scanners;
@@ -82,7 +83,7 @@ impl Splitter {
 
     /// Calls `chunk` with each chunk of `text` in order. Returns how many bytes lay between them:
     /// none with the named patterns, which match every character. An error of `chunk` ends it.
-    #[inline]
+    #[inline(always)]
     pub fn split<'t>(&self, text: &'t str, chunk: impl FnMut(&'t str) -> Result<()>) -> Result<usize> {
         match &self.0 {
             Kind::Gpt2 => scan::<Gpt2>(text, chunk)?,

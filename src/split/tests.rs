@@ -1,15 +1,18 @@
-//! Every scanner against `fancy_regex` running the same pattern, on short strings of the characters
-//! that the patterns treat differently.
+//! Every scanner against `fancy_regex` running the same pattern, on strings of the characters that the
+//! patterns treat differently.
 
 use super::*;
 use std::time::{Duration, Instant};
 
 #[rustfmt::skip]
-const ALPHABET: [&str; 41] = [
-    " ", " ", "\n", "\r", "\t", "'", "s", "S", "ſ", "l", "L", "r", "R", "e", "v", "V", "d", "M", "t",
-    "a", "A", "1", "٣", "²", ".", "/", "é", "É", "ǅ", "ʰ", "中", "\u{301}", "\u{903}", "\u{a0}",
-    "\u{85}", "\u{3000}", "\u{200d}", "😀", "'ll", "'S", "word",
+const ALPHABET: [&str; 45] = [
+    " ", " ", "\n", "\r", "\t", "'", "s", "S", "l", "L", "r", "R", "e", "v", "V", "d", "M", "t",
+    "a", "A", "1", ".", "/", "\0", "\x1f", "\x7f", "12", "'ll", "'S", "word",
+    "ſ", "٣", "²", "é", "É", "ǅ", "ʰ", "中", "\u{301}", "\u{903}", "\u{a0}",
+    "\u{85}", "\u{3000}", "\u{200d}", "😀",
 ];
+/// So many of them are ASCII.
+const ASCII: usize = 30;
 
 /// splitmix64: deterministic, and enough.
 struct Random(u64);
@@ -23,10 +26,11 @@ impl Random {
         ((x ^ (x >> 31)) % n as u64) as usize
     }
 
-    /// Up to 30 characters, of a few kinds only: so that runs and repetitions come about.
-    fn text(&mut self) -> String {
-        let kinds: Vec<_> = (0..2 + self.below(9)).map(|_| self.below(ALPHABET.len())).collect();
-        (0..self.below(31)).map(|_| ALPHABET[kinds[self.below(kinds.len())]]).collect()
+    /// Fewer than `len` of the first `kinds` of the alphabet, and of a few of these only: so that runs and
+    /// repetitions come about.
+    fn text(&mut self, len: usize, kinds: usize) -> String {
+        let kinds: Vec<_> = (0..2 + self.below(9)).map(|_| self.below(kinds)).collect();
+        (0..self.below(len)).map(|_| ALPHABET[kinds[self.below(kinds.len())]]).collect()
     }
 }
 
@@ -56,8 +60,13 @@ fn scanners_equal_the_engine() {
         assert!(!matches!(splitter.0, Kind::Custom(_)), "{name} has no scanner");
         let engine = fancy_regex::Regex::new(regex).unwrap();
         let mut random = Random(1);
-        for _ in 0..10_000 {
-            let text = random.text();
+        for i in 0..15_000 {
+            // Short ones; long ones, which are scanned in blocks; and long ones of ASCII alone.
+            let text = match i % 3 {
+                0 => random.text(31, ALPHABET.len()),
+                1 => random.text(300, ALPHABET.len()),
+                _ => random.text(300, ASCII),
+            };
             let expected: Vec<_> = engine.find_iter(&text).map(|m| m.unwrap().as_str()).collect();
             assert_eq!(chunks(&splitter, &text), expected, "{name} {regex} on {text:?}");
         }
@@ -86,7 +95,7 @@ fn parts_have_the_chunks_of_the_whole() {
         let mut random = Random(2);
         let mut cuts = 0;
         for _ in 0..50_000 {
-            let text = random.text();
+            let text = random.text(31, ALPHABET.len());
             let from = random.below(text.len() + 1);
             let at = random.below(text.len() + 1);
             let Some(cut) = splitter.cut_before(&text, from, at) else {

@@ -268,7 +268,16 @@ struct Replacer<'a, C> {
 
 impl<C: Cell> Replacer<'_, C> {
     fn replace(&mut self, merges: &[Merge]) {
-        for merge in merges {
+        for (i, merge) in merges.iter().enumerate() {
+            // Most lists are short: their cells are fetched while the one before is worked on.
+            if let Some(later) = merges.get(i + 2) {
+                prefetch(&later.places, 0);
+            }
+            if let Some(next) = merges.get(i + 1) {
+                for &place in next.places.iter().take(AHEAD) {
+                    prefetch(self.cells, (place as usize).wrapping_sub(self.base));
+                }
+            }
             self.replace_pair(merge);
             self.found.ends.push(self.found.met.len());
         }
