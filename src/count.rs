@@ -285,3 +285,36 @@ fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<Coun
     }
     Ok(counted)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_come_in_order_from_any_number_of_threads() {
+        // More than a range of them; counts and long prefixes in common; one chunk the beginning of another.
+        let word = |i: usize| format!(" {}{}", "prefixes".repeat(i % 3), "x".repeat(i % 7) + &i.to_string());
+        let texts: Vec<String> = (0..3 * RANGE).map(|i| word(i).repeat(1 + i % 2)).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let mut expected = std::collections::BTreeMap::new();
+        let splitter = || Splitter::new(crate::split::NAMED[1].1).expect("a named pattern");
+        for text in &texts {
+            let chunk = |chunk| {
+                *expected.entry(chunk).or_insert(0) += 1;
+                Ok(())
+            };
+            splitter().split(text, chunk).expect("nothing fails");
+        }
+        let mut expected: Vec<(&str, u64)> = expected.into_iter().collect();
+        expected.sort_by_key(|row| std::cmp::Reverse(row.1));
+        for threads in [1, 3] {
+            let table = ChunkTable::new(splitter(), &[], threads).expect("no special tokens");
+            table.add_texts(&texts, &Cancel::default()).expect("nothing fails");
+            let counted = table.finish(&Cancel::default()).expect("nothing fails");
+            let span = |i: usize| counted.offsets[i] as usize..counted.offsets[i + 1] as usize;
+            let chunk = |i: usize| std::str::from_utf8(&counted.data[span(i)]).expect("text");
+            let found: Vec<_> = counted.counts.iter().enumerate().map(|(i, &count)| (chunk(i), count)).collect();
+            assert!(found == expected, "with {threads} threads");
+        }
+    }
+}
