@@ -29,9 +29,13 @@ SHORT = "The theory is in the inaccessible parts."
 
 
 def documents(path):
-    texts = pq.read_table(path, columns=["text"])["text"].to_pylist()
+    texts = column(path).to_pylist()
     pa.default_memory_pool().release_unused()
     return texts
+
+
+def column(path):
+    return pq.read_table(path, columns=["text"])["text"]
 
 
 def sample(path, size=10_000_000):
@@ -59,6 +63,12 @@ def train_batchbpe(path, vocab_size, of_counts=False, threads=None):
 
     load = (lambda: path) if of_counts else partial(documents, path)
     return load, lambda data: Tokenizer.train(data, vocab_size, threads=threads), size_of
+
+
+def train_on_counts(path, vocab_size, threads):
+    from batchbpe import ChunkCounts, Tokenizer
+
+    return partial(ChunkCounts.load, path), partial(Tokenizer.train, vocab_size=vocab_size, threads=threads), size_of
 
 
 def train_ffbpe(path, vocab_size, of_counts=False):
@@ -173,7 +183,7 @@ def count(path, threads):
     def describe(chunks):
         return {"result": f"{chunks.total:,} chunks, {chunks.unique:,} unique"}
 
-    return partial(documents, path), partial(ChunkCounts.count, threads=threads), describe
+    return partial(column, path), partial(ChunkCounts.count, threads=threads), describe
 
 
 def import_module(module):

@@ -83,7 +83,7 @@ def threads(data):
     for language in ("english", "multilingual"):
         path = {"path": str(data / f"{language}.parquet")}
         ranks = {"ranks": str(data / "cl100k_base.tiktoken")}
-        yield f"Counting the chunks of {language} documents", in_threads("count", path)
+        yield f"Counting the chunks of {language} documents, a pyarrow column", in_threads("count", path)
         yield f"encode_batch of {language} documents", in_threads("encode_batch", path | ranks)
 
 
@@ -94,6 +94,8 @@ def synthetic(data):
         subprocess.run(command, cwd=ROOT, check=True)
     params = {"path": str(path), "vocab_size": 50_304, "of_counts": True}
     yield "17 million unique chunks to 50,304 tokens, reading included", in_threads("train_batchbpe", params)
+    params = {"path": str(path), "vocab_size": 50_304}
+    yield "The same, reading excluded", in_threads("train_on_counts", params)
 
 
 def jobs(every_peer):

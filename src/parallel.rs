@@ -1,6 +1,7 @@
 //! Work shared out to threads that live no longer than the call: nothing is left behind that a forked
 //! process could wait for in vain.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::error::Result;
@@ -37,4 +38,29 @@ pub fn map<'a, T: Sync, R: Send, S>(
     })?;
     results.sort_unstable_by_key(|result| result.0);
     Ok(results.into_iter().map(|result| result.1).collect())
+}
+
+/// The parts in a row, copied by as many threads: most of it is the first touch of fresh memory.
+pub fn concat(parts: &[Vec<u32>], threads: usize) -> Vec<u32> {
+    let mut whole = vec![0; parts.iter().map(Vec::len).sum()];
+    let mut rest = &mut whole[..];
+    let mut copies = Vec::with_capacity(parts.len());
+    for part in parts {
+        let (place, others) = rest.split_at_mut(part.len());
+        copies.push(Mutex::new((place, part)));
+        rest = others;
+    }
+    let copied = map(
+        &copies,
+        threads,
+        || (),
+        |(), copy| {
+            let (place, part) = &mut *copy.lock().expect("no panic in copying");
+            place.copy_from_slice(part);
+            Ok(())
+        },
+    );
+    copied.expect("copying does not fail");
+    drop(copies);
+    whole
 }

@@ -3,13 +3,15 @@
 //! Chunks cross the border as three numpy arrays (all bytes in a row, where each chunk begins, its count),
 //! never as a Python object each.
 
+use std::ffi::CString;
 use std::fmt::Arguments;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::sync::PyOnceLock;
@@ -105,6 +107,25 @@ fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResul
     chunks.into_iter().map(|chunk| Ok(chunk.into_pyobject(py)?.into_any())).collect()
 }
 
+/// Many strings of Python as UTF-8. In copies of our own: Python keeps the UTF-8 of a string as long as the string, once
+/// it was asked for it.
+struct Texts(Vec<PyBackedBytes>);
+
+impl Texts {
+    fn new(texts: &[Bound<'_, PyString>]) -> PyResult<Self> {
+        Ok(Self(texts.iter().map(|text| Ok(text.encode_utf8()?.into())).collect::<PyResult<_>>()?))
+    }
+
+    fn size(&self) -> usize {
+        self.0.iter().map(|bytes| bytes.len()).sum()
+    }
+
+    fn get(&self) -> Vec<&str> {
+        // SAFETY: what `encode_utf8` gives is UTF-8.
+        self.0.iter().map(|bytes| unsafe { std::str::from_utf8_unchecked(bytes) }).collect()
+    }
+}
+
 /// Counts chunks of texts, or adds counts made before; `finish` ends it.
 #[pyclass(module = "batchbpe._core")]
 struct ChunkTable(Option<count::ChunkTable>);
@@ -141,16 +162,9 @@ impl ChunkTable {
     }
 
     fn add_strings(&self, py: Python<'_>, texts: Vec<Bound<'_, PyString>>) -> PyResult<()> {
-        // As bytes of our own: Python keeps the UTF-8 of a string as long as the string, once it was asked for it.
-        let encoded = texts.iter().map(|text| Ok(text.encode_utf8()?.into()));
-        let encoded = encoded.collect::<PyResult<Vec<PyBackedBytes>>>()?;
+        let texts = Texts::new(&texts)?;
         let table = self.table()?;
-        let size = encoded.iter().map(|bytes| bytes.len()).sum();
-        run(py, table.work(size), |cancel| {
-            // SAFETY: what `encode_utf8` gives is UTF-8.
-            let texts = encoded.iter().map(|bytes| unsafe { std::str::from_utf8_unchecked(bytes) });
-            table.add_texts(&texts.collect::<Vec<_>>(), cancel)
-        })
+        run(py, table.work(texts.size()), |cancel| table.add_texts(&texts.get(), cancel))
     }
 
     /// Documents as in a pyarrow string array: all bytes, and where each begins.
@@ -337,6 +351,7 @@ struct Encoder {
     encoder: encode::Encoder,
     /// The ids as Python integers. Making one anew for each token takes longer than encoding.
     integers: PyOnceLock<Vec<Py<PyInt>>>,
+    warned: AtomicBool,
 }
 
 /// Ids from here on are rare and may be large: special tokens.
@@ -357,15 +372,16 @@ impl Encoder {
     fn batch(
         &self,
         py: Python<'_>,
-        texts: Vec<PyBackedStr>,
+        texts: &[Bound<'_, PyString>],
         allowed: Option<Allowed>,
         threads: Option<i64>,
     ) -> PyResult<Vec<Vec<u32>>> {
         let threads = threads_or_all(threads)?;
-        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let texts = Texts::new(texts)?;
         let special = allowed.into();
-        let size = texts.iter().map(|text| text.len()).sum();
-        run(py, size, |cancel| self.encoder.encode_batch(&texts, &special, threads, cancel))
+        let ids = run(py, texts.size(), |cancel| self.encoder.encode_batch(&texts.get(), &special, threads, cancel))?;
+        self.warn(py)?;
+        Ok(ids)
     }
 
     fn ids(
@@ -376,7 +392,21 @@ impl Encoder {
         threads: Option<i64>,
     ) -> PyResult<Vec<u32>> {
         let threads = if text.len() < LONG_TEXT { 1 } else { threads_or_all(threads)? };
-        run(py, text.len(), |cancel| self.encoder.encode(&text, &allowed.into(), threads, cancel))
+        let ids = run(py, text.len(), |cancel| self.encoder.encode(&text, &allowed.into(), threads, cancel))?;
+        self.warn(py)?;
+        Ok(ids)
+    }
+
+    /// Says once that text was dropped.
+    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        let dropped = self.encoder.dropped();
+        if dropped == 0 || self.warned.swap(true, Relaxed) {
+            return Ok(());
+        }
+        let message =
+            format!("{dropped} bytes lie between the matches of the pattern and are dropped: they do not decode");
+        let message = CString::new(message).expect("no zero byte");
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2)
     }
 }
 
@@ -413,7 +443,7 @@ impl Encoder {
         let splitter = split::Splitter::new(pattern)?;
         let encoder =
             run(py, usize::MAX, |_| encode::Encoder::new(splitter, &byte_ids, &stop_words, &merges, special_tokens))?;
-        Ok(Self { encoder, integers: PyOnceLock::new() })
+        Ok(Self { encoder, integers: PyOnceLock::new(), warned: AtomicBool::new(false) })
     }
 
     fn encode<'py>(
@@ -439,11 +469,11 @@ impl Encoder {
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
-        texts: Vec<PyBackedStr>,
+        texts: Vec<Bound<'py, PyString>>,
         allowed: Option<Allowed>,
         threads: Option<i64>,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        self.batch(py, texts, allowed, threads)?.into_iter().map(|ids| self.list(py, &ids)).collect()
+        self.batch(py, &texts, allowed, threads)?.into_iter().map(|ids| self.list(py, &ids)).collect()
     }
 
     /// The ids of all texts in a row, and where those of each text begin.
@@ -451,27 +481,28 @@ impl Encoder {
     fn encode_batch_to_numpy<'py>(
         &self,
         py: Python<'py>,
-        texts: Vec<PyBackedStr>,
+        texts: Vec<Bound<'py, PyString>>,
         allowed: Option<Allowed>,
         threads: Option<i64>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
-        let ids = self.batch(py, texts, allowed, threads)?;
+        let ids = self.batch(py, &texts, allowed, threads)?;
         let offsets: Vec<i64> = std::iter::once(0)
             .chain(ids.iter().scan(0, |end, ids| {
                 *end += ids.len() as i64;
                 Some(*end)
             }))
             .collect();
-        Ok((py.detach(|| ids.concat()).into_pyarray(py), offsets.into_pyarray(py)))
+        let threads = threads_or_all(threads)?;
+        Ok((py.detach(|| parallel::concat(&ids, threads)).into_pyarray(py), offsets.into_pyarray(py)))
     }
 
     fn decode<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &py.detach(|| self.encoder.decode(&ids))?))
+        Ok(PyBytes::new(py, &run(py, ids.len(), |cancel| self.encoder.decode(&ids, cancel))?))
     }
 
     fn decode_numpy<'py>(&self, py: Python<'py>, ids: PyReadonlyArray1<u32>) -> PyResult<Bound<'py, PyBytes>> {
         let ids = ids.as_slice()?;
-        Ok(PyBytes::new(py, &py.detach(|| self.encoder.decode(ids))?))
+        Ok(PyBytes::new(py, &run(py, ids.len(), |cancel| self.encoder.decode(ids, cancel))?))
     }
 }
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batchbpe import corpus
+from batchbpe import ChunkCounts, corpus
 from batchbpe.corpus import CountsFile, TextFile, documents
 
 
@@ -198,10 +198,28 @@ def test_damaged_compressed_file(name: str, damage: str, tmp_path: Path) -> None
         texts(path)
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.parquet.zst"])
-def test_compressed_table_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"{name}: .*decompress it first"):
-        documents(write(tmp_path / name, ""))
+def test_compressed_tables(tmp_path: Path) -> None:
+    counts = ChunkCounts.count("to be or not to be")
+    pq.write_table(pa.table({"text": ["to be", " or not to be"]}), tmp_path / "text.parquet")
+    counts.save(tmp_path / "counts.csv")
+    counts.save(tmp_path / "counts.parquet")
+    for plain in list(tmp_path.iterdir()):
+        whole = plain.read_bytes()
+        packed = tmp_path / f"{plain.name}.gz"
+        packed.write_bytes(gzip.compress(whole))
+        for path in (packed, zstd(tmp_path / f"{plain.name}.ZST", whole)):
+            assert ChunkCounts.count(path) == counts
+        packed.write_bytes(gzip.compress(whole[:-20]))
+        with pytest.raises(ValueError, match=rf"{plain.name}\.gz: "):
+            ChunkCounts.count(packed)
+
+
+def test_columns_of_one_name(tmp_path: Path) -> None:
+    table = pa.table([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    for data, where in ((table, "data"), (tmp_path / "a.parquet", r"a\.parquet")):
+        with pytest.raises(ValueError, match=f"{where}: more than one column has the name 'text'; rename"):
+            texts(data)
 
 
 def test_jsonl(tmp_path: Path) -> None:

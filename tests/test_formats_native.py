@@ -1,5 +1,6 @@
 """The own model file: everything comes back, and every kind of damage is named."""
 
+import itertools
 import json
 import os
 import re
@@ -77,12 +78,19 @@ def test_missing_section(name: str, tmp_path: Path) -> None:
         native.load(path)
 
 
-@pytest.mark.parametrize("name", sorted(fields()))
-@pytest.mark.parametrize("value", [None, 3.5, "text", [1], {"a": [1]}, [[1]]], ids=json.dumps)
+WRONG = [None, 3.5, "text", [1], {"a": [1]}, [[1]]]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        pytest.param(name, value, id=f"{name}={json.dumps(value)}")
+        for name, value in itertools.product(sorted(fields()), WRONG)
+        if (name, value) not in [("pattern", "text"), ("training", {"a": [1]})]
+    ],
+)
 def test_section_of_wrong_type(name: str, value: Any, tmp_path: Path) -> None:
     path = tmp_path / "bad.model"
-    if (name, value) in {("pattern", "text")} if isinstance(value, str) else (name, value) == ("training", {"a": [1]}):
-        pytest.skip("this is allowed")
     path.write_text(json.dumps(fields() | {name: value}))
     with pytest.raises(ValueError, match=r"bad\.model: "):
         native.load(path)
@@ -94,6 +102,7 @@ def test_section_of_wrong_type(name: str, value: Any, tmp_path: Path) -> None:
         ({"format": "other"}, 'this is no model file of batchbpe: it has no "format": "batchbpe"'),
         ({"version": 2}, "version is 2, but this program reads 1; use a newer one"),
         ({"version": "1"}, "version is '1', but this program reads 1"),
+        ({"version": True}, "version is True, but this program reads 1"),
         ({"merges": [[97, 97]]}, r"merge 0 is \[97, 97\], not \[first, last, id\]"),
         ({"merges": [[97, 97, 257], "x"]}, "merge 1 is 'x', not"),
         ({"merges": [[97, 97, 257.0]]}, r"merge 0 is \[97, 97, 257\.0\], not"),

@@ -96,3 +96,10 @@ def test_wrong_pattern(pattern: Any) -> None:
 def test_stop_word_of_a_merges_bytes() -> None:
     model = Model(pattern=r"\w+", merges={(97, 97): 257}, stop_words={b"aa": 256})
     assert model.vocab[256] == model.vocab[257] == b"aa"
+
+
+def test_tokens_of_wrong_type() -> None:
+    with pytest.raises(TypeError, match="the stop word 'the' is a str: give bytes"):
+        Model(pattern="x", merges={}, stop_words={"the": 256})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="the special token b'<a>' is a bytes: give a str"):
+        Model(pattern="x", merges={}, special_tokens={b"<a>": 256})  # type: ignore[dict-item]

@@ -189,3 +189,24 @@ def test_processes_share_a_tokenizer(method: str) -> None:
     expected = [SMALL.encode(text) for text in (TEXT, long)]
     with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as pool:
         assert list(pool.map(SMALL.encode, [TEXT, long], timeout=60)) == expected
+
+
+def test_dropped_text_is_warned_about_once() -> None:
+    model = Model(pattern="[a-z]+", merges={})
+    for encode in ("encode", "encode_to_numpy", "encode_ordinary"):
+        tokenizer = Tokenizer(model)
+        with pytest.warns(
+            UserWarning, match="3 bytes lie between the matches of the pattern and are dropped"
+        ) as warned:
+            assert list(getattr(tokenizer, encode)("a, b!")) == [97, 98]
+        assert len(warned) == 1
+        assert list(getattr(tokenizer, encode)("a, b!")) == [97, 98]
+    with pytest.warns(UserWarning, match="2 bytes lie"):
+        Tokenizer(model).encode_batch(["a b", "c", "d e"])
+
+
+def test_what_is_no_model() -> None:
+    with pytest.raises(TypeError, match="a Model is needed, not None: see"):
+        Tokenizer(None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="pattern"):
+        Tokenizer(Model(pattern="(unclosed", merges={}))

@@ -222,3 +222,9 @@ def test_long_run_of_one_letter(overlapping: bool) -> None:
     assert [len(tokenizer.vocab[token]) for token in range(256, 270)] == [2**n for n in range(1, 15)]
     whole, rest = divmod(len(text), 2**14)
     assert tokenizer.encode(text) == [269] * whole + [255 + n for n in reversed(range(1, 14)) if rest >> n & 1]
+
+
+def test_fewer_stop_words_than_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    model = train(ChunkCounts.count("ab a b cd"), 270, stop_list_size=10)
+    assert len(model.stop_words) == 4
+    assert "only 4 chunks have more than one character, not 10" in caplog.messages

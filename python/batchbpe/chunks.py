@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, corpus
-from .files import replacing
+from .files import decompressed, kind, replacing
 
 PATTERNS: dict[str, str] = dict(_core.patterns())
 """The regular expression of each named pattern: gpt2, gpt4 (the paper's default), cl100k, o200k."""
@@ -135,7 +135,7 @@ class ChunkCounts(Mapping[str, int]):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ChunkCounts:
-        """Load counts from parquet, or from a csv as the paper's program writes it.
+        """Load counts from parquet, or from a csv as the paper's program writes it; either may be .gz or .zst.
 
         >>> ChunkCounts.load("nowhere.csv")
         Traceback (most recent call last):
@@ -147,8 +147,9 @@ class ChunkCounts(Mapping[str, int]):
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {path}")
-        (data, offsets, counts), pattern, total = files.read(path)
         try:
+            with decompressed(path, kind(path)[1]) as plain:
+                (data, offsets, counts), pattern, total = files.read(plain)
             if not pattern:
                 raise ValueError("the pattern is empty: put the one there that the chunks were made with")
             # Only a file that says how many chunks it has promises that each is there once.
@@ -156,10 +157,10 @@ class ChunkCounts(Mapping[str, int]):
                 loaded = cls(data, offsets, counts, pattern)
             else:
                 loaded = in_order(data, offsets, counts, pattern)
+            if total not in (None, loaded.total):
+                raise ValueError(f"it is damaged: its counts add up to {loaded.total}, not to {total}; make it again")
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-        if total not in (None, loaded.total):
-            raise ValueError(f"{path} is damaged: its counts add up to {loaded.total}, not to {total}; make it again")
         return loaded
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from functools import partial
 from glob import glob, has_magic
 from itertools import chain
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
-from urllib.parse import urlsplit
 
-from .files import Codec, open_stream
+from .files import CODECS, decompressed, kind, open_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["CountsFile", "Data", "Documents", "TextFile", "documents"]
 
 _KNOWN = (".txt", ".md", ".parquet", ".jsonl", ".csv")
-_CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd"}
-_SUFFIXES = tuple(known + codec for known in _KNOWN for codec in ("", *_CODECS))
+_SUFFIXES = tuple(known + codec for known in _KNOWN for codec in ("", *CODECS))
 _URL = ("http://", "https://")
 _BATCH_CHARACTERS = 4_000_000
 _BATCH_DOCUMENTS = 4096
@@ -129,10 +127,10 @@ def _sources(data: Any, column: str, where: str) -> Iterator[Iterable[Documents]
         _check({column: data.type}, column, where)
         yield _arrays(data)
     elif kinds & {"pyarrow.Table", "pyarrow.RecordBatch"}:
-        _check({field.name: field.type for field in data.schema}, column, where)
+        _check(_types(data.schema, where), column, where)
         yield _arrays(data.column(column))
     elif "datasets.Dataset" in kinds:
-        _check({field.name: field.type for field in data.features.arrow_schema}, column, where)
+        _check(_types(data.features.arrow_schema, where), column, where)
         tables = data.with_format("arrow", columns=[column]).iter(batch_size=_BATCH_DOCUMENTS)
         yield chain.from_iterable(_arrays(table.column(column)) for table in tables)
     elif "datasets.IterableDataset" in kinds:
@@ -169,7 +167,7 @@ def _paths(text: str, column: str, hint: str) -> Iterator[Iterable[Documents]]:
     path = Path(text)
     if path.is_dir():
         problem = f"no file with a suffix of {' '.join(_KNOWN)} in the directory"
-        found = [file for file in path.rglob("*") if _kind(file)[0] in _KNOWN and file.is_file()]
+        found = [file for file in path.rglob("*") if kind(file)[0] in _KNOWN and file.is_file()]
         found = [file for file in found if not any(name[0] == "." for name in file.relative_to(path).parts)]
     elif path.exists():
         problem, found = "", [path]
@@ -184,31 +182,22 @@ def _paths(text: str, column: str, hint: str) -> Iterator[Iterable[Documents]]:
         yield _read(file, column)
 
 
-def _kind(place: Path | str) -> tuple[str, Codec | None]:
-    """Say what the name of a file or url promises: `Path("A.jsonl.gz")` → `(".jsonl", "gzip")`."""
-    name = PurePath((place.name if isinstance(place, Path) else urlsplit(place).path).lower())
-    codec = _CODECS.get(name.suffix)
-    return (PurePath(name.stem).suffix if codec else name.suffix), codec
-
-
 def _read(place: Path | str, column: str) -> Iterable[Documents]:
     """Read a file, or a url if `place` is a string, as its suffix says; an unknown suffix is text."""
-    suffix, codec = _kind(place)
+    suffix, codec = kind(place)
     if suffix == ".jsonl":
         return _batches(_fields(_json_lines(place), column, f"{place}, line"))
     if suffix not in (".csv", ".parquet"):
         return [TextFile(str(place), partial(open_stream, place, codec))]
     if isinstance(place, str):
         raise ValueError(f"{place}: only text and jsonl are read from a url; download it first")
-    if codec:
-        raise ValueError(f"{place}: a {suffix} file is not read through {codec}; decompress it first")
     return [CountsFile(place)] if suffix == ".csv" else _parquet(place, column)
 
 
 def _json_lines(place: Path | str) -> Iterator[tuple[int, Any]]:
     """Yield the number and the value of each line that is not blank."""
     offset = 0
-    with open_stream(place, _kind(place)[1]) as lines:
+    with open_stream(place, kind(place)[1]) as lines:
         for number, line in enumerate(lines, 1):
             try:
                 if not line.isspace():
@@ -257,9 +246,12 @@ def _parquet(path: Path, column: str) -> Iterator[Documents]:
 
     try:
         # By default all row groups are fetched ahead, a whole file in memory.
-        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+        with (
+            decompressed(path, kind(path)[1]) as plain,
+            pq.ParquetFile(plain, pre_buffer=False, buffer_size=1 << 20) as file,
+        ):
             schema = file.schema_arrow
-            types = {field.name: str(field.type) for field in schema}
+            types = _types(schema, str(path))
             counts = re.fullmatch("chunk (large_)?binary count u?int64", " ".join(chain(*types.items())))
             if counts or b"batchbpe" in (schema.metadata or {}):
                 yield CountsFile(path)
@@ -285,6 +277,15 @@ def _arrays(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> Iterator[pa.Array[An
             piece = (piece if plain else piece.cast(pa.large_string())).drop_null()
             if len(piece):
                 yield piece
+
+
+def _types(schema: pa.Schema, where: str) -> dict[str, str]:
+    """Give the type of each column by its name, which must be one column's alone."""
+    types = {field.name: str(field.type) for field in schema}
+    if len(types) < len(schema):
+        twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        raise ValueError(f"{where}: more than one column has the name {twice[0]!r}; rename all but one")
+    return types
 
 
 def _check(types: Mapping[str, Any], column: str, where: str) -> None:

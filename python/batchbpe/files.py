@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 
 @contextmanager
@@ -38,6 +40,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 Codec: TypeAlias = Literal["gzip", "zstd"]
+CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd"}
+
+
+def kind(place: Path | str) -> tuple[str, Codec | None]:
+    """Say what the name of a file or url promises.
+
+    >>> kind(Path("A.jsonl.gz")), kind("https://example.org/a.TXT?b=c.d")
+    (('.jsonl', 'gzip'), ('.txt', None))
+    """
+    name = PurePath((place.name if isinstance(place, Path) else urlsplit(place).path).lower())
+    codec = CODECS.get(name.suffix)
+    return (PurePath(name.stem).suffix if codec else name.suffix), codec
 
 
 def open_stream(place: Path | str, codec: Codec | None = None) -> BinaryIO:
@@ -58,6 +72,24 @@ def open_stream(place: Path | str, codec: Codec | None = None) -> BinaryIO:
         except Exception as error:  # http's have no narrower base
             raise OSError(f"cannot read {place}: {error}") from error
     return io.BufferedReader(_Stream(str(place), raw, codec), 1 << 20)
+
+
+@contextmanager
+def decompressed(path: Path, codec: Codec | None) -> Iterator[Path]:
+    """Give a file that is not compressed: the file itself, or a copy for the time being, for readers that jump about.
+
+    >>> with decompressed(Path(__file__), None) as plain:
+    ...     plain.name
+    'files.py'
+    """
+    if codec is None:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / path.stem
+        with open_stream(path, codec) as source, plain.open("wb") as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+        yield plain
 
 
 class _Stream(io.RawIOBase):

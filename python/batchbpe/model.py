@@ -64,6 +64,12 @@ class Model:
                 what = f"merge {rank}, ({first}, {last}) -> {token}"
                 raise ValueError(f"{what}: the tokens have over {MAX_BYTES} bytes in all")
             vocab[token] = head + tail
+        for word in self.stop_words:
+            if not isinstance(word, bytes):
+                raise TypeError(f"the stop word {word!r} is a {type(word).__name__}: give bytes")
+        for name in self.special_tokens:
+            if not isinstance(name, str):
+                raise TypeError(f"the special token {name!r} is a {type(name).__name__}: give a str")
         special_tokens = ((name.encode("utf-8"), token) for name, token in self.special_tokens.items())
         for value, token in (*self.stop_words.items(), *special_tokens):
             if not value:

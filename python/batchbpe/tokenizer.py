@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import corpus, policies, training
-from ._core import Encoder
+from ._core import Encoder, split_text
 from .chunks import ChunkCounts, pattern_of, surrogate_error
 from .formats import native
 from .model import Model
@@ -28,7 +28,10 @@ class Loaded:
     """A model, and the core's encoder for it, made when it is first needed."""
 
     def __init__(self, model: Model) -> None:
-        """Take a model; nothing is made yet."""
+        """Take a model; only its pattern is tried."""
+        if not isinstance(model, Model):
+            raise TypeError(f"a Model is needed, not {model!r}: see Tokenizer.train and Tokenizer.from_file")
+        split_text(model.pattern, "")
         self.model = model
 
     @cached_property
@@ -82,7 +85,7 @@ class Tokenizer:
         on_batch: Callable[[Batch], object] | None = None,
         threads: int | None = None,
     ) -> Tokenizer:
-        """Count a corpus (see `ChunkCounts.count`) and train on the counts (see `training.train`)."""
+        """Count a corpus (see `ChunkCounts.count`) and train on the counts (see `training.Options`)."""
         options = training.Options(
             vocab_size=vocab_size,
             stop_list_size=stop_list_size,

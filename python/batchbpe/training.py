@@ -39,16 +39,24 @@ class Batch:
 
 @dataclass(frozen=True)
 class Options:
-    """How to train, checked: a mistake shows before anything is counted. `train` says what each one is."""
+    """How to train, checked when made: a mistake shows before anything is counted."""
 
     vocab_size: int
+    """The total: 256 bytes, stop words, merges, and special tokens."""
     stop_list_size: int = 0
+    """So many of the commonest chunks get a token of their own."""
     freq_cutoff: int = 1
+    """Chunks seen fewer times are left out."""
     special_tokens: Sequence[str] | Mapping[str, int] = ()
+    """Given as names they get the last ids, given as a mapping the ids it says."""
     cap_divisor: int = 2
+    """One of so many of the merges that remain is searched for a batch, at most."""
     max_batch_size: int = 0
+    """At most so many pairs are searched for a batch; 0 for no limit."""
     policy: Policy = policies.continue_search
+    """Which of the pairs searched are merged."""
     overlapping: bool = False
+    """Count a pair in a run of one token at every place, as QuickTokenizer does."""
 
     def __post_init__(self) -> None:
         """Check what can be checked without the data."""
@@ -86,38 +94,19 @@ def train(
     counts: ChunkCounts,
     vocab_size: int,
     *,
-    stop_list_size: int = 0,
-    freq_cutoff: int = 1,
-    special_tokens: Sequence[str] | Mapping[str, int] = (),
-    cap_divisor: int = 2,
-    max_batch_size: int = 0,
-    policy: Policy = policies.continue_search,
-    overlapping: bool = False,
     on_batch: Callable[[Batch], object] | None = None,
     threads: int | None = None,
+    **options: Any,
 ) -> Model:
     """Train a vocabulary of `vocab_size` tokens, or of as many as can be made before no pairs are left.
 
-    `vocab_size` is the total: 256 bytes, `stop_list_size` stop words, merges, and special tokens (given as names they
-    get the last ids, given as a mapping the ids it says). Chunks seen fewer than `freq_cutoff` times are left out.
-    `cap_divisor` and `max_batch_size` (0: no limit) bound how many pairs are searched for a batch, `policy` chooses
-    from them. `overlapping` counts a pair in a run of one token at every place, as QuickTokenizer does.
+    `options` are those of `Options`. `on_batch` is called after each batch.
 
     >>> model = train(ChunkCounts.count("aaabdaaabac"), 259)
     >>> model.merges
     {(97, 97): 256, (97, 98): 257, (256, 257): 258}
     """
-    options = Options(
-        vocab_size=vocab_size,
-        stop_list_size=stop_list_size,
-        freq_cutoff=freq_cutoff,
-        special_tokens=special_tokens,
-        cap_divisor=cap_divisor,
-        max_batch_size=max_batch_size,
-        policy=policy,
-        overlapping=overlapping,
-    )
-    return train_on(counts, options, on_batch=on_batch, threads=threads)
+    return train_on(counts, Options(vocab_size, **options), on_batch=on_batch, threads=threads)
 
 
 def train_on(
@@ -131,6 +120,8 @@ def train_on(
     if not counts.unique:
         raise ValueError(f"there is nothing to train on: the data holds no chunks of the pattern {counts.pattern!r}")
     skip, stop_words = counts.stop_words(options.stop_list_size)
+    if len(stop_words) < options.stop_list_size:
+        logger.warning("only %d chunks have more than one character, not %d", len(stop_words), options.stop_list_size)
     vocab = Vocab([*(bytes([byte]) for byte in range(256)), *stop_words])
     first_merge = len(vocab)
     special_tokens = options.special_tokens

@@ -6,6 +6,7 @@
 mod merge;
 pub mod ranks;
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use aho_corasick::AhoCorasick;
@@ -39,6 +40,7 @@ pub struct Encoder {
     special: Option<Arc<AhoCorasick>>,
     /// The matcher for the last subset of special tokens that was asked for.
     subset: Mutex<Option<(Vec<String>, Arc<AhoCorasick>)>>,
+    dropped: AtomicUsize,
 }
 
 /// What special tokens in a text are taken for.
@@ -145,6 +147,7 @@ impl Encoder {
             special: special_matcher(&names)?.map(Arc::new),
             special_ids: special_tokens.into_iter().collect(),
             subset: Mutex::default(),
+            dropped: AtomicUsize::new(0),
         })
     }
 
@@ -164,7 +167,7 @@ impl Encoder {
             self.encode_piece(piece, memory, &mut ids, cancel)?;
             Ok(ids)
         })?;
-        Ok(parts.concat())
+        Ok(parallel::concat(&parts, threads))
     }
 
     /// The ids of each text, in parallel.
@@ -184,16 +187,24 @@ impl Encoder {
         })
     }
 
+    /// Bytes of all texts so far that the pattern does not match: none for the named ones.
+    pub fn dropped(&self) -> usize {
+        self.dropped.load(Relaxed)
+    }
+
     /// One more than the largest id.
     pub fn n_vocab(&self) -> usize {
         self.spans.len()
     }
 
     /// The bytes of `ids`, one after the other.
-    pub fn decode(&self, ids: &[u32]) -> Result<Vec<u8>> {
+    pub fn decode(&self, ids: &[u32], cancel: &Cancel) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(ids.len() * 4);
-        for &id in ids {
-            bytes.extend_from_slice(self.token(id)?);
+        for some in ids.chunks(1 << 16) {
+            cancel.check()?;
+            for &id in some {
+                bytes.extend_from_slice(self.token(id)?);
+            }
         }
         Ok(bytes)
     }
@@ -275,10 +286,13 @@ impl Encoder {
             }
         };
         let mut pending = Pending::new(text.as_bytes());
-        self.splitter.split(text, |chunk| match pending.add(chunk.as_bytes()) {
+        let dropped = self.splitter.split(text, |chunk| match pending.add(chunk.as_bytes()) {
             true => self.encode_chunks(&mut pending, memory, ids, cancel),
             false => Ok(()),
         })?;
+        if dropped > 0 {
+            self.dropped.fetch_add(dropped, Relaxed);
+        }
         self.encode_chunks(&mut pending, memory, ids, cancel)
     }
 

@@ -29,8 +29,11 @@ Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint
 
 
 def read(path: Path) -> tuple[Arrays, str, int | None]:
-    """Read counts, their pattern, and the total that the file says they have, if it does."""
-    return _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
+    """Read counts, their pattern, and the total that the file says they have, if it does. Errors do not name it."""
+    if path.suffix.lower() != ".csv":
+        return _read_parquet(path)
+    data, offsets, counts, pattern = read_counts_csv(path)
+    return (data, offsets, counts), pattern, None
 
 
 def write(arrays: Arrays, pattern: str, total: int, path: Path, *, as_csv: bool) -> None:
@@ -54,21 +57,21 @@ def _read_parquet(path: Path) -> tuple[Arrays, str, int | None]:
     try:
         file = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
     except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path} is no parquet file, or a damaged one: {error}") from None
+        raise ValueError(f"it is no parquet file, or a damaged one: {error}") from None
     with file:
         try:
             described = json.loads((file.schema_arrow.metadata or {})[KEY])
             version, pattern = described["version"], described["pattern"]
         except (KeyError, ValueError, TypeError):
-            raise ValueError(f"{path} holds no chunk counts: its metadata has no valid key 'batchbpe'") from None
+            raise ValueError("it holds no chunk counts: its metadata has no valid key 'batchbpe'") from None
         if version != VERSION:
-            raise ValueError(f"{path} has version {version!r}, this program reads {VERSION}; use a newer one")
+            raise ValueError(f"it has version {version!r}, this program reads {VERSION}; use a newer one")
         if described.get("unique") not in (None, file.metadata.num_rows):
-            raise ValueError(f"{path} is damaged: it has {file.metadata.num_rows} chunks, not {described['unique']}")
+            raise ValueError(f"it is damaged: it has {file.metadata.num_rows} chunks, not {described['unique']}")
         if not isinstance(pattern, str):
-            raise ValueError(f"{path}: its pattern is {pattern!r}, not a string")
+            raise ValueError(f"its pattern is {pattern!r}, not a string")
         if {"chunk", "count"} - set(file.schema_arrow.names):
-            raise ValueError(f"{path} holds no chunk counts: its columns are {', '.join(file.schema_arrow.names)}")
+            raise ValueError(f"it holds no chunk counts: its columns are {', '.join(file.schema_arrow.names)}")
         # Batch by batch into arrays of the right size: the table as a whole would take three times the memory.
         rows = file.metadata.num_rows
         offsets, counts = np.zeros(rows + 1, np.int64), np.zeros(rows, np.uint64)
@@ -81,16 +84,8 @@ def _read_parquet(path: Path) -> tuple[Arrays, str, int | None]:
                 counts[row : row + len(ends) - 1] = batch["count"].cast(pa.uint64()).to_numpy()
                 row += batch.num_rows
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-            raise ValueError(f"{path} is damaged, or its columns are no chunks and counts: {error}") from None
+            raise ValueError(f"it is damaged, or its columns are no chunks and counts: {error}") from None
     return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern, described.get("total")
-
-
-def _read_csv(path: Path) -> tuple[Arrays, str, None]:
-    try:
-        data, offsets, counts, pattern = read_counts_csv(path)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    return (data, offsets, counts), pattern, None
 
 
 def bytes_and_offsets(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

@@ -59,7 +59,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _model(fields: Any) -> Model:
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise ValueError(f'this is no model file of batchbpe: it has no "format": "{FORMAT}"')
-    if fields.get("version") != VERSION:
+    if type(fields.get("version")) is not int or fields["version"] != VERSION:
         raise ValueError(f"version is {fields.get('version')!r}, but this program reads {VERSION}; use a newer one")
 
     def field(name: str, kind: type) -> Any:
