@@ -19,7 +19,7 @@ use pyo3::types::{PyBytes, PyInt, PyList, PyString};
 
 use crate::count;
 use crate::counts_csv;
-use crate::encode::{self, Special};
+use crate::encode::{self, Special, Which};
 use crate::error::{Cancel, Error, Result};
 use crate::parallel;
 use crate::split;
@@ -281,8 +281,10 @@ fn pairs(first: &PyReadonlyArray1<u32>, last: &PyReadonlyArray1<u32>) -> PyResul
 
 #[pymethods]
 impl PairTable {
-    /// Chunks become sequences of the ids of their bytes; those at the places `skip` are left out.
+    /// Chunks become sequences of the ids of their bytes, or of what `base` merges them to: none if they are stop words
+    /// of it. Those at the places `skip` are left out.
     #[staticmethod]
+    #[pyo3(signature = (data, offsets, counts, skip, next_id, merges, overlapping, threads, base = None))]
     #[allow(clippy::too_many_arguments)]
     fn from_chunks(
         py: Python<'_>,
@@ -294,6 +296,7 @@ impl PairTable {
         merges: usize,
         overlapping: bool,
         threads: Option<i64>,
+        base: Option<&Encoder>,
     ) -> PyResult<Self> {
         let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
         let bounds = offsets.first().copied().unwrap_or(0)..=data.len() as i64;
@@ -304,10 +307,14 @@ impl PairTable {
         let skip: std::collections::HashSet<usize> = skip.into_iter().collect();
         Ok(Self(run(py, data.len(), |cancel| {
             let chunks = offsets.windows(2).zip(counts).enumerate().filter(|(i, _)| !skip.contains(i));
-            let sequences = chunks.map(|(_, (span, &count))| {
-                (data[span[0] as usize..span[1] as usize].iter().map(|&byte| u32::from(byte)), count)
-            });
-            train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel)
+            let chunks = chunks.map(|(_, (span, &count))| (&data[span[0] as usize..span[1] as usize], count));
+            let Some(base) = base else {
+                let sequences = chunks.map(|(chunk, count)| (chunk.iter().map(|&byte| u32::from(byte)), count));
+                return train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel);
+            };
+            let encode = |(chunk, count)| base.encoder.merged(chunk, cancel).map(|ids| (ids.into_iter(), count));
+            let sequences = chunks.map(encode).collect::<Result<Vec<_>>>()?;
+            train::PairTable::new(sequences.into_iter(), next_id, merges, overlapping, threads, cancel)
         })?))
     }
 
@@ -373,26 +380,20 @@ impl Encoder {
         &self,
         py: Python<'_>,
         texts: &[Bound<'_, PyString>],
-        allowed: Option<Allowed>,
+        tokens: Tokens,
         threads: Option<i64>,
     ) -> PyResult<Vec<Vec<u32>>> {
         let threads = threads_or_all(threads)?;
         let texts = Texts::new(texts)?;
-        let special = allowed.into();
+        let special = special(tokens);
         let ids = run(py, texts.size(), |cancel| self.encoder.encode_batch(&texts.get(), &special, threads, cancel))?;
         self.warn(py)?;
         Ok(ids)
     }
 
-    fn ids(
-        &self,
-        py: Python<'_>,
-        text: PyBackedStr,
-        allowed: Option<Allowed>,
-        threads: Option<i64>,
-    ) -> PyResult<Vec<u32>> {
+    fn ids(&self, py: Python<'_>, text: PyBackedStr, tokens: Tokens, threads: Option<i64>) -> PyResult<Vec<u32>> {
         let threads = if text.len() < LONG_TEXT { 1 } else { threads_or_all(threads)? };
-        let ids = run(py, text.len(), |cancel| self.encoder.encode(&text, &allowed.into(), threads, cancel))?;
+        let ids = run(py, text.len(), |cancel| self.encoder.encode(&text, &special(tokens), threads, cancel))?;
         self.warn(py)?;
         Ok(ids)
     }
@@ -410,23 +411,12 @@ impl Encoder {
     }
 }
 
-/// `allowed`: None raises where a text holds a special token, True takes all for tokens, False for text, and a
-/// list takes those in it for tokens.
-#[derive(FromPyObject)]
-enum Allowed {
-    Some(Vec<String>),
-    All(bool),
-}
+/// The special tokens that are tokens in a text, and those that are a mistake there: None stands for all of them.
+type Tokens = (Option<Vec<String>>, Option<Vec<String>>);
 
-impl From<Option<Allowed>> for Special {
-    fn from(allowed: Option<Allowed>) -> Self {
-        match allowed {
-            None => Special::Raise,
-            Some(Allowed::All(true)) => Special::All,
-            Some(Allowed::All(false)) => Special::Text,
-            Some(Allowed::Some(tokens)) => Special::Only(tokens),
-        }
-    }
+fn special((allowed, forbidden): Tokens) -> Special {
+    let which = |tokens: Option<Vec<String>>| tokens.map_or(Which::All, Which::These);
+    Special { allowed: which(allowed), forbidden: which(forbidden) }
 }
 
 #[pymethods]
@@ -450,30 +440,30 @@ impl Encoder {
         &self,
         py: Python<'py>,
         text: PyBackedStr,
-        allowed: Option<Allowed>,
+        tokens: Tokens,
         threads: Option<i64>,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.list(py, &self.ids(py, text, allowed, threads)?)
+        self.list(py, &self.ids(py, text, tokens, threads)?)
     }
 
     fn encode_to_numpy<'py>(
         &self,
         py: Python<'py>,
         text: PyBackedStr,
-        allowed: Option<Allowed>,
+        tokens: Tokens,
         threads: Option<i64>,
     ) -> PyResult<Array<'py, u32>> {
-        Ok(self.ids(py, text, allowed, threads)?.into_pyarray(py))
+        Ok(self.ids(py, text, tokens, threads)?.into_pyarray(py))
     }
 
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
         texts: Vec<Bound<'py, PyString>>,
-        allowed: Option<Allowed>,
+        tokens: Tokens,
         threads: Option<i64>,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        self.batch(py, &texts, allowed, threads)?.into_iter().map(|ids| self.list(py, &ids)).collect()
+        self.batch(py, &texts, tokens, threads)?.into_iter().map(|ids| self.list(py, &ids)).collect()
     }
 
     /// The ids of all texts in a row, and where those of each text begin.
@@ -482,10 +472,10 @@ impl Encoder {
         &self,
         py: Python<'py>,
         texts: Vec<Bound<'py, PyString>>,
-        allowed: Option<Allowed>,
+        tokens: Tokens,
         threads: Option<i64>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
-        let ids = self.batch(py, &texts, allowed, threads)?;
+        let ids = self.batch(py, &texts, tokens, threads)?;
         let offsets: Vec<i64> = std::iter::once(0)
             .chain(ids.iter().scan(0, |end, ids| {
                 *end += ids.len() as i64;

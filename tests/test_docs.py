@@ -13,11 +13,14 @@ TEXT = Path(re.__file__).read_text(encoding="utf-8")
 
 
 def examples(page):
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    """The blocks of Python, and the lines of it in tables."""
+    found = re.finditer(r"(?ms)^```python\n(.*?)^```|^\|[^|\n]*\| `([^\n]+)` \|$", page.read_text(encoding="utf-8"))
+    return [block or line.replace(r"\|", "|") for block, line in (match.groups() for match in found)]
 
 
 def test_the_examples_are_found():
     assert {page.name for page in PAGES if examples(page)} >= {"README.md", "policies.md"}
+    assert 'tokenizer.export("folder", "transformers")' in examples(ROOT / "README.md")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

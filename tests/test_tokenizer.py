@@ -18,6 +18,9 @@ from batchbpe import BatchTokenizer, Model, QuickTokenizer, Tokenizer
 TEXT = "the theory of the thing, and the other things; then there is another theory. " * 9
 END, LONG, CODE = "<|end|>", "<|end|>\n more", "(.*)"
 SMALL = Tokenizer.train(TEXT, 280, special_tokens=[END, LONG, CODE])
+PAPER = BatchTokenizer()
+PAPER.register_special_tokens({END: 277, LONG: 278, CODE: 279})
+PAPER.train(TEXT, 280)
 
 
 @given(text=texts)
@@ -47,16 +50,26 @@ def test_allowed_special() -> None:
     assert SMALL.encode(text, "all") == [*the, end, *the, long, 32, code]
     assert SMALL.encode(text, "none") == SMALL.encode_ordinary(text)
     assert not {end, long, code} & set(SMALL.encode(text, "none"))
+    # tiktoken's way: what is not allowed is an error, unless it is not disallowed either.
     for only in ({END, CODE}, [CODE, END], (END, CODE), frozenset({END, CODE})):
-        assert SMALL.encode(text, only) == [*the, end, *the, end, *SMALL.encode("\n more "), code]
-    assert SMALL.encode(text, {LONG})[-len(SMALL.encode_ordinary(" (.*)")) - 1] == long
-    assert SMALL.encode(text, set()) == SMALL.encode(text, []) == SMALL.encode_ordinary(text)
+        expected = [*the, end, *the, end, *SMALL.encode("\n more "), code]
+        assert SMALL.encode(text, only, disallowed_special=()) == expected
+        assert PAPER.encode(text, only) == expected
+        for encode in (SMALL.encode, SMALL.encode_to_numpy, lambda *args: SMALL.encode_batch([args[0]], *args[1:])):
+            with pytest.raises(ValueError, match=r"special token .<\|end\|>.n more"):
+                encode(text, only)
+        assert SMALL.encode("the", only) == the
+    assert SMALL.encode(text, {LONG}, ())[-len(SMALL.encode_ordinary(" (.*)")) - 1] == long
+    assert SMALL.encode(text, set(), ()) == PAPER.encode(text, []) == SMALL.encode_ordinary(text)
+    assert SMALL.encode(text, "none_raise", {"<absent>"}) == SMALL.encode_ordinary(text)
+    with pytest.raises(ValueError, match="theory"):
+        SMALL.encode("a theory", disallowed_special={"theory"})
     assert SMALL.decode(SMALL.encode(text, "all")) == text
     assert as_text[0] != as_text[1]
 
 
 def test_special_token_in_the_text_is_an_error() -> None:
-    problem = r'the text holds the special token "<\|end\|>" at byte 3; allowed_special="all" .*"none" as plain text'
+    problem = r'the text holds the special token "<\|end\|>" at byte 3; .* allowed_special=\{"<\|end\|>"\} .*"none"'
     for call in (SMALL.encode, SMALL.encode_to_numpy, lambda text: SMALL.encode_batch(["", text])):
         with pytest.raises(ValueError, match=problem):
             call(f"é {END}")
@@ -64,13 +77,15 @@ def test_special_token_in_the_text_is_an_error() -> None:
 
 
 def test_wrong_allowed_special() -> None:
-    with pytest.raises(ValueError, match=r'"<nope>" is allowed, but is no special token of this tokenizer'):
-        SMALL.encode("text", {"<nope>", END})
-    for wrong in ("some", END, 3, None):
+    assert SMALL.encode("text <nope>", {"<nope>", END}) == SMALL.encode_ordinary("text <nope>")
+    for wrong in ("some", END):
         with pytest.raises(ValueError, match=r'allowed_special=.*: give "all", "none", "none_raise", or a set or list'):
             SMALL.encode("text", wrong)
-    with pytest.raises((TypeError, ValueError), match="3"):
-        SMALL.encode("text", [3])
+        with pytest.raises(ValueError, match=r'disallowed_special=.*: give "all", or a set or list'):
+            SMALL.encode("text", set(), wrong)
+    for wrong in (3, None, [3]):
+        with pytest.raises(ValueError, match=r"allowed_special=.*: give a set or list"):
+            SMALL.encode("text", wrong)
 
 
 def test_special_tokens_are_not_trained_on() -> None:

@@ -15,9 +15,10 @@ from typing import Literal
 
 from . import corpus, policies, training
 from .chunks import ChunkCounts, check_special_tokens, pattern_of
-from .formats import native
+from .formats import load_file
+from .loaded import Loaded
 from .model import Model
-from .tokenizer import Loaded, Tokenizer
+from .tokenizer import Tokenizer
 from .training import Batch
 
 
@@ -35,6 +36,7 @@ class BatchTokenizer(Tokenizer):
     """
 
     _overlapping = False
+    _not_allowed = ()  # the paper takes special tokens that are not named for text
 
     def __init__(
         self,
@@ -61,6 +63,7 @@ class BatchTokenizer(Tokenizer):
         verbose: bool = False,
         *,
         policy: policies.Policy = policies.continue_search,
+        base: Tokenizer | None = None,
         text_column: str = "text",
         errors: Literal["strict", "replace"] = "strict",
         progress: Callable[[int], object] | None = None,
@@ -81,11 +84,12 @@ class BatchTokenizer(Tokenizer):
             max_batch_size=max_batch_size,
             policy=policy,
             overlapping=self._overlapping,
+            base=base.model if base else None,
         )
         counts = ChunkCounts.count(
             data,
-            self._pattern,
-            special_tokens=self.special_tokens,
+            base.pattern if base and self._pattern is None else self._pattern,
+            special_tokens=list(options.all_special_tokens),
             text_column=text_column,
             errors=errors,
             progress=progress,
@@ -120,8 +124,8 @@ class BatchTokenizer(Tokenizer):
         self._loaded = Loaded(replace(self.model, special_tokens=dict(special_tokens)))
 
     def load(self, model_file: str | os.PathLike[str]) -> None:
-        """Become the tokenizer that was saved in a .model file."""
-        model = native.load(model_file)
+        """Become the tokenizer that was saved in a file, by this program, the paper's, or another."""
+        model = load_file(model_file)
         self._pattern = model.pattern
         self._loaded = Loaded(model)
 

@@ -13,6 +13,27 @@ MAX_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
+class MergeTree:
+    """A token, and the two that it was merged from, if it was; printed, the whole tree."""
+
+    token: int
+    value: bytes
+    parts: tuple[MergeTree, MergeTree] | tuple[()] = ()
+
+    def __str__(self) -> str:
+        """Draw the tree, a token a line."""
+        lines = []
+        todo: list[tuple[str, str, MergeTree]] = [("", "", self)]
+        while todo:
+            before, below, tree = todo.pop()
+            lines.append(f"{before}{tree.token} {tree.value.decode('utf-8', 'backslashreplace')!r}")
+            if tree.parts:
+                first, last = tree.parts
+                todo += [(f"{below}└─ ", f"{below}   ", last), (f"{below}├─ ", f"{below}│  ", first)]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
 class Model:
     """A pattern, and tokens with their ids: bytes, stop words, merges in the order they were made, special tokens.
 
@@ -86,3 +107,20 @@ class Model:
     def n_vocab(self) -> int:
         """One more than the largest id."""
         return next(reversed(self.vocab)) + 1
+
+    def merge_tree(self, token: int) -> MergeTree:
+        """Show how a token is built."""
+        if token not in self.vocab:
+            raise KeyError(f"there is no token {token}: ids go from 0 to {self.n_vocab - 1}")
+        made = {merged: pair for pair, merged in self.merges.items()}
+        needed, todo = set(), [token]
+        while todo:
+            part = todo.pop()
+            if part not in needed:
+                needed.add(part)
+                todo += made.get(part, ())
+        trees = {part: MergeTree(part, self.vocab[part]) for part in needed - made.keys()}
+        for (first, last), merged in self.merges.items():  # each after its parts
+            if merged in needed:
+                trees[merged] = MergeTree(merged, self.vocab[merged], (trees[first], trees[last]))
+        return trees[token]

@@ -7,8 +7,9 @@ over arrays: nothing here knows how pairs are counted or merged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,25 +36,30 @@ class Pairs(Protocol):
 class Vocab(Mapping[int, bytes]):
     """The bytes of each token, made when one asks for them: most policies never do.
 
-    >>> vocab = Vocab([b"a", b"b"])
+    >>> vocab = Vocab({0: b"a", 1: b"b"})
     >>> vocab.merged += [(0, 1), (2, 0)]
-    >>> vocab[3], len(vocab)
-    (b'aba', 4)
+    >>> vocab[3], vocab.next_id, len(vocab)
+    (b'aba', 4, 4)
     """
 
-    def __init__(self, tokens: Iterable[bytes]) -> None:
-        """Start with tokens whose ids are their places."""
-        self._tokens = list(tokens)
+    def __init__(self, tokens: Mapping[int, bytes], next_id: int | None = None) -> None:
+        """Start with tokens, and the id of the next one, by default the one after theirs."""
+        self._tokens = dict(tokens)
         self._given = len(self._tokens)
+        self._next_id = max(self._tokens) + 1 if next_id is None else next_id
         self.merged: list[tuple[int, int]] = []
         """The pairs that made the tokens after the given ones."""
 
+    @property
+    def next_id(self) -> int:
+        """The id of the next token."""
+        return self._next_id + len(self.merged)
+
     def __getitem__(self, token: int) -> bytes:
         """Give the bytes of a token."""
-        for first, last in self.merged[len(self._tokens) - self._given :]:
-            self._tokens.append(self._tokens[first] + self._tokens[last])
-        if not 0 <= token < len(self._tokens):
-            raise KeyError(token)
+        made = len(self._tokens) - self._given
+        for new, (first, last) in enumerate(self.merged[made:], start=self._next_id + made):
+            self._tokens[new] = self._tokens[first] + self._tokens[last]
         return self._tokens[token]
 
     def __len__(self) -> int:
@@ -62,7 +68,7 @@ class Vocab(Mapping[int, bytes]):
 
     def __iter__(self) -> Iterator[int]:
         """Go through the ids."""
-        return iter(range(len(self)))
+        return chain(islice(self._tokens, self._given), range(self._next_id, self.next_id))
 
 
 @dataclass(frozen=True)

@@ -4,54 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from . import corpus, policies, training
-from ._core import Encoder, split_text
 from .chunks import ChunkCounts, pattern_of, surrogate_error
-from .formats import native
-from .model import Model
+from .formats import Format, load_file, native, save_file
+from .loaded import Loaded
+from .model import MergeTree, Model
+from .names import KnownNames
 from .training import Batch
 
+if TYPE_CHECKING:
+    import tiktoken
+
 AllowedSpecial = Literal["none_raise", "all", "none"] | Collection[str]
+DisallowedSpecial = Literal["all"] | Collection[str]
 Ids = npt.NDArray[np.uint32]
+Special = tuple[list[str] | None, list[str] | None]
+"""The special tokens that are tokens, and those that are a mistake; None for all."""
 T = TypeVar("T")
 
 
-class Loaded:
-    """A model, and the core's encoder for it, made when it is first needed."""
-
-    def __init__(self, model: Model) -> None:
-        """Take a model; only its pattern is tried."""
-        if not isinstance(model, Model):
-            raise TypeError(f"a Model is needed, not {model!r}: see Tokenizer.train and Tokenizer.from_file")
-        split_text(model.pattern, "")
-        self.model = model
-
-    @cached_property
-    def encoder(self) -> Encoder:
-        """The core's encoder."""
-        model = self.model
-        return Encoder(
-            model.pattern,
-            model.byte_ids,
-            list(model.stop_words.items()),
-            [(first, last, token) for (first, last), token in model.merges.items()],
-            list(model.special_tokens.items()),
-        )
-
-    def __reduce__(self) -> tuple[type[Loaded], tuple[Model]]:
-        """Pickle the model alone."""
-        return Loaded, (self.model,)
-
-
-class Tokenizer:
+class Tokenizer(KnownNames):
     """A vocabulary at work. It never changes, so threads and processes may share one.
 
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
@@ -61,9 +40,10 @@ class Tokenizer:
     'aaabd'
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, name: str | None = None) -> None:
         """Make a tokenizer of a model; see also `train` and `from_file`."""
         self._loaded = Loaded(model)
+        self._name = name
 
     @classmethod
     def train(
@@ -79,13 +59,22 @@ class Tokenizer:
         max_batch_size: int = 0,
         policy: policies.Policy = policies.continue_search,
         overlapping: bool = False,
+        base: Tokenizer | None = None,
         text_column: str = "text",
         errors: Literal["strict", "replace"] = "strict",
         progress: Callable[[int], object] | None = None,
         on_batch: Callable[[Batch], object] | None = None,
         threads: int | None = None,
     ) -> Tokenizer:
-        """Count a corpus (see `ChunkCounts.count`) and train on the counts (see `training.Options`)."""
+        """Count a corpus (see `ChunkCounts.count`) and train on the counts (see `training.Options`).
+
+        With a `base` its merges stay, and new ones follow. Its special tokens keep their ids, unless `special_tokens`
+        says which there are to be, and that they get the last ids (a list) or these (a dict).
+
+        >>> base = Tokenizer.train("aaabdaaabac", 257)
+        >>> dict(Tokenizer.train("aaabdaaabac", 259, base=base).merges)
+        {(97, 97): 256, (97, 98): 257, (256, 257): 258}
+        """
         options = training.Options(
             vocab_size=vocab_size,
             stop_list_size=stop_list_size,
@@ -95,13 +84,14 @@ class Tokenizer:
             max_batch_size=max_batch_size,
             policy=policy,
             overlapping=overlapping,
+            base=base.model if base else None,
         )
         # Nobody else holds the counts, so that training can let them go.
         model = training.train_on(
             ChunkCounts.count(
                 data,
-                pattern,
-                special_tokens=special_tokens,
+                base.pattern if base and pattern is None else pattern,
+                special_tokens=list(options.all_special_tokens),
                 text_column=text_column,
                 errors=errors,
                 progress=progress,
@@ -115,24 +105,66 @@ class Tokenizer:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
-        """Load what `save` has written."""
-        return Tokenizer(native.load(path))
+        """Load a tokenizer from a file of any of the formats; which it is shows from its content."""
+        return Tokenizer(load_file(path), name=Path(path).stem)
 
     @classmethod
     def from_tiktoken(
         cls, path: str | os.PathLike[str], pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
     ) -> Tokenizer:
-        """Load a .tiktoken file of ranks; for OpenAI's own, by their names, pattern and special tokens are known."""
-        from .formats import tiktoken
+        """Load a .tiktoken file of ranks, or the ranks of a `tiktoken.Encoding`.
 
-        return Tokenizer(tiktoken.load(path, pattern and pattern_of(pattern), special_tokens))
+        The pattern and special tokens of OpenAI's files are known by their names; for others, give the pattern.
+        """
+        from .formats.tiktoken import load
+
+        model = load(path, pattern and pattern_of(pattern), special_tokens)
+        return Tokenizer(model, name=getattr(path, "name", None) if hasattr(path, "_pat_str") else Path(path).stem)
+
+    @classmethod
+    def from_huggingface(cls, source: Any) -> Tokenizer:
+        """Load a tokenizer.json or a folder that has one, or take an object of `tokenizers` or `transformers`."""
+        from .formats import huggingface
+
+        return Tokenizer(huggingface.load(source))
 
     def save(self, prefix: str | os.PathLike[str]) -> None:
         """Write `prefix`.model, which `from_file` loads, and `prefix`.vocab, which is there to be read."""
         path = Path(prefix)
         path = path if path.suffix == ".model" else path.with_name(path.name + ".model")
-        native.save(self.model, path)
+        self.export(path, format="batchbpe")
         native.save_vocab(self.model, path.with_suffix(".vocab"))
+
+    def export(self, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
+        """Write a file for another tool, or a folder for transformers.
+
+        An export that would change an encoding is an error, unless `allow_inexact` accepts that.
+        """
+        save_file(self.model, path, format, allow_inexact=allow_inexact)
+
+    def to_tiktoken(self) -> tiktoken.Encoding:
+        """Give the same tokenizer as one of tiktoken, if that can be."""
+        import tiktoken
+
+        from .formats.tiktoken import ranks_of
+
+        special_tokens = dict(self.special_tokens)
+        ranks = ranks_of(self.model)
+        return tiktoken.Encoding(self.name, pat_str=self.pattern, mergeable_ranks=ranks, special_tokens=special_tokens)
+
+    def merge_tree(self, token: int) -> MergeTree:
+        """Show how a token is built.
+
+        >>> print(Tokenizer.train("aaabdaaabac", 259).merge_tree(258))
+        258 'aaab'
+        ├─ 256 'aa'
+        │  ├─ 97 'a'
+        │  └─ 97 'a'
+        └─ 257 'ab'
+           ├─ 97 'a'
+           └─ 98 'b'
+        """
+        return self.model.merge_tree(token)
 
     @property
     def model(self) -> Model:
@@ -170,60 +202,68 @@ class Tokenizer:
         return {word.decode("utf-8", "surrogateescape"): token for word, token in self.model.stop_words.items()}
 
     def encode(
-        self, text: str, allowed_special: AllowedSpecial = "none_raise", *, threads: int | None = None
+        self,
+        text: str,
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        threads: int | None = None,
     ) -> list[int]:
         """Encode a text.
 
-        Special tokens in it are encoded as such if `allowed_special` is "all" or names them, and as plain text if it
-        is "none" or does not name them; "none_raise" makes any of them an error. They are matched longest first.
+        Special tokens in it are encoded as such if `allowed_special` is "all" or names them. `disallowed_special` are
+        those that are an error: by default all others, or none if `allowed_special` is "none". What is neither is plain
+        text. They are matched longest first.
 
         >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
         >>> tokenizer.encode("ab<eot>", allowed_special="all")
         [257, 259]
         """
-        try:
-            return self._loaded.encoder.encode(text, _allowed(allowed_special), threads)
-        except UnicodeEncodeError as error:
-            raise surrogate_error(error) from None
+        return _mended(self._loaded.encoder.encode, text, self._special(allowed_special, disallowed_special), threads)
 
     def encode_ordinary(self, text: str, *, threads: int | None = None) -> list[int]:
         """Encode a text in which special tokens mean nothing special."""
-        try:
-            return self._loaded.encoder.encode(text, False, threads)
-        except UnicodeEncodeError as error:
-            raise surrogate_error(error) from None
+        return _mended(self._loaded.encoder.encode, text, ([], []), threads)
 
     def encode_to_numpy(
-        self, text: str, allowed_special: AllowedSpecial = "none_raise", *, threads: int | None = None
+        self,
+        text: str,
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        threads: int | None = None,
     ) -> Ids:
         """Encode a text into an array of uint32, without making a Python integer."""
-        try:
-            return self._loaded.encoder.encode_to_numpy(text, _allowed(allowed_special), threads)
-        except UnicodeEncodeError as error:
-            raise surrogate_error(error) from None
+        special = self._special(allowed_special, disallowed_special)
+        return _mended(self._loaded.encoder.encode_to_numpy, text, special, threads)
 
     def encode_batch(
-        self, texts: Iterable[str], allowed_special: AllowedSpecial = "none_raise", *, threads: int | None = None
-    ) -> list[list[int]]:
-        """Encode many texts in parallel."""
-        return self._batch(self._loaded.encoder.encode_batch, texts, allowed_special, threads)
-
-    def _batch(
         self,
-        encode: Callable[[list[str], bool | list[str] | None, int | None], T],
         texts: Iterable[str],
-        allowed_special: AllowedSpecial,
-        threads: int | None,
-    ) -> T:
-        if isinstance(texts, str):
-            raise TypeError(f"a list of texts is needed, not one: encode({texts[:20]!r}) encodes one")
-        try:
-            return encode(texts if isinstance(texts, list) else list(texts), _allowed(allowed_special), threads)
-        except UnicodeEncodeError as error:
-            raise surrogate_error(error) from None
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        threads: int | None = None,
+        num_threads: int | None = None,
+    ) -> list[list[int]]:
+        """Encode many texts in parallel. (`num_threads` is tiktoken's word for `threads`.)"""
+        special = self._special(allowed_special, disallowed_special)
+        threads = num_threads if threads is None else threads
+        return _mended(self._loaded.encoder.encode_batch, _list(texts), special, threads)
+
+    def encode_ordinary_batch(
+        self, texts: Iterable[str], *, threads: int | None = None, num_threads: int | None = None
+    ) -> list[list[int]]:
+        """Encode many texts in which special tokens mean nothing special."""
+        return self.encode_batch(texts, "none", threads=threads, num_threads=num_threads)
 
     def encode_batch_to_numpy(
-        self, texts: Iterable[str], allowed_special: AllowedSpecial = "none_raise", *, threads: int | None = None
+        self,
+        texts: Iterable[str],
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        threads: int | None = None,
     ) -> tuple[Ids, npt.NDArray[np.int64]]:
         """Encode many texts in parallel into one array, and give the places in it where those of each text begin.
 
@@ -231,7 +271,35 @@ class Tokenizer:
         >>> ids.tolist(), offsets.tolist()
         ([258, 97, 99], [0, 1, 1, 3])
         """
-        return self._batch(self._loaded.encoder.encode_batch_to_numpy, texts, allowed_special, threads)
+        special = self._special(allowed_special, disallowed_special)
+        return _mended(self._loaded.encoder.encode_batch_to_numpy, _list(texts), special, threads)
+
+    _not_allowed: Literal["all"] | tuple[()] = "all"
+    """What `disallowed_special` is where `allowed_special` names tokens: tiktoken and the paper differ."""
+
+    def _special(self, allowed: AllowedSpecial, disallowed: DisallowedSpecial | None) -> Special:
+        """Resolve the words of tiktoken and of the paper: which special tokens are tokens, which are a mistake."""
+        if allowed == "none_raise" and disallowed is None:
+            return [], None
+        special = self.model.special_tokens
+        others: DisallowedSpecial
+        if isinstance(allowed, str):
+            if allowed not in ("none_raise", "all", "none"):
+                raise ValueError(
+                    f'allowed_special={allowed!r}: give "all", "none", "none_raise", or a set or list of special tokens'
+                )
+            others = "all" if allowed == "none_raise" else ()
+            allowed = special if allowed == "all" else ()
+        else:
+            others = self._not_allowed
+        disallowed = others if disallowed is None else disallowed
+        if isinstance(disallowed, str) and disallowed != "all":
+            raise ValueError(f'disallowed_special={disallowed!r}: give "all", or a set or list of special tokens')
+        for name, tokens in (("allowed_special", allowed), ("disallowed_special", disallowed)):
+            if not isinstance(tokens, Collection) or not all(isinstance(token, str) for token in tokens):
+                raise ValueError(f"{name}={tokens!r}: give a set or list of special tokens")
+        forbidden = special.keys() - set(allowed) if disallowed == "all" else set(disallowed)
+        return sorted(special.keys() & set(allowed)), sorted(forbidden - {""})
 
     def decode(self, ids: Iterable[int] | npt.NDArray[Any], errors: str = "replace") -> str:
         """Decode ids; where their bytes are no UTF-8, do what `errors` says, as in `bytes.decode`."""
@@ -251,20 +319,30 @@ class Tokenizer:
             wrong = next(token for token in ids if not 0 <= token < 1 << 32)
             raise ValueError(f"there is no token {wrong}: ids go from 0 to {self.n_vocab - 1}") from None
 
+    def decode_batch(
+        self, batch: Iterable[Iterable[int]], errors: str = "replace", *, num_threads: int | None = None
+    ) -> list[str]:
+        """Decode many lists of ids. (`num_threads` is for users of tiktoken, and makes no difference.)"""
+        return [self.decode(ids, errors) for ids in batch]
+
+    def decode_bytes_batch(self, batch: Iterable[Iterable[int]], *, num_threads: int | None = None) -> list[bytes]:
+        """Give the bytes of many lists of ids."""
+        return [self.decode_bytes(ids) for ids in batch]
+
     def __repr__(self) -> str:
         """Say what it is."""
         return f"{type(self).__name__}(n_vocab={self.n_vocab})"
 
 
-def _allowed(allowed_special: AllowedSpecial) -> bool | list[str] | None:
-    """What the core is told: None to raise, True for all, False for none, or those that are tokens."""
-    if isinstance(allowed_special, str):
-        if allowed_special == "none_raise":
-            return None
-        if allowed_special in ("all", "none"):
-            return allowed_special == "all"
-    elif isinstance(allowed_special, Collection) and all(isinstance(token, str) for token in allowed_special):
-        return sorted(allowed_special)
-    raise ValueError(
-        f'allowed_special={allowed_special!r}: give "all", "none", "none_raise", or a set or list of special tokens'
-    )
+def _list(texts: Iterable[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise TypeError(f"a list of texts is needed, not one: encode({texts[:20]!r}) encodes one")
+    return texts if isinstance(texts, list) else list(texts)
+
+
+def _mended(encode: Callable[[Any, Special, int | None], T], text: Any, special: Special, threads: int | None) -> T:
+    """Call the core, and say of a lone surrogate what to do about it."""
+    try:
+        return encode(text, special, threads)
+    except UnicodeEncodeError as error:
+        raise surrogate_error(error) from None

@@ -13,6 +13,7 @@ import numpy as np
 from . import policies
 from ._core import PairTable
 from .chunks import ChunkCounts, check_special_tokens
+from .loaded import Loaded
 from .model import MAX_ID, Model
 from .policies import Candidates, Pairs, Policy, Vocab
 
@@ -57,6 +58,8 @@ class Options:
     """Which of the pairs searched are merged."""
     overlapping: bool = False
     """Count a pair in a run of one token at every place, as QuickTokenizer does."""
+    base: Model | None = None
+    """A vocabulary to go on from: it stays as it is, but for special tokens if `special_tokens` says which."""
 
     def __post_init__(self) -> None:
         """Check what can be checked without the data."""
@@ -72,9 +75,13 @@ class Options:
                 f"vocab_size={self.vocab_size} is too small: 256 bytes and {len(self.special_tokens)} special tokens "
                 f"need {needed}"
             )
+        if self.base is not None and not isinstance(self.base, Model):
+            raise TypeError(f"base={self.base!r} is no vocabulary: give a Model, or a Tokenizer to Tokenizer.train")
+        if self.base and self.stop_list_size:
+            raise ValueError(f"stop_list_size={self.stop_list_size}: stop words come before merges, and base has those")
         if not callable(self.policy):
             raise TypeError(f"policy={self.policy!r} is no function: give one of batchbpe.policies, or your own")
-        if isinstance(self.special_tokens, Mapping):
+        if isinstance(self.special_tokens, Mapping) and not self.base:
             first = self.vocab_size - len(self.special_tokens)
             for name, token in self.special_tokens.items():
                 if token < first:
@@ -83,11 +90,17 @@ class Options:
                         f"choose one from {first} on"
                     )
 
+    @property
+    def all_special_tokens(self) -> Sequence[str] | Mapping[str, int]:
+        """The special tokens, or if there are none those of the base, with their ids."""
+        return self.special_tokens or (self.base.special_tokens if self.base else ())
+
     def described(self) -> dict[str, Any]:
         """Give what a model file records of it."""
         plain = ("vocab_size", "stop_list_size", "freq_cutoff", "cap_divisor", "max_batch_size")
         numbers = {name: int(getattr(self, name)) for name in plain}
-        return numbers | {"policy": _name(self.policy), "overlapping": bool(self.overlapping)}
+        base = {"base_vocab_size": len(self.base.vocab)} if self.base else {}
+        return numbers | base | {"policy": _name(self.policy), "overlapping": bool(self.overlapping)}
 
 
 def train(
@@ -119,21 +132,37 @@ def train_on(
     """Train with options that have been checked; see `train`."""
     if not counts.unique:
         raise ValueError(f"there is nothing to train on: the data holds no chunks of the pattern {counts.pattern!r}")
+    special_tokens = options.all_special_tokens
+    base = options.base or Model(pattern=counts.pattern, merges={})
+    if counts.pattern != base.pattern:
+        raise ValueError(f"the counts were made with the pattern {counts.pattern!r}, the base has {base.pattern!r}")
     skip, stop_words = counts.stop_words(options.stop_list_size)
     if len(stop_words) < options.stop_list_size:
         logger.warning("only %d chunks have more than one character, not %d", len(stop_words), options.stop_list_size)
-    vocab = Vocab([*(bytes([byte]) for byte in range(256)), *stop_words])
-    first_merge = len(vocab)
-    special_tokens = options.special_tokens
+    all_stop_words = dict(base.stop_words) | {word: token for token, word in enumerate(stop_words, start=256)}
+    tokens = {token: value for token, value in base.vocab.items() if token not in base.special_tokens.values()}
+    tokens |= {token: word for word, token in all_stop_words.items()}
+    # Special tokens that keep their ids come before the new tokens, others after them.
+    keep = special_tokens is base.special_tokens and special_tokens
+    vocab = Vocab(tokens, base.n_vocab if keep else None)
+    first_merge = vocab.next_id
     wanted = options.vocab_size - len(vocab) - len(special_tokens)
     if wanted < 0:
+        given = "tokens of the base" if options.base else "bytes"
         raise ValueError(
-            f"vocab_size={options.vocab_size} is too small: 256 bytes, {len(stop_words)} stop words and "
-            f"{len(special_tokens)} special tokens need {options.vocab_size - wanted}"
+            f"vocab_size={options.vocab_size} is too small: {len(vocab) - len(stop_words)} {given}, {len(stop_words)} "
+            f"stop words and {len(special_tokens)} special tokens need {options.vocab_size - wanted}"
         )
+    if isinstance(special_tokens, Mapping):
+        for name, token in special_tokens.items():
+            if first_merge <= token < first_merge + wanted:
+                raise ValueError(f"special token {name!r}: the id {token} is needed for a new token; choose another")
+    if first_merge + wanted > MAX_ID:
+        raise ValueError(f"vocab_size={options.vocab_size} is too large: ids go from 0 to {MAX_ID}")
     kept = counts.at_least(options.freq_cutoff)
+    encoder = Loaded(base).encoder if options.base else None
     table = PairTable.from_chunks(
-        kept.data, kept.offsets, kept.counts, skip, len(vocab), wanted, bool(options.overlapping), threads
+        kept.data, kept.offsets, kept.counts, skip, first_merge, wanted, bool(options.overlapping), threads, encoder
     )
     pattern = counts.pattern
     training = options.described() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
@@ -152,12 +181,13 @@ def train_on(
         reached = options.vocab_size - wanted + len(vocab.merged)
         logger.warning("no pairs are left to merge: the vocabulary has %d tokens, not %d", reached, options.vocab_size)
     if not isinstance(special_tokens, Mapping):
-        special_tokens = {name: token for token, name in enumerate(special_tokens, start=len(vocab))}
+        special_tokens = {name: token for token, name in enumerate(special_tokens, start=vocab.next_id)}
     return Model(
         pattern=pattern,
-        merges={pair: token for token, pair in enumerate(vocab.merged, start=first_merge)},
-        stop_words={word: token for token, word in enumerate(stop_words, start=256)},
+        merges=dict(base.merges) | {pair: token for token, pair in enumerate(vocab.merged, start=first_merge)},
+        stop_words=all_stop_words,
         special_tokens=dict(special_tokens),
+        byte_ids=base.byte_ids,
         training=training,
     )
 
@@ -175,8 +205,8 @@ def merge_in_batches(
     """Run Listing 1 of the paper: add tokens to `vocab`, batch by batch."""
     start = time.perf_counter()
     merges_wanted = merges_remaining
-    lengths = np.zeros(len(vocab) + merges_wanted, dtype=np.int64)
-    lengths[: len(vocab)] = [len(token) for token in vocab.values()]
+    lengths = np.zeros(vocab.next_id + merges_wanted, dtype=np.int64)
+    lengths[list(vocab)] = [len(token) for token in vocab.values()]
     batch_count = 0
     while merges_remaining > 0:
         num_pairs_to_search = min(merges_remaining // cap_divisor, len(vocab), max_batch_size) or 1
@@ -188,7 +218,7 @@ def merge_in_batches(
             table.merge(np.ascontiguousarray(pairs_to_merge.first), np.ascontiguousarray(pairs_to_merge.last))
         except ValueError as error:
             raise ValueError(f"the choice of policy {_name(policy)} cannot be merged: {error}") from None
-        lengths[len(vocab) : len(vocab) + len(pairs_to_merge)] = pairs_to_merge.length
+        lengths[vocab.next_id : vocab.next_id + len(pairs_to_merge)] = pairs_to_merge.length
         vocab.merged += pairs_to_merge.tuples
         merges_remaining -= len(pairs_to_merge)
         batch_count += 1

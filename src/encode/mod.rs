@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use aho_corasick::AhoCorasick;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::chunk_map::{ChunkMap, Key, Pending};
 use crate::error::{Cancel, Error, Result};
@@ -26,6 +26,12 @@ const LONG_TOKEN: usize = 1 << 12;
 /// Chunks remembered before all are forgotten: a bound on memory.
 const REMEMBERED: usize = 1 << 18;
 
+/// Finds special tokens; None if there are none to find.
+type Matcher = Option<Arc<AhoCorasick>>;
+
+/// Subsets of the special tokens whose matchers are kept.
+const SUBSETS: usize = 8;
+
 pub struct Encoder {
     splitter: Splitter,
     /// Chunks that are one token: stop words, and tokens that merging their own bytes makes.
@@ -36,23 +42,24 @@ pub struct Encoder {
     /// The bytes of all tokens, and by id where they stand there.
     bytes: Vec<u8>,
     spans: Vec<Option<(u32, u32)>>,
+    stop_words: FxHashSet<Vec<u8>>,
     special_ids: FxHashMap<String, u32>,
-    special: Option<Arc<AhoCorasick>>,
-    /// The matcher for the last subset of special tokens that was asked for.
-    subset: Mutex<Option<(Vec<String>, Arc<AhoCorasick>)>>,
+    special: Matcher,
+    /// The matchers for the last subsets of special tokens that were asked for.
+    subsets: Mutex<Vec<(Vec<String>, Matcher)>>,
     dropped: AtomicUsize,
 }
 
-/// What special tokens in a text are taken for.
-pub enum Special {
-    /// Text like any other.
-    Text,
-    /// Tokens, all of them.
+/// Some of the special tokens.
+pub enum Which {
     All,
-    /// Tokens, if they are among these, and text otherwise.
-    Only(Vec<String>),
-    /// A mistake.
-    Raise,
+    These(Vec<String>),
+}
+
+/// What special tokens in a text are taken for: tokens, a mistake, or text like any other.
+pub struct Special {
+    pub allowed: Which,
+    pub forbidden: Which,
 }
 
 enum Piece<'t> {
@@ -145,8 +152,9 @@ impl Encoder {
             bytes,
             spans: span_of,
             special: special_matcher(&names)?.map(Arc::new),
+            stop_words: stop_words.iter().map(|word| word.0.clone()).collect(),
             special_ids: special_tokens.into_iter().collect(),
-            subset: Mutex::default(),
+            subsets: Mutex::default(),
             dropped: AtomicUsize::new(0),
         })
     }
@@ -187,6 +195,16 @@ impl Encoder {
         })
     }
 
+    /// The ids of a chunk for training that goes on from this vocabulary: none for a stop word, which is left out there.
+    pub fn merged(&self, chunk: &[u8], cancel: &Cancel) -> Result<Vec<u32>> {
+        if self.stop_words.contains(chunk) {
+            return Ok(Vec::new());
+        }
+        let mut ranks = Vec::new();
+        self.merges.apply(chunk, &mut ranks, cancel)?;
+        Ok(ranks.into_iter().map(|rank| self.ids[rank as usize]).collect())
+    }
+
     /// Bytes of all texts so far that the pattern does not match: none for the named ones.
     pub fn dropped(&self) -> usize {
         self.dropped.load(Relaxed)
@@ -220,25 +238,21 @@ impl Encoder {
 
     /// `text` without its special tokens, in pieces of about `PIECE` bytes where it may be cut, and these.
     fn pieces<'t>(&self, text: &'t str, special: &Special) -> Result<Vec<Piece<'t>>> {
-        let matcher = match special {
-            Special::Text => None,
-            Special::All | Special::Raise => self.special.clone(),
-            Special::Only(tokens) => self.subset(tokens)?,
-        };
+        if let Some(found) = self.matcher(&special.forbidden)?.and_then(|matcher| matcher.find(text)) {
+            let token = &text[found.range()];
+            return Err(Error::invalid(format!(
+                "the text holds the special token {token:?} at byte {}; to encode it as that token pass \
+                 allowed_special={{{token:?}}} or allowed_special=\"all\", to encode it as plain text \
+                 disallowed_special=() or allowed_special=\"none\"",
+                found.start()
+            )));
+        }
         let mut pieces = Vec::new();
         let mut start = 0;
-        if let Some(matcher) = matcher {
+        if let Some(matcher) = self.matcher(&special.allowed)? {
             for found in matcher.find_iter(text) {
-                let token = &text[found.range()];
-                if let Special::Raise = special {
-                    return Err(Error::invalid(format!(
-                        "the text holds the special token {token:?} at byte {}; allowed_special=\"all\" encodes it as \
-                         that token, allowed_special=\"none\" as plain text",
-                        found.start()
-                    )));
-                }
                 self.cut(&text[start..found.start()], &mut pieces);
-                pieces.push(Piece::Special(self.special_ids[token]));
+                pieces.push(Piece::Special(self.special_ids[&text[found.range()]]));
                 start = found.end();
             }
         }
@@ -257,24 +271,22 @@ impl Encoder {
         pieces.push(Piece::Text(&text[start..]));
     }
 
-    fn subset(&self, tokens: &[String]) -> Result<Option<Arc<AhoCorasick>>> {
-        if tokens.is_empty() {
-            return Ok(None);
+    fn matcher(&self, which: &Which) -> Result<Matcher> {
+        let tokens = match which {
+            Which::All => return Ok(self.special.clone()),
+            Which::These(tokens) if tokens.is_empty() => return Ok(None),
+            Which::These(tokens) => tokens,
+        };
+        let mut subsets = self.subsets.lock().expect("no panic while it is held");
+        if let Some((_, matcher)) = subsets.iter().find(|subset| subset.0 == *tokens) {
+            return Ok(matcher.clone());
         }
-        let mut subset = self.subset.lock().expect("no panic while it is held");
-        match &*subset {
-            Some((last, matcher)) if last == tokens => Ok(Some(matcher.clone())),
-            _ => {
-                if let Some(unknown) = tokens.iter().find(|token| !self.special_ids.contains_key(*token)) {
-                    return Err(Error::invalid(format!(
-                        "{unknown:?} is allowed, but is no special token of this tokenizer"
-                    )));
-                }
-                let matcher = special_matcher(tokens)?.map(Arc::new);
-                *subset = matcher.clone().map(|matcher| (tokens.to_vec(), matcher));
-                Ok(matcher)
-            }
+        let matcher = special_matcher(tokens)?.map(Arc::new);
+        if subsets.len() == SUBSETS {
+            subsets.remove(0);
         }
+        subsets.push((tokens.clone(), matcher.clone()));
+        Ok(matcher)
     }
 
     fn encode_piece(&self, piece: &Piece, memory: &mut Memory, ids: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {

@@ -1,0 +1,52 @@
+"""A folder that `AutoTokenizer.from_pretrained` of transformers loads.
+
+A model that tokenizer.json can hold is one. Any other goes with a class that calls this package, which transformers
+asks to be trusted: `AutoTokenizer.from_pretrained(folder, trust_remote_code=True)`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .. import tokenization_batchbpe
+from ..files import replacing
+from ..model import Model
+from . import huggingface, native
+
+_END = "<|endoftext|>"
+_CODE = Path(tokenization_batchbpe.__file__)
+
+
+def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
+    """Write the folder, which is made if it is not there."""
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file: give a folder, which may be a new one")
+    config: dict[str, Any] = {"clean_up_tokenization_spaces": False, "model_max_length": int(1e30)}
+    if _END in model.special_tokens:
+        config |= dict.fromkeys(("bos_token", "eos_token"), _END)
+    own = not allow_inexact and not _fits(model)
+    folder.mkdir(exist_ok=True)
+    if own:
+        native.save(model, folder / tokenization_batchbpe.MODEL)
+        _write(folder / _CODE.name, _CODE.read_text(encoding="utf-8"))
+        name = "BatchBPETokenizer"
+        config |= {"tokenizer_class": name, "auto_map": {"AutoTokenizer": [f"{_CODE.stem}.{name}", None]}}
+    else:
+        huggingface.save(model, folder / "tokenizer.json", allow_inexact=allow_inexact)
+        config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    _write(folder / "tokenizer_config.json", json.dumps(config, indent=2))
+
+
+def _fits(model: Model) -> bool:
+    try:
+        huggingface.check(model)
+    except ValueError:
+        return False
+    return True
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

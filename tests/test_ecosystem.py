@@ -1,0 +1,383 @@
+"""Vocabularies go to other tools and come back: the same ids in the real tiktoken, tokenizers and transformers."""
+
+import base64
+import json
+import os
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import regex
+import tiktoken
+import tokenizers
+from conftest import texts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from batchbpe import PATTERNS, BatchTokenizer, Model, Tokenizer
+from batchbpe.formats import FORMATS
+
+END, FIM = "<|endoftext|>", "<|fim|>"
+OPENAI = os.environ.get("BATCHBPE_TEST_TIKTOKEN")
+SCRIPTS = (
+    "абвгдежзиклмнопрстуфхцчшщ",
+    "αβγδεζηθικλμνξοπρστυφχψω",
+    "的一是不了在人有我他这中大来上",
+    "กขคงจฉชซญดตถทธนบปผพฟมยรลวสหอ",
+    "אבגדהוזחטיכלמנסעפצקרשת",
+    "あいうえおかきくけこさしすせそ",
+    "กำาิีึืุู",
+    "éèêëàâäôöûüç",
+)
+
+
+def multilingual(size: int) -> str:
+    chance = random.Random(1)
+    words = []
+    while size > 0:
+        script = chance.choice(SCRIPTS)
+        words.append("".join(chance.choices(script, k=1 + int(chance.expovariate(0.4)))) + chance.choice(" .\n,"))
+        size -= len(words[-1])
+    return " ".join(words)
+
+
+CORPORA = {"code": lambda library: "".join(library)[:3_000_000], "multilingual": lambda _: multilingual(400_000)}
+SPECIAL: dict[str, list[str]] = {"plain": [], "special": [END, FIM]}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("code", "plain", "gpt4"),
+        ("code", "special", "cl100k"),
+        ("code", "special", "o200k"),
+        ("multilingual", "plain", "gpt2"),
+        ("multilingual", "special", "gpt4"),
+    ],
+    ids="-".join,
+)
+def trained(request: pytest.FixtureRequest, library: list[str]) -> tuple[Tokenizer, str]:
+    corpus, special, pattern = request.param
+    text = CORPORA[corpus](library)
+    tokenizer = Tokenizer.train(iter([text]), 3000, pattern=pattern, special_tokens=SPECIAL[special])
+    return tokenizer, END.join([text[: len(text) // 2], text[len(text) // 2 :]]) if special == "special" else text
+
+
+class MinBPE:
+    """A reader of minbpe's files as minbpe reads them."""
+
+    def __init__(self, path: Path, version: str) -> None:
+        lines = iter(path.read_text(encoding="utf-8").split("\n")[:-1])
+        assert next(lines).strip() == version
+        self.pattern = regex.compile(next(lines).strip())
+        rows = (next(lines).strip().split() for _ in range(int(next(lines).strip())))
+        self.special = {name: int(token) for name, token in rows}
+        self.merges = {tuple(map(int, line.split())): 256 + rank for rank, line in enumerate(lines)}
+        self.known: dict[str, list[int]] = {}
+
+    def encode(self, text: str) -> list[int]:
+        """All special tokens allowed."""
+        split = f"({'|'.join(map(regex.escape, self.special))})" if self.special else "(?!)"
+        ids: list[int] = []
+        for part in regex.split(split, text):
+            if part in self.special:
+                ids.append(self.special[part])
+            else:
+                for chunk in self.pattern.findall(part):
+                    if chunk not in self.known:
+                        self.known[chunk] = self.encode_chunk(list(chunk.encode()))
+                    ids += self.known[chunk]
+        return ids
+
+    def encode_chunk(self, ids: list[int]) -> list[int]:
+        while True:
+            pairs = set(pairwise(ids)) & self.merges.keys()
+            if not pairs:
+                return ids
+            pair = min(pairs, key=self.merges.__getitem__)
+            merged: list[int] = []
+            for token in ids:
+                if merged and (merged[-1], token) == pair:
+                    merged[-1] = self.merges[pair]
+                else:
+                    merged.append(token)
+            ids = merged
+
+
+def loaders(tokenizer: Tokenizer, folder: Path) -> Iterator[tuple[str, Any]]:
+    """Each format, exported and loaded by the real library, as a function from text to ids."""
+    tokenizer.export(folder / "mine.tiktoken", "tiktoken")
+    rows = [line.split() for line in (folder / "mine.tiktoken").read_bytes().splitlines()]
+    ranks = {base64.b64decode(token): int(rank) for token, rank in rows}
+    special = dict(tokenizer.special_tokens)
+    encoding = tiktoken.Encoding("mine", pat_str=tokenizer.pattern, mergeable_ranks=ranks, special_tokens=special)
+    yield "tiktoken", lambda text: encoding.encode(text, allowed_special="all")
+    object_ = tokenizer.to_tiktoken()
+    yield "to_tiktoken", lambda text: object_.encode(text, allowed_special="all")
+
+    tokenizer.export(folder / "tokenizer.json", "huggingface")
+    fast = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    yield "tokenizers", lambda text: fast.encode(text, add_special_tokens=False).ids
+
+    from transformers import AutoTokenizer
+
+    tokenizer.export(folder / "folder", "transformers")
+    auto = AutoTokenizer.from_pretrained(folder / "folder")
+    yield "transformers", lambda text: auto.encode(text, add_special_tokens=False)
+
+    for form, version in (("minbpe", "minbpe v1"), ("batchbpe-v1", "BatchBPE v1")):
+        tokenizer.export(folder / f"{form}.model", form)
+        reader = MinBPE(folder / f"{form}.model", version)
+        yield form, reader.encode
+
+
+def test_real_text_has_the_same_ids(trained: tuple[Tokenizer, str], tmp_path: Path) -> None:
+    tokenizer, text = trained
+    ids = tokenizer.encode(text, "all")
+    for tool, encode in loaders(tokenizer, tmp_path):
+        assert encode(text) == ids, tool
+    for name in ("mine.tiktoken", "tokenizer.json", "folder", "minbpe.model", "batchbpe-v1.model"):
+        special = {"special_tokens": tokenizer.special_tokens, "pattern": tokenizer.pattern}
+        load: Any = Tokenizer.from_tiktoken if name.endswith("tiktoken") else Tokenizer.from_file
+        back = load(tmp_path / name, **special if name.endswith("tiktoken") else {})
+        assert (back.merges, back.special_tokens, back.pattern) == (
+            tokenizer.merges,
+            tokenizer.special_tokens,
+            tokenizer.pattern,
+        ), name
+        assert back.encode(text, "all") == ids
+
+
+@pytest.fixture(scope="module", params=PATTERNS)
+def loaded(request: pytest.FixtureRequest, library: list[str], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    sample = "".join(library)[:300_000] + multilingual(100_000)
+    tokenizer = Tokenizer.train(iter([sample]), 1000, pattern=request.param, special_tokens=[END, END + FIM])
+    return tokenizer, list(loaders(tokenizer, tmp_path_factory.mktemp("loaded")))
+
+
+@settings(max_examples=500)  # of each of four patterns
+@given(text=st.lists(st.one_of(texts, st.sampled_from([END, FIM, END + FIM])), max_size=4).map("".join))
+def test_hyp_any_text_has_the_same_ids(loaded: Any, text: str) -> None:
+    tokenizer, tools = loaded
+    ids = tokenizer.encode(text, "all")
+    for tool, encode in tools:
+        if tool == "tiktoken" and END + FIM in text:
+            continue  # takes the first special token in its list, not the longest
+        if tool == "to_tiktoken" and END + FIM in text:
+            continue
+        assert encode(text) == ids, tool
+    assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_stop_words_go_to_transformers(library: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import AutoTokenizer
+    from transformers import dynamic_module_utils as dynamic
+
+    monkeypatch.setattr(dynamic, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    text = "".join(library)[:2_000_000]
+    tokenizer = Tokenizer.train(iter([text]), 2000, stop_list_size=50, special_tokens=[END])
+    text = f"{text[:200_000]}{END} the\n{END}{END}the"
+    ids = tokenizer.encode(text, "all")
+    tokenizer.export(tmp_path / "first", "transformers")
+    first = AutoTokenizer.from_pretrained(tmp_path / "first", trust_remote_code=True)
+    first.save_pretrained(tmp_path / "second")
+    for auto in (first, AutoTokenizer.from_pretrained(tmp_path / "second", trust_remote_code=True)):
+        assert auto.encode(text, add_special_tokens=False) == ids
+        assert auto.decode(ids) == text
+        assert auto.decode(ids, skip_special_tokens=True) == text.replace(END, "")
+        assert (len(auto), auto.eos_token_id) == (2000, tokenizer.eot_token)
+        assert auto.convert_tokens_to_ids(auto.convert_ids_to_tokens(ids)) == ids
+        assert auto(["the", f"a{END}"])["input_ids"] == [tokenizer.encode("the"), tokenizer.encode(f"a{END}", "all")]
+    for name, form in (("a.tiktoken", "tiktoken"), ("a.json", "huggingface")):
+        with pytest.raises(ValueError, match=r"no stop words, as b'.*allow_inexact=True"):
+            tokenizer.export(tmp_path / name, form)  # type: ignore[arg-type]
+        assert not (tmp_path / name).exists()
+        tokenizer.export(tmp_path / name, form, allow_inexact=True)  # type: ignore[arg-type]
+        assert (tmp_path / name).exists()
+    with pytest.raises(ValueError, match="minbpe v1 has no place for stop words"):
+        tokenizer.export(tmp_path / "a.model", "minbpe")
+
+
+def test_two_tokens_with_the_same_bytes(tmp_path: Path) -> None:
+    merges = {(97, 98): 256, (98, 99): 257, (256, 99): 258, (97, 257): 259}
+    tokenizer = Tokenizer(Model(pattern=r"\w+|\W", merges=merges))
+    with pytest.raises(ValueError, match=r"258 and 259 are both b'abc', .*allow_inexact=True"):
+        tokenizer.export(tmp_path / "a.json", "huggingface")
+    with pytest.raises(ValueError, match=r"would not give the same encodings .* 259, b'abc' = b'a' \+ b'bc'; choose"):
+        tokenizer.export(tmp_path / "a.tiktoken", "tiktoken")
+    tokenizer.export(tmp_path / "folder", "transformers")
+    assert (tmp_path / "folder" / "batchbpe.model").exists()
+
+
+def test_tokenizers_trained_by_hugging_face(library: list[str], tmp_path: Path) -> None:
+    text = "".join(library)[:1_000_000]
+    theirs = tokenizers.Tokenizer(tokenizers.models.BPE())
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=2000, initial_alphabet=alphabet, special_tokens=[END], show_progress=False
+    )
+    theirs.train_from_iterator([text], trainer)
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    for source in (theirs, tmp_path / "tokenizer.json", str(tmp_path)):
+        ours = Tokenizer.from_huggingface(source)
+        assert ours.encode(text + END, "all") == theirs.encode(text + END).ids
+    assert ours.get_vocab() == theirs.get_vocab()
+    assert ours.get_vocab_size() == theirs.get_vocab_size()
+    assert [ours.id_to_token(token) for token in range(2000)] == [theirs.id_to_token(token) for token in range(2000)]
+    assert [ours.token_to_id(token) for token in ("the", END, "nope nope")] == [
+        theirs.token_to_id(token) for token in ("the", END, "nope nope")
+    ]
+    fields = json.loads(theirs.to_str())
+    fields["model"]["merges"] = [" ".join(merge) for merge in fields["model"]["merges"]]
+    (tmp_path / "old.json").write_text(json.dumps(fields))
+    assert Tokenizer.from_file(tmp_path / "old.json").merges == ours.merges
+
+
+def test_ranks_in_the_dress_of_merges(library: list[str], tmp_path: Path) -> None:
+    """As the tokenizer.json of Llama 3 and of OpenAI's encodings are: a merge for every two parts, `ignore_merges`."""
+    text = "".join(library)[:500_000]
+    ours = Tokenizer.train(iter([text]), 1500, special_tokens=[END])
+    ours.export(tmp_path / "a.json", "huggingface")
+    fields = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    vocab = fields["model"]["vocab"]
+    cuts = [(vocab[name], name[:i], name[i:]) for name in vocab if name != END for i in range(1, len(name))]
+    merges = [
+        [first, last] for _, first, last in sorted(cuts, key=lambda cut: cut[0]) if first in vocab and last in vocab
+    ]
+    assert len(merges) > 1.2 * len(ours.merges)
+    fields["model"] |= {"merges": merges, "ignore_merges": True}
+    fields["pre_tokenizer"]["pretokenizers"][0] |= {"behavior": "Isolated", "invert": False}
+    (tmp_path / "b.json").write_text(json.dumps(fields), encoding="utf-8")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "b.json"))
+    loaded = Tokenizer.from_file(tmp_path / "b.json")
+    assert loaded.merges == ours.merges
+    assert loaded.encode(text) == theirs.encode(text).ids
+    fields["model"]["merges"] = merges[::-1]
+    (tmp_path / "b.json").write_text(json.dumps(fields), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"b\.json: several merges make one token, and not as ranks would"):
+        Tokenizer.from_file(tmp_path / "b.json")
+
+
+def good() -> dict[str, Any]:
+    from batchbpe.formats.huggingface import described
+
+    return described(Tokenizer.train("the theory of the thing", 262, special_tokens=[END]).model)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "problem"),
+    [
+        (["normalizer"], {"type": "NFC"}, "the normalizer NFC is not supported"),
+        (["model", "type"], "WordPiece", "the model WordPiece is not supported"),
+        (["model", "byte_fallback"], True, "byte_fallback=True of the model is not supported"),
+        (["model", "dropout"], 0.1, r"dropout=0\.1 of the model is not supported"),
+        (["model", "end_of_word_suffix"], "</w>", "end_of_word_suffix='</w>'"),
+        (["model", "vocab"], None, 'has no "vocab"'),
+        (["model", "vocab", "Ġ"], "x", 'has no "vocab" of tokens and their ids'),
+        (["model", "vocab", "▁the"], 900, "the token '▁the' is not spelt as byte-level BPE does"),
+        (["model", "vocab", "zz"], 900, "the token b'zz' is made by no merge"),
+        (["model", "merges"], None, 'no list of "merges"'),
+        (["model", "merges", 0], "t h e", "merge 0 is 't h e', not two tokens"),
+        (["model", "merges", 0], ["t", "▁"], r"merge 0, .* is not spelt"),
+        (["model", "merges", 0], ["q", "z"], "the merge of b'q' and b'z' is about b'qz', which is no token"),
+        (["pre_tokenizer"], None, "the pre-tokenizer None is not supported"),
+        (["pre_tokenizer"], {"type": "Whitespace"}, "the pre-tokenizer Whitespace is not supported"),
+        (["pre_tokenizer"], {"type": "ByteLevel", "add_prefix_space": True}, "add_prefix_space"),
+        (["pre_tokenizer", "pretokenizers", 0], {"type": "Digits"}, "the pre-tokenizer Digits is not supported"),
+        (["pre_tokenizer", "pretokenizers", 0, "behavior"], "MergedWithNext", "behavior='MergedWithNext'"),
+        (["pre_tokenizer", "pretokenizers", 0, "pattern"], {"String": " "}, r"the pattern \{'String': ' '\}"),
+        (["pre_tokenizer", "pretokenizers", 1, "use_regex"], True, "2 regular expressions one after the other"),
+        (["added_tokens", 0, "lstrip"], True, r"lstrip of the added token '<\|endoftext\|>' is not supported"),
+        (["added_tokens", 0], "x", "the added token 'x' has no content and id"),
+        (["model"], 3, 'it is no tokenizer.json: it has no "model"'),
+    ],
+)
+def test_unsupported_tokenizer_json(path: list[Any], value: Any, problem: str, tmp_path: Path) -> None:
+    fields: Any = good()
+    part = fields
+    for name in path[:-1]:
+        part = part[name]
+    part[path[-1]] = value
+    file = tmp_path / "bad.json"
+    file.write_text(json.dumps(fields), encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"bad\.json: .*{problem}"):
+        Tokenizer.from_huggingface(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is no model file: it is in none of the formats batchbpe, tiktoken"),
+        (b"\x00\x01\x02", "is no model file"),
+        (b"{", "bad: "),
+        (b"{}", 'bad: it is no tokenizer.json: it has no "model"'),
+        (b"minbpe v2\n\n0\n", r"its first line is 'minbpe v2', not minbpe v1 or|is no model file"),
+        (b"minbpe v1\n", "line 3 is not the number of special tokens"),
+        (b"minbpe v1\n\\w+\n2\n<a> 300\n", "line 3 is not the number of special tokens"),
+        (b"minbpe v1\n\\w+\n1\n300\n", "line 4: '300' is no special token"),
+        (b"minbpe v1\n\\w+\n0\n97 98\n97 98\n", "line 5: '97 98' repeats the merge to 256"),
+        (b"BatchBPE v1\n\\w+\n0\n97 98\n the\n", "line 5: ' the' are not the ids of two tokens"),
+        (b"minbpe v1\n\\w+\n0\n97 98\n97 9", "line 5, '97 9', has no end: the file has been cut off"),
+        (b"minbpe v1\n\\w+\n0\n97 300\n", "there is no token 300 before it"),
+        (b"IHRoZQ== 262\n", "does not say which pattern"),
+    ],
+)
+def test_foreign_files(content: bytes, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=problem):
+        Tokenizer.from_file(path)
+    untrained = BatchTokenizer()
+    with pytest.raises(ValueError, match=problem):
+        untrained.load(path)
+    assert untrained.encode("a") == [97]
+
+
+def test_wrong_exports(tmp_path: Path) -> None:
+    spaced = Tokenizer.train("the theory", 262, special_tokens=["two words", "line\nbreak"])
+    with pytest.raises(ValueError, match="no place for white space in a special token: rename 'two words'"):
+        spaced.export(tmp_path / "a.model", "minbpe")
+    spaced.export(tmp_path / "a.json", "huggingface")
+    fast = tokenizers.Tokenizer.from_file(str(tmp_path / "a.json"))
+    text = "the two words line\nbreak"
+    assert fast.encode(text).ids == spaced.encode(text, "all")
+    with pytest.raises(ValueError, match=rf"format='gguf': give one of {FORMATS[0]}, "):
+        spaced.export(tmp_path / "a", "gguf")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="minbpe v1 has the pattern on a line"):
+        Tokenizer(Model(pattern=" a+| ", merges={})).export(tmp_path / "a.model", "minbpe")
+    with pytest.raises(ValueError, match="minbpe v1 has no place for ids"):
+        Tokenizer(Model(pattern="a+", merges={(97, 97): 300})).export(tmp_path / "a.model", "minbpe")
+    same = Tokenizer(Model(pattern="a+|b+", merges={(97, 97): 256}, special_tokens={"aa": 257}))
+    with pytest.raises(ValueError, match="the special token 'aa' is spelt like the token 256: rename it"):
+        same.export(tmp_path / "a.json", "huggingface")
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError, match="file is a file: give a folder"):
+        spaced.export(tmp_path / "file", "transformers")
+
+
+def test_basic_tokenizer_of_minbpe(tmp_path: Path) -> None:
+    (tmp_path / "basic.model").write_text("minbpe v1\n\n0\n97 98\n256 32\n")
+    tokenizer = Tokenizer.from_file(tmp_path / "basic.model")
+    assert tokenizer.encode("ab ab\nab") == [257, 256, 10, 256]
+    tokenizer.export(tmp_path / "again.model", "minbpe")
+    assert (tmp_path / "again.model").read_bytes() == (tmp_path / "basic.model").read_bytes()
+
+
+@pytest.mark.skipif(not OPENAI, reason="BATCHBPE_TEST_TIKTOKEN names no folder with OpenAI's rank files")
+@pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
+def test_openai_vocabularies_go_everywhere(name: str, library: list[str], tmp_path: Path) -> None:
+    ours = Tokenizer.from_file(Path(OPENAI or "") / f"{name}.tiktoken")
+    assert ours.name == name
+    text = "".join(library)[:2_000_000] + END + multilingual(200_000)
+    ids = ours.encode(text, "all")
+    assert ours.to_tiktoken().encode(text, allowed_special="all") == ids
+    ours.export(tmp_path / "tokenizer.json", "huggingface")
+    fast = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert fast.encode(text, add_special_tokens=False).ids == ids
+    assert Tokenizer.from_huggingface(fast).encode(text, "all") == ids
+    assert Tokenizer.from_tiktoken(ours.to_tiktoken()).merges == ours.merges

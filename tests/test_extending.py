@@ -1,0 +1,99 @@
+"""Training that goes on from a vocabulary, and how a token is built."""
+
+from pathlib import Path
+
+import pytest
+from conftest import texts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchbpe import BatchTokenizer, ChunkCounts, Model, Tokenizer, policies, train
+from batchbpe.formats import tiktoken
+
+END, MORE = "<|endoftext|>", "<more>"
+
+
+def test_going_on_is_training_further(counts: ChunkCounts) -> None:
+    whole = train(counts, 1500, policy=policies.serial)
+    base = train(counts, 900, policy=policies.serial)
+    assert train(counts, 1500, policy=policies.serial, base=base).merges == whole.merges
+    longer = train(counts, 1500, base=base)
+    assert list(longer.merges.items())[: len(base.merges)] == list(base.merges.items())
+    assert longer.n_vocab == 1500
+    assert longer.training["base_vocab_size"] == 900
+
+
+@given(corpus=st.lists(texts, min_size=1, max_size=4), stop=st.integers(0, 3), overlapping=st.booleans())
+def test_hyp_going_on(corpus: list[str], stop: int, overlapping: bool) -> None:
+    counts = ChunkCounts.count(iter(corpus))
+    if not counts:
+        return
+    options = {"policy": policies.serial, "overlapping": overlapping}
+    whole = train(counts, 290, stop_list_size=stop, **options)
+    base = train(counts, 256 + stop + 9, stop_list_size=stop, **options)
+    further = train(counts, 290, base=base, **options)
+    assert (further.merges, further.stop_words) == (whole.merges, whole.stop_words)
+
+
+def test_any_ids_may_be_gone_on_from() -> None:
+    text = Path(__file__).read_text()
+    plain = Tokenizer.train(text, 270, policy=policies.serial)
+    # As OpenAI's are: the bytes in another order, special tokens with a gap before them.
+    ranks = {value: token if token > 255 else 255 - token for token, value in plain.vocab.items()}
+    base = Tokenizer(tiktoken.from_ranks(ranks, plain.pattern, {END: 300}))
+    further = Tokenizer.train(text, 276, base=base, policy=policies.serial)
+    assert sorted(further.merges.values()) == [*range(256, 270), *range(301, 306)]
+    assert further.special_tokens == {END: 300}
+    values = [further.vocab[token] for token in further.merges.values()]
+    assert values[:14] == [*plain.vocab.values()][256:]
+    assert len(set(values)) == 19
+    assert further.decode(further.encode(text, "all")) == text
+
+
+def test_special_tokens_keep_or_move() -> None:
+    text = f"the theory of the thing{END} and the other thing{MORE}"
+    base = Tokenizer.train(text, 265, special_tokens=[END])
+    assert base.special_tokens == {END: 264}
+    kept = Tokenizer.train(text, 270, base=base)
+    assert kept.special_tokens == {END: 264}
+    assert sorted(kept.merges.values()) == [*range(256, 264), *range(265, 270)]
+    moved = Tokenizer.train(text, 271, base=base, special_tokens=[END, MORE])
+    assert moved.special_tokens == {END: 269, MORE: 270}
+    assert sorted(moved.merges.values()) == [*range(256, 269)]
+    assert not any(b"|" in value for token, value in kept.vocab.items() if token in kept.merges.values())
+    placed = Tokenizer.train(text, 270, base=base, special_tokens={END: 500})
+    assert placed.special_tokens == {END: 500}
+    with pytest.raises(ValueError, match=r"'<\|endoftext\|>': the id 266 is needed for a new token; choose another"):
+        Tokenizer.train(text, 270, base=base, special_tokens={END: 266})
+
+
+def test_the_papers_class_goes_on() -> None:
+    tokenizer = BatchTokenizer()
+    assert tokenizer.train("aaabdaaabac", 259, base=Tokenizer.train("aaabdaaabac", 257)) == 259
+    assert tokenizer.encode("aaabdaaabac") == [258, 100, 258, 97, 99]
+
+
+def test_wrong_base() -> None:
+    base = Tokenizer.train("the theory of the thing", 260)
+    with pytest.raises(ValueError, match=r"vocab_size=259 is too small: 260 tokens of the base, 0 .* need 260"):
+        Tokenizer.train("the", 259, base=base)
+    with pytest.raises(ValueError, match="stop_list_size=3: stop words come before merges, and base has those"):
+        Tokenizer.train("the", 300, base=base, stop_list_size=3)
+    with pytest.raises(ValueError, match=r"the pattern .*, the base has "):
+        train(ChunkCounts.count("the", "gpt2"), 300, base=base.model)
+    with pytest.raises((TypeError, AttributeError)):
+        Tokenizer.train("the", 300, base="base.model")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="is no vocabulary: give a Model"):
+        train(ChunkCounts.count("the"), 300, base=base)
+
+
+def test_merge_tree() -> None:
+    tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<a>"])
+    tree = tokenizer.merge_tree(258)
+    assert [part.value for part in tree.parts] == [b"aa", b"ab"]
+    assert str(tokenizer.merge_tree(259)) == "259 '<a>'"
+    assert str(tokenizer.merge_tree(200)) == r"200 '\\xc8'"
+    with pytest.raises(KeyError, match="there is no token 300: ids go from 0 to 259"):
+        tokenizer.merge_tree(300)
+    chain = {(97, 97): 256} | {(token, 97): token + 1 for token in range(256, 5000)}
+    assert str(Model(pattern="a+", merges=chain).merge_tree(5000)).count("\n") == 2 * 4745
