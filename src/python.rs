@@ -92,6 +92,12 @@ fn patterns() -> Vec<(&'static str, &'static str)> {
     split::NAMED.to_vec()
 }
 
+/// Whether a pattern has a scanner, as the named ones have: then it leaves nothing of a text.
+#[pyfunction]
+fn has_scanner(pattern: &str) -> PyResult<bool> {
+    Ok(split::Splitter::new(pattern)?.has_scanner())
+}
+
 /// The chunks of a text.
 #[pyfunction]
 fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -312,9 +318,10 @@ impl PairTable {
                 let sequences = chunks.map(|(chunk, count)| (chunk.iter().map(|&byte| u32::from(byte)), count));
                 return train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel);
             };
-            let encode = |(chunk, count)| base.encoder.merged(chunk, cancel).map(|ids| (ids.into_iter(), count));
-            let sequences = chunks.map(encode).collect::<Result<Vec<_>>>()?;
-            train::PairTable::new(sequences.into_iter(), next_id, merges, overlapping, threads, cancel)
+            // It fails only if it was cancelled, which the table notices too.
+            let merged = |chunk| base.encoder.merged(chunk, cancel).unwrap_or_default().into_iter();
+            let sequences = chunks.map(|(chunk, count)| (merged(chunk), count));
+            train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel)
         })?))
     }
 
@@ -499,6 +506,7 @@ impl Encoder {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(patterns, module)?)?;
+    module.add_function(wrap_pyfunction!(has_scanner, module)?)?;
     module.add_function(wrap_pyfunction!(split_text, module)?)?;
     module.add_function(wrap_pyfunction!(read_counts_csv, module)?)?;
     module.add_function(wrap_pyfunction!(is_in_order, module)?)?;

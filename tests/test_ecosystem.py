@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from pydoc_data import topics
 from typing import Any
 
 import pytest
@@ -44,13 +45,18 @@ def multilingual(size: int) -> str:
     return " ".join(words)
 
 
-CORPORA = {"code": lambda library: "".join(library)[:3_000_000], "multilingual": lambda _: multilingual(400_000)}
+CORPORA = {
+    "plain": lambda _: "\n".join(topics.topics.values()),
+    "code": lambda library: "".join(library)[:3_000_000],
+    "multilingual": lambda _: multilingual(400_000),
+}
 SPECIAL: dict[str, list[str]] = {"plain": [], "special": [END, FIM]}
 
 
 @pytest.fixture(
     scope="module",
     params=[
+        ("plain", "plain", "gpt4"),
         ("code", "plain", "gpt4"),
         ("code", "special", "cl100k"),
         ("code", "special", "o200k"),
@@ -263,6 +269,19 @@ def test_ranks_in_the_dress_of_merges(library: list[str], tmp_path: Path) -> Non
         Tokenizer.from_file(tmp_path / "b.json")
 
 
+def test_isolated_matches_keep_what_lies_between() -> None:
+    theirs = tokenizers.Tokenizer(tokenizers.models.BPE())
+    split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"\p{L}+|\d"), behavior="isolated")
+    byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([split, byte_level])
+    options = {"initial_alphabet": byte_level.alphabet(), "show_progress": False}
+    text = "one, two -- (12) three; four --\n\n\t(34) " * 20
+    theirs.train_from_iterator([text], tokenizers.trainers.BpeTrainer(vocab_size=300, **options))
+    ours = Tokenizer.from_huggingface(theirs)
+    assert ours.encode(text) == theirs.encode(text).ids
+    assert ours.decode(ours.encode(text)) == text
+
+
 def good() -> dict[str, Any]:
     from batchbpe.formats.huggingface import described
 
@@ -272,6 +291,7 @@ def good() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value", "problem"),
     [
+        (["version"], "2.0", r"its version is '2\.0': only 1\.0 is read"),
         (["normalizer"], {"type": "NFC"}, "the normalizer NFC is not supported"),
         (["model", "type"], "WordPiece", "the model WordPiece is not supported"),
         (["model", "byte_fallback"], True, "byte_fallback=True of the model is not supported"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -132,26 +132,29 @@ def train_on(
     """Train with options that have been checked; see `train`."""
     if not counts.unique:
         raise ValueError(f"there is nothing to train on: the data holds no chunks of the pattern {counts.pattern!r}")
-    special_tokens = options.all_special_tokens
-    base = options.base or Model(pattern=counts.pattern, merges={})
-    if counts.pattern != base.pattern:
+    base = options.base
+    skip: list[int] = []
+    if base is None:
+        skip, words = counts.stop_words(options.stop_list_size)
+        if len(words) < options.stop_list_size:
+            logger.warning("only %d chunks have more than one character, not %d", len(words), options.stop_list_size)
+        stop_words = {word: token for token, word in enumerate(words, start=256)}
+        base = Model(pattern=counts.pattern, merges={}, stop_words=stop_words)
+    elif counts.pattern != base.pattern:
         raise ValueError(f"the counts were made with the pattern {counts.pattern!r}, the base has {base.pattern!r}")
-    skip, stop_words = counts.stop_words(options.stop_list_size)
-    if len(stop_words) < options.stop_list_size:
-        logger.warning("only %d chunks have more than one character, not %d", len(stop_words), options.stop_list_size)
-    all_stop_words = dict(base.stop_words) | {word: token for token, word in enumerate(stop_words, start=256)}
-    tokens = {token: value for token, value in base.vocab.items() if token not in base.special_tokens.values()}
-    tokens |= {token: word for word, token in all_stop_words.items()}
-    # Special tokens that keep their ids come before the new tokens, others after them.
-    keep = special_tokens is base.special_tokens and special_tokens
-    vocab = Vocab(tokens, base.n_vocab if keep else None)
+    # Special tokens of the base that keep their ids come before the new tokens, others after them.
+    special_tokens = options.all_special_tokens
+    special_ids = set(base.special_tokens.values())
+    tokens = {token: value for token, value in base.vocab.items() if token not in special_ids}
+    vocab = Vocab(tokens, base.n_vocab if special_tokens is base.special_tokens else None)
     first_merge = vocab.next_id
     wanted = options.vocab_size - len(vocab) - len(special_tokens)
     if wanted < 0:
         given = "tokens of the base" if options.base else "bytes"
         raise ValueError(
-            f"vocab_size={options.vocab_size} is too small: {len(vocab) - len(stop_words)} {given}, {len(stop_words)} "
-            f"stop words and {len(special_tokens)} special tokens need {options.vocab_size - wanted}"
+            f"vocab_size={options.vocab_size} is too small: {len(vocab) - len(base.stop_words)} {given}, "
+            f"{len(base.stop_words)} stop words and {len(special_tokens)} special tokens need "
+            f"{options.vocab_size - wanted}"
         )
     if isinstance(special_tokens, Mapping):
         for name, token in special_tokens.items():
@@ -164,7 +167,6 @@ def train_on(
     table = PairTable.from_chunks(
         kept.data, kept.offsets, kept.counts, skip, first_merge, wanted, bool(options.overlapping), threads, encoder
     )
-    pattern = counts.pattern
     training = options.described() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
     del counts, kept  # a large part of the memory, if nobody else holds them
 
@@ -182,14 +184,8 @@ def train_on(
         logger.warning("no pairs are left to merge: the vocabulary has %d tokens, not %d", reached, options.vocab_size)
     if not isinstance(special_tokens, Mapping):
         special_tokens = {name: token for token, name in enumerate(special_tokens, start=vocab.next_id)}
-    return Model(
-        pattern=pattern,
-        merges=dict(base.merges) | {pair: token for token, pair in enumerate(vocab.merged, start=first_merge)},
-        stop_words=all_stop_words,
-        special_tokens=dict(special_tokens),
-        byte_ids=base.byte_ids,
-        training=training,
-    )
+    merges = {pair: token for token, pair in enumerate(vocab.merged, start=first_merge)}
+    return replace(base, merges=dict(base.merges) | merges, special_tokens=dict(special_tokens), training=training)
 
 
 def merge_in_batches(

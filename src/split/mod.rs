@@ -75,10 +75,15 @@ impl Splitter {
         }))
     }
 
+    /// Whether the pattern has a scanner of its own.
+    pub fn has_scanner(&self) -> bool {
+        !matches!(self.0, Kind::Custom(_))
+    }
+
     /// How many bytes of plain scanning the work on `size` bytes may come to: without bound for an engine
     /// that backtracks.
     pub fn work(&self, size: usize) -> usize {
-        if let Kind::Custom(_) = self.0 { size.saturating_mul(1 << 12) } else { size }
+        if self.has_scanner() { size } else { size.saturating_mul(1 << 12) }
     }
 
     /// Calls `chunk` with each chunk of `text` in order. Returns how many bytes lay between them:
@@ -104,7 +109,7 @@ impl Splitter {
     /// whether the character after it follows or the text ends. So a chunk ends here in the whole
     /// as in the part. After it: no pattern looks behind.
     pub fn cut_before(&self, text: &str, from: usize, at: usize) -> Option<usize> {
-        if let Kind::Custom(_) = self.0 {
+        if !self.has_scanner() {
             return None;
         }
         let classes = Classes::get();

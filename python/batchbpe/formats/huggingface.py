@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .._core import patterns
+from .._core import has_scanner, patterns
 from ..files import replacing
 from ..model import Model
 from . import tiktoken
@@ -139,6 +139,8 @@ def parse(fields: Any) -> Model:
     """Make a model of what a tokenizer.json says; an error names the part that is not supported."""
     if not isinstance(fields, dict) or not isinstance(fields.get("model"), dict):
         raise ValueError('it is no tokenizer.json: it has no "model"')
+    if fields.get("version", "1.0") != "1.0":
+        raise ValueError(f"its version is {fields['version']!r}: only 1.0 is read")
     if fields.get("normalizer"):
         raise ValueError(f"the normalizer {_kind(fields['normalizer'])} is not supported: a model changes no text")
     model = fields["model"]
@@ -252,7 +254,7 @@ def _pattern(pre_tokenizer: Any) -> str:
         patterns.append(_NAMED["gpt2"])
     if len(patterns) != 1:
         raise ValueError(f"{len(patterns)} regular expressions one after the other are not supported: one is")
-    return _TO_OURS.get(patterns[0], patterns[0])
+    return patterns[0]
 
 
 def _split(part: Mapping[str, Any]) -> str:
@@ -264,4 +266,8 @@ def _split(part: Mapping[str, Any]) -> str:
             f"the pre-tokenizer Split with behavior={part.get('behavior')!r} and invert={part.get('invert')!r} is not "
             "supported: Isolated, and Removed with invert, are"
         )
-    return str(pattern["Regex"])
+    regex: str = pattern["Regex"]
+    regex = _TO_OURS.get(regex, regex)
+    if part["behavior"] == "Removed" or has_scanner(regex):
+        return regex
+    return f"{regex}|(?:(?!{regex})(?s:.))+"  # what is isolated is kept, and so is what lies between

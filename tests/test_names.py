@@ -1,0 +1,106 @@
+"""The names that users of tiktoken and Hugging Face know: what tiktoken itself answers."""
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+import tiktoken
+from conftest import texts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchbpe import Model, Tokenizer
+
+END, FIM = "<|endoftext|>", "<|fim|>"
+TEXT = "the theory of the thing — and the other thing’s thirty-third théorie; " * 3
+OURS = Tokenizer.train(TEXT, 330, pattern="cl100k", special_tokens={END: 400, FIM: 500})
+THEIRS = OURS.to_tiktoken()
+_marked = st.lists(st.one_of(texts, st.sampled_from([END, FIM])), max_size=4).map("".join)
+_some = st.sampled_from([set(), {END}, {FIM}, {END, FIM}, "all", {"absent"}])
+_disallowed = st.one_of(st.just(()), st.sampled_from([{END}, {FIM}, "all", {"the"}]))
+
+
+def outcome(call: Any, *args: Any, **kwargs: Any) -> Any:
+    """What comes of it, or the kind of error."""
+    try:
+        return call(*args, **kwargs)
+    except (ValueError, KeyError) as error:
+        return type(error)
+
+
+@given(text=_marked, allowed=_some, disallowed=_disallowed)
+def test_hyp_special_tokens(text: str, allowed: Any, disallowed: Any) -> None:
+    for method in ("encode", "encode_to_numpy"):
+        for kwargs in (
+            {},
+            {"allowed_special": allowed},
+            {"disallowed_special": disallowed},
+            {"allowed_special": allowed, "disallowed_special": disallowed},
+        ):
+            ours, theirs = (outcome(getattr(tokenizer, method), text, **kwargs) for tokenizer in (OURS, THEIRS))
+            assert ours is theirs or list(ours) == list(theirs), kwargs
+    assert outcome(OURS.encode_batch, [text, "the"], allowed_special=allowed, num_threads=2) == outcome(
+        THEIRS.encode_batch, [text, "the"], allowed_special=allowed, num_threads=2
+    )
+
+
+@given(text=texts)
+def test_hyp_what_tiktoken_answers(text: str) -> None:
+    ids = OURS.encode_ordinary(text)
+    assert ids == THEIRS.encode_ordinary(text)
+    assert OURS.encode_ordinary_batch([text, "the"]) == THEIRS.encode_ordinary_batch([text, "the"])
+    assert OURS.decode_batch([ids, ids[:1]]) == THEIRS.decode_batch([ids, ids[:1]])
+    assert OURS.decode_bytes_batch([ids, ids[:1]]) == THEIRS.decode_bytes_batch([ids, ids[:1]])
+    assert OURS.decode_tokens_bytes(ids) == THEIRS.decode_tokens_bytes(ids)
+    assert OURS.decode_with_offsets(ids) == THEIRS.decode_with_offsets(ids)
+    assert OURS.decode(ids[:-1], errors="ignore") == THEIRS.decode(ids[:-1], errors="ignore")
+
+
+def test_what_tiktoken_answers() -> None:
+    for name in ("n_vocab", "max_token_value", "eot_token", "special_tokens_set", "name"):
+        assert getattr(OURS, name) == getattr(THEIRS, name), name
+    assert OURS.token_byte_values() == THEIRS.token_byte_values()
+    for value in ("the", b" th", END, b"\xe2", "absent words", b"\xff\xfe"):
+        assert outcome(OURS.encode_single_token, value) == outcome(THEIRS.encode_single_token, value), value
+    for token in range(502):
+        ours = outcome(OURS.decode_single_token_bytes, token)
+        assert ours == outcome(THEIRS.decode_single_token_bytes, token), token
+        assert OURS.is_special_token(token) == THEIRS.is_special_token(token)
+    assert OURS.decode([400, 116], errors="strict") == f"{END}t"
+    with pytest.raises(UnicodeDecodeError):
+        OURS.decode([OURS.encode_single_token(b"\xe2")], errors="strict")
+
+
+def test_copies() -> None:
+    for copied in (pickle.loads(pickle.dumps(OURS)), copy.copy(OURS), copy.deepcopy(OURS)):
+        assert copied.encode(TEXT) == OURS.encode(TEXT)
+        assert (copied.name, copied.special_tokens) == (OURS.name, OURS.special_tokens)
+
+
+def test_names_and_what_is_missing() -> None:
+    assert Tokenizer(OURS.model, name="mine").name == "mine"
+    plain = Tokenizer.train("the", 257)
+    with pytest.raises(KeyError, match=r"there is no special token '<\|endoftext\|>', only none"):
+        _ = plain.eot_token
+    with pytest.raises(KeyError, match="there is no token 'thee'; encode gives"):
+        plain.encode_single_token("thee")
+    with pytest.raises(KeyError, match="there is no token 999: ids go from 0 to 256"):
+        plain.decode_single_token_bytes(999)
+    assert isinstance(THEIRS, tiktoken.Encoding)
+
+
+def test_hugging_face_names() -> None:
+    assert OURS.token_to_id("Ġthe") == OURS.encode_single_token(" the")
+    assert OURS.id_to_token(OURS.encode(" the")[0]) == "Ġthe"
+    assert (OURS.token_to_id(END), OURS.id_to_token(400)) == (400, END)
+    assert OURS.token_to_id("the the") is OURS.token_to_id("") is OURS.id_to_token(450) is None
+    assert OURS.get_vocab() == OURS.get_vocab(with_added_tokens=False) | {END: 400, FIM: 500}
+    assert OURS.get_vocab_size() == len(OURS.get_vocab()) == OURS.get_vocab_size(with_added_tokens=False) + 2
+
+
+def test_a_stop_word_goes_before_a_merge_with_the_same_bytes() -> None:
+    merges = {(116, 104): 257, (257, 101): 258}
+    tokenizer = Tokenizer(Model(pattern=r"\w+|\W", merges=merges, stop_words={b"the": 256}))
+    assert tokenizer.encode("the") == [tokenizer.encode_single_token("the")] == [tokenizer.token_to_id("the")] == [256]
+    assert tokenizer.id_to_token(258) == "the"
