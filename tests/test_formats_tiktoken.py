@@ -16,7 +16,7 @@ def test_tiktoken_file(tmp_path: Path) -> None:
     theirs = Tokenizer.from_tiktoken(path, pattern="gpt2", special_tokens={"<end>": 300})
     assert theirs.merges == ours.merges
     assert theirs.special_tokens == {"<end>": 300}
-    with pytest.raises(ValueError, match=r"mine\.tiktoken does not say which pattern .* r50k_base, .*give it"):
+    with pytest.raises(ValueError, match=r"mine\.tiktoken does not say which pattern .* r50k_base, .*load it by"):
         Tokenizer.from_tiktoken(path)
     for content, problem in (
         ("\n".join(lines[1:]), r"the byte 0 has no rank: only byte-level"),

@@ -84,7 +84,7 @@ class BatchTokenizer(Tokenizer):
             max_batch_size=max_batch_size,
             policy=policy,
             overlapping=self._overlapping,
-            base=base.model if base else None,
+            base=base.model if isinstance(base, Tokenizer) else base,
         )
         counts = ChunkCounts.count(
             data,
@@ -120,6 +120,8 @@ class BatchTokenizer(Tokenizer):
         >>> tokenizer.encode("a<|endoftext|>", allowed_special="all")
         [97, 256]
         """
+        if not isinstance(special_tokens, Mapping):
+            raise TypeError(f"special_tokens={special_tokens!r}: give a dict of texts and their ids")
         check_special_tokens(special_tokens)
         self._loaded = Loaded(replace(self.model, special_tokens=dict(special_tokens)))
 

@@ -24,6 +24,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['a.txt']
     """
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder; give the name of a file")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; make it first")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)

@@ -54,6 +54,8 @@ class KnownNames:
         >>> Tokenizer.train("aaabdaaabac", 259).encode_single_token("aaab")
         258
         """
+        if not isinstance(text_or_bytes, str | bytes):
+            raise TypeError(f"{text_or_bytes!r} is no str or bytes")
         model = self._loaded.model
         if isinstance(text_or_bytes, str) and text_or_bytes in model.special_tokens:
             return model.special_tokens[text_or_bytes]
@@ -112,7 +114,7 @@ class KnownNames:
         return spelt(model.vocab[id]) if id in model.vocab else None
 
     def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
-        """Give the ids of all tokens, spelt as byte-level BPE does."""
+        """Give the ids of all tokens, spelt as byte-level BPE does; of two spelt alike, that of the stop word."""
         special: Mapping[str, int] = self._loaded.model.special_tokens if with_added_tokens else {}
         return {spelt(value): token for value, token in self._loaded.ids.items()} | dict(special)
 

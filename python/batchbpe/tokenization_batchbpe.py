@@ -54,8 +54,8 @@ class BatchBPETokenizer(Base):  # type: ignore[misc]
         return int(self.tokenizer.n_vocab)
 
     def get_vocab(self) -> dict[str, int]:
-        """Give the id of each token."""
-        return dict(self._ids)
+        """Give the id of each token, and of those added later."""
+        return self._ids | dict(self.added_tokens_encoder)
 
     def _tokenize(self, text: str, **kwargs: Any) -> list[str]:
         return [self._names[token] for token in self.tokenizer.encode_ordinary(text)]
@@ -72,9 +72,12 @@ class BatchBPETokenizer(Base):  # type: ignore[misc]
 
     def _decode(self, token_ids: int | list[int], skip_special_tokens: bool = False, **kwargs: Any) -> str:
         ids = [token_ids] if isinstance(token_ids, int) else [int(token) for token in token_ids]
+        special, added, vocab = set(self.all_special_ids), self.added_tokens_decoder, self.tokenizer.vocab
         if skip_special_tokens:
-            ids = [token for token in ids if not self.tokenizer.is_special_token(token)]
-        return str(self.tokenizer.decode(ids))
+            ids = [token for token in ids if token not in special and not self.tokenizer.is_special_token(token)]
+        values = (added[token].content.encode() if token not in vocab and token in added else token for token in ids)
+        parts = (value if isinstance(value, bytes) else self.tokenizer.decode_bytes([value]) for value in values)
+        return b"".join(parts).decode("utf-8", "replace")
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str]:
         """Copy the model file."""

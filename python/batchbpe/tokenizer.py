@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -69,7 +70,7 @@ class Tokenizer(KnownNames):
         """Count a corpus (see `ChunkCounts.count`) and train on the counts (see `training.Options`).
 
         With a `base` its merges stay, and new ones follow. Its special tokens keep their ids, unless `special_tokens`
-        says which there are to be, and that they get the last ids (a list) or these (a dict).
+        names them, and more: then they get the last ids (a list) or those it says (a dict).
 
         >>> base = Tokenizer.train("aaabdaaabac", 257)
         >>> dict(Tokenizer.train("aaabdaaabac", 259, base=base).merges)
@@ -84,7 +85,7 @@ class Tokenizer(KnownNames):
             max_batch_size=max_batch_size,
             policy=policy,
             overlapping=overlapping,
-            base=base.model if base else None,
+            base=base.model if isinstance(base, Tokenizer) else base,
         )
         # Nobody else holds the counts, so that training can let them go.
         model = training.train_on(
@@ -149,6 +150,11 @@ class Tokenizer(KnownNames):
         from .formats.tiktoken import ranks_of
 
         special_tokens = dict(self.special_tokens)
+        for first, next_ in pairwise(sorted(special_tokens)):
+            if next_.startswith(first):
+                raise ValueError(
+                    f"the special token {next_!r} begins with {first!r}, and tiktoken may take either: rename one"
+                )
         ranks = ranks_of(self.model)
         return tiktoken.Encoding(self.name, pat_str=self.pattern, mergeable_ranks=ranks, special_tokens=special_tokens)
 

@@ -76,7 +76,10 @@ class Options:
                 f"need {needed}"
             )
         if self.base is not None and not isinstance(self.base, Model):
-            raise TypeError(f"base={self.base!r} is no vocabulary: give a Model, or a Tokenizer to Tokenizer.train")
+            raise TypeError(f"base={self.base!r} is no vocabulary: give a Tokenizer, which from_file loads, or a Model")
+        lost = [name for name in self.base.special_tokens if name not in self.special_tokens] if self.base else []
+        if self.special_tokens and lost:
+            raise ValueError(f"special_tokens lacks {lost[0]!r} of the base: add it, or leave special_tokens out")
         if self.base and self.stop_list_size:
             raise ValueError(f"stop_list_size={self.stop_list_size}: stop words come before merges, and base has those")
         if not callable(self.policy):
@@ -146,7 +149,8 @@ def train_on(
     special_tokens = options.all_special_tokens
     special_ids = set(base.special_tokens.values())
     tokens = {token: value for token, value in base.vocab.items() if token not in special_ids}
-    vocab = Vocab(tokens, base.n_vocab if special_tokens is base.special_tokens else None)
+    given_ids = special_tokens.values() if isinstance(special_tokens, Mapping) else ()
+    vocab = Vocab(tokens, max((*tokens, *(token for token in given_ids if token < base.n_vocab))) + 1)
     first_merge = vocab.next_id
     wanted = options.vocab_size - len(vocab) - len(special_tokens)
     if wanted < 0:

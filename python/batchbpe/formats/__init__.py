@@ -18,7 +18,7 @@ def load_file(path: str | os.PathLike[str]) -> Model:
     """Read a model in the format that the file's content is of."""
     from . import huggingface, minbpe, tiktoken
 
-    path = Path(path)
+    path = _path(path)
     if path.is_dir():
         return huggingface.load(path)
     if not path.is_file():
@@ -34,11 +34,17 @@ def load_file(path: str | os.PathLike[str]) -> Model:
     raise ValueError(f"{path} is no model file: it is in none of the formats {', '.join(FORMATS)}")
 
 
+def _path(path: str | os.PathLike[str]) -> Path:
+    if not os.fspath(path):
+        raise ValueError("the path is empty: give the name of a file")
+    return Path(path)
+
+
 def save_file(model: Model, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
     """Write a model in a format."""
     from . import huggingface, minbpe, tiktoken, transformers
 
-    path = Path(path)
+    path = _path(path)
     if format == "batchbpe":
         native.save(model, path)
     elif format == "tiktoken":

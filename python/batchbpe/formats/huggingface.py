@@ -14,7 +14,9 @@ from typing import Any
 from .._core import has_scanner, patterns
 from ..files import replacing
 from ..model import Model
-from . import tiktoken
+from ..tokenization_batchbpe import MODEL
+from . import native, tiktoken
+from .dialects import check_portable
 
 _NAMED = dict(patterns())
 # Oniguruma takes {1,3}+ for a repetition of {1,3}, and $ for the end of any line.
@@ -63,9 +65,7 @@ def described(model: Model, *, allow_inexact: bool = False) -> dict[str, Any]:
     vocab: dict[str, int] = {}
     for token, value in sorted(merged.items()):
         vocab.setdefault(spelt(value), token)
-    for name, token in model.special_tokens.items():
-        if vocab.setdefault(name, token) != token:
-            raise ValueError(f"the special token {name!r} is spelt like the token {vocab[name]}: rename it")
+    vocab |= model.special_tokens
     split = {"Regex": _TO_THEIRS.get(model.pattern, model.pattern)}
     return {
         "version": "1.0",
@@ -110,7 +110,15 @@ def check(model: Model) -> None:
             f'tokenizer.json has no stop words, as {word!r} is: export to a folder with format="transformers", which '
             "keeps them, or say allow_inexact=True to leave them out"
         )
-    seen: dict[bytes, int] = {}
+    check_portable(model.pattern, "Oniguruma")
+    seen: dict[bytes, int] = {model.vocab[token]: token for token in model.byte_ids}
+    for name in model.special_tokens:
+        value = unspelt(name)
+        token = next(
+            (token for token in (*model.byte_ids, *model.merges.values()) if model.vocab[token] == value), None
+        )
+        if token is not None:
+            raise ValueError(f"the special token {name!r} is spelt like the token {token}: rename it")
     for token in model.merges.values():
         other = seen.setdefault(model.vocab[token], token)
         if other != token:
@@ -122,16 +130,25 @@ def check(model: Model) -> None:
 
 def load(source: Any) -> Model:
     """Read a tokenizer.json, or a folder that has one, or an object of `tokenizers` or `transformers`."""
+    own = getattr(getattr(source, "tokenizer", None), "model", None)  # of a BatchBPETokenizer
+    if isinstance(own, Model):
+        return own
     backend = getattr(source, "backend_tokenizer", source)
     if hasattr(backend, "to_str"):
         return parse(json.loads(backend.to_str()))
     path = Path(source)
+    if (path / MODEL).is_file():
+        return native.load(path / MODEL)
     path = path / "tokenizer.json" if path.is_dir() else path
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        return parse(json.loads(path.read_bytes()))
-    except (ValueError, TypeError, RecursionError) as error:
+        fields = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no tokenizer.json, or a damaged one: {error}") from None
+    try:
+        return parse(fields)
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from None
 
 
@@ -154,6 +171,9 @@ def parse(fields: Any) -> Model:
     if not isinstance(vocab, dict) or not all(type(token) is int for token in vocab.values()):
         raise ValueError('the model has no "vocab" of tokens and their ids')
     merges = _merges(model.get("merges"))
+    both = {spelt(first + last) for first, last in merges} & special_tokens.keys()
+    if both:
+        raise ValueError(f"the added token {min(both)!r} is also made by a merge: this is not supported")
     ranks: dict[bytes, int] = {}
     for name, token in vocab.items():
         if special_tokens.get(name) == token:
@@ -268,6 +288,7 @@ def _split(part: Mapping[str, Any]) -> str:
         )
     regex: str = pattern["Regex"]
     regex = _TO_OURS.get(regex, regex)
+    check_portable(regex, "Oniguruma")
     if part["behavior"] == "Removed" or has_scanner(regex):
         return regex
-    return f"{regex}|(?:(?!{regex})(?s:.))+"  # what is isolated is kept, and so is what lies between
+    return rf"{regex}|(?:(?!{regex})[\s\S])+"  # what is isolated is kept, and so is what lies between

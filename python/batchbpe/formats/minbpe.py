@@ -10,9 +10,10 @@ from pathlib import Path
 
 from ..files import replacing
 from ..model import Model
+from .dialects import check_portable
 
 VERSIONS = ("minbpe v1", "BatchBPE v1")
-WHOLE = r"(?s:.+)"
+WHOLE = r"[\s\S]+"
 """What minbpe's BasicTokenizer does, which has no pattern."""
 
 
@@ -61,6 +62,7 @@ def save(model: Model, path: Path, version: str = VERSIONS[0]) -> None:
     if model.byte_ids != tuple(range(256)) or [*model.merges.values()] != [*range(256, 256 + len(model.merges))]:
         raise ValueError(f"{version} has no place for ids: merges must have those from 256 on; choose another format")
     pattern = "" if model.pattern == WHOLE else model.pattern
+    check_portable(pattern or model.pattern, version)
     if pattern.strip() != pattern or "\n" in pattern:
         raise ValueError(f"{version} has the pattern on a line, stripped of white space: {pattern!r} does not fit")
     for name in model.special_tokens:

@@ -15,16 +15,17 @@ from ..model import Model
 
 _END = "<|endoftext|>"
 _FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
-KNOWN: dict[str, tuple[str, dict[str, int]]] = {
-    "r50k_base": ("gpt2", {_END: 50256}),
-    "p50k_base": ("gpt2", {_END: 50256}),
+KNOWN: dict[str, tuple[str, int, dict[str, int]]] = {
+    "r50k_base": ("gpt2", 50256, {_END: 50256}),
+    "p50k_base": ("gpt2", 50280, {_END: 50256}),
     "cl100k_base": (
         "cl100k",
+        100256,
         {_END: 100257, _FIM[0]: 100258, _FIM[1]: 100259, _FIM[2]: 100260, "<|endofprompt|>": 100276},
     ),
-    "o200k_base": ("o200k", {_END: 199999, "<|endofprompt|>": 200018}),
+    "o200k_base": ("o200k", 199998, {_END: 199999, "<|endofprompt|>": 200018}),
 }
-"""Pattern and special tokens of the encodings that OpenAI publishes, by their file names."""
+"""Pattern, number of ranks and special tokens of the encodings that OpenAI publishes, by their file names."""
 
 
 def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None) -> Model:
@@ -35,15 +36,20 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
     path = Path(source)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    known, known_special = KNOWN.get(path.stem, (None, {}))
+    known, size, known_special = KNOWN.get(path.stem, (None, 0, {}))
     if pattern is None and known is None:
         raise ValueError(
             f"{path} does not say which pattern it was trained with, and is none of {', '.join(KNOWN)}: "
-            "give it to Tokenizer.from_tiktoken"
+            "load it by Tokenizer.from_tiktoken(path, pattern)"
         )
+    if special_tokens is not None and not isinstance(special_tokens, Mapping):
+        raise TypeError(f"special_tokens={special_tokens!r}: give a dict of texts and their ids")
     try:
+        ranks = _ranks(path.read_bytes())
+        if pattern is None and len(ranks) != size:
+            raise ValueError(f"it has {len(ranks)} ranks, not {size}: it is damaged, or another file of that name")
         return from_ranks(
-            _ranks(path.read_bytes()),
+            ranks,
             pattern if pattern is not None else dict(patterns())[known or ""],
             known_special if special_tokens is None else special_tokens,
         )

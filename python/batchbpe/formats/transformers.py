@@ -26,15 +26,20 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
     config: dict[str, Any] = {"clean_up_tokenization_spaces": False, "model_max_length": int(1e30)}
     if _END in model.special_tokens:
         config |= dict.fromkeys(("bos_token", "eos_token"), _END)
+    if not folder.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}; make it first")
     own = not allow_inexact and not _fits(model)
+    fields = None if own else huggingface.described(model, allow_inexact=allow_inexact)
     folder.mkdir(exist_ok=True)
+    for stale in ("tokenizer.json",) if own else (tokenization_batchbpe.MODEL, _CODE.name):
+        (folder / stale).unlink(missing_ok=True)
     if own:
         native.save(model, folder / tokenization_batchbpe.MODEL)
         _write(folder / _CODE.name, _CODE.read_text(encoding="utf-8"))
         name = "BatchBPETokenizer"
         config |= {"tokenizer_class": name, "auto_map": {"AutoTokenizer": [f"{_CODE.stem}.{name}", None]}}
     else:
-        huggingface.save(model, folder / "tokenizer.json", allow_inexact=allow_inexact)
+        _write(folder / "tokenizer.json", json.dumps(fields, ensure_ascii=False))
         config["tokenizer_class"] = "PreTrainedTokenizerFast"
     _write(folder / "tokenizer_config.json", json.dumps(config, indent=2))
 

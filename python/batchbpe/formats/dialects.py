@@ -1,0 +1,40 @@
+"""Regular expressions that mean the same to other engines: Oniguruma, and Python's `regex`."""
+
+from __future__ import annotations
+
+import re
+
+from .._core import has_scanner
+
+_RISKS = {
+    r"\(\?(?!i?:|[=!]|<[=!])": "a flag, a name or another group with (?",
+    r"\((?!\?)": "a capturing group",
+    r"[\^$]": "an anchor",
+    r"\[[^\]]*(?:--|&&|\[)": "a set operation",
+}
+_ESCAPES = r"\\(?:[pP](?!\{\^?\w+\})|[^pPsSdDwWrntfv\W])"
+
+
+def check_portable(pattern: str, tool: str) -> None:
+    """Raise if a pattern has parts that may mean something else to `tool`; the named ones are known to mean the same.
+
+    >>> check_portable(r"(\\w+)", "minbpe")
+    Traceback (most recent call last):
+    ...
+    ValueError: the pattern '(\\\\w+)' has a capturing group, '(', which minbpe may take for something else: rewrite it
+    """
+    if has_scanner(pattern):
+        return
+    escape = re.search(_ESCAPES, pattern)
+    found = [("an escape", escape[0])] if escape else []
+    plain = re.sub(r"\\[pP]\{[^}]*\}|\\.", "", pattern).replace("[^", "[")
+    outside = re.sub(r"\[[^\]]*\]", "", plain)
+    for risk, name in _RISKS.items():
+        match = re.search(risk, plain if name == "a set operation" else outside)
+        if match:
+            found.append((name, match[0]))
+    if found:
+        name, part = found[0]
+        raise ValueError(
+            f"the pattern {pattern!r} has {name}, {part!r}, which {tool} may take for something else: rewrite it"
+        )
