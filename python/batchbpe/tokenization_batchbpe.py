@@ -18,11 +18,8 @@ if TYPE_CHECKING:
     AddedToken: Any
     Base: Any = object
 else:
-    try:
-        from transformers import AddedToken
-        from transformers import PreTrainedTokenizer as Base
-    except ImportError:  # then only the path of this file is wanted
-        Base = object
+    from transformers import AddedToken
+    from transformers import PreTrainedTokenizer as Base
 
 
 class BatchBPETokenizer(Base):  # type: ignore[misc]

@@ -14,7 +14,6 @@ from typing import Any
 from .._core import has_scanner, patterns
 from ..files import replacing
 from ..model import Model
-from ..tokenization_batchbpe import MODEL
 from . import native, tiktoken
 from .dialects import check_portable
 
@@ -137,8 +136,8 @@ def load(source: Any) -> Model:
     if hasattr(backend, "to_str"):
         return parse(json.loads(backend.to_str()))
     path = Path(source)
-    if (path / MODEL).is_file():
-        return native.load(path / MODEL)
+    if (path / native.IN_FOLDER).is_file():
+        return native.load(path / native.IN_FOLDER)
     path = path / "tokenizer.json" if path.is_dir() else path
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")

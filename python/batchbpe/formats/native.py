@@ -12,6 +12,8 @@ from ..files import replacing
 from ..model import Model
 
 FORMAT = "batchbpe"
+IN_FOLDER = "batchbpe.model"
+"""Its name in a folder for transformers, as tokenization_batchbpe.py has it."""
 VERSION = 1
 
 

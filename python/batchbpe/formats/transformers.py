@@ -10,13 +10,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .. import tokenization_batchbpe
 from ..files import replacing
 from ..model import Model
 from . import huggingface, native
 
 _END = "<|endoftext|>"
-_CODE = Path(tokenization_batchbpe.__file__)
+_CODE = Path(__file__).parent.parent / "tokenization_batchbpe.py"
 
 
 def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
@@ -31,10 +30,10 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
     own = not allow_inexact and not _fits(model)
     fields = None if own else huggingface.described(model, allow_inexact=allow_inexact)
     folder.mkdir(exist_ok=True)
-    for stale in ("tokenizer.json",) if own else (tokenization_batchbpe.MODEL, _CODE.name):
+    for stale in ("tokenizer.json",) if own else (native.IN_FOLDER, _CODE.name):
         (folder / stale).unlink(missing_ok=True)
     if own:
-        native.save(model, folder / tokenization_batchbpe.MODEL)
+        native.save(model, folder / native.IN_FOLDER)
         _write(folder / _CODE.name, _CODE.read_text(encoding="utf-8"))
         name = "BatchBPETokenizer"
         config |= {"tokenizer_class": name, "auto_map": {"AutoTokenizer": [f"{_CODE.stem}.{name}", None]}}
