@@ -418,12 +418,14 @@ impl Encoder {
     }
 }
 
-/// The special tokens that are tokens in a text, and those that are a mistake there: None stands for all of them.
-type Tokens = (Option<Vec<String>>, Option<Vec<String>>);
+/// The special tokens that are tokens in a text, and those that are a mistake there. Nothing stands for none and all.
+type Tokens = Option<(Vec<String>, Vec<String>)>;
 
-fn special((allowed, forbidden): Tokens) -> Special {
-    let which = |tokens: Option<Vec<String>>| tokens.map_or(Which::All, Which::These);
-    Special { allowed: which(allowed), forbidden: which(forbidden) }
+fn special(tokens: Tokens) -> Special {
+    match tokens {
+        Some((allowed, forbidden)) => Special { allowed: Which::These(allowed), forbidden: Which::These(forbidden) },
+        None => Special { allowed: Which::These(Vec::new()), forbidden: Which::All },
+    }
 }
 
 #[pymethods]

@@ -10,7 +10,7 @@ _U8 = npt.NDArray[np.uint8]
 _U32 = npt.NDArray[np.uint32]
 _U64 = npt.NDArray[np.uint64]
 _I64 = npt.NDArray[np.int64]
-_Special = tuple[list[str] | None, list[str] | None]
+_Special = tuple[list[str], list[str]] | None
 
 def patterns() -> list[tuple[str, str]]: ...
 def has_scanner(pattern: str) -> bool: ...

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 AllowedSpecial = Literal["none_raise", "all", "none"] | Collection[str]
 DisallowedSpecial = Literal["all"] | Collection[str]
 Ids = npt.NDArray[np.uint32]
-Special = tuple[list[str] | None, list[str] | None]
-"""The special tokens that are tokens, and those that are a mistake; None for all."""
+Special = tuple[list[str], list[str]] | None
+"""The special tokens that are tokens, and those that are a mistake; None if all are."""
 T = TypeVar("T")
 
 
@@ -225,7 +225,11 @@ class Tokenizer(KnownNames):
         >>> tokenizer.encode("ab<eot>", allowed_special="all")
         [257, 259]
         """
-        return _mended(self._loaded.encoder.encode, text, self._special(allowed_special, disallowed_special), threads)
+        special = self._special(allowed_special, disallowed_special)
+        try:  # as `_mended` does, which would take a third of the time of a short text
+            return self._loaded.encoder.encode(text, special, threads)
+        except UnicodeEncodeError as error:
+            raise surrogate_error(error) from None
 
     def encode_ordinary(self, text: str, *, threads: int | None = None) -> list[int]:
         """Encode a text in which special tokens mean nothing special."""
@@ -286,7 +290,7 @@ class Tokenizer(KnownNames):
     def _special(self, allowed: AllowedSpecial, disallowed: DisallowedSpecial | None) -> Special:
         """Resolve the words of tiktoken and of the paper: which special tokens are tokens, which are a mistake."""
         if allowed == "none_raise" and disallowed is None:
-            return [], None
+            return None
         special = self.model.special_tokens
         others: DisallowedSpecial
         if isinstance(allowed, str):
