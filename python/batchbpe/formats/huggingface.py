@@ -111,13 +111,6 @@ def check(model: Model) -> None:
         )
     check_portable(model.pattern, "Oniguruma")
     seen: dict[bytes, int] = {model.vocab[token]: token for token in model.byte_ids}
-    for name in model.special_tokens:
-        value = unspelt(name)
-        token = next(
-            (token for token in (*model.byte_ids, *model.merges.values()) if model.vocab[token] == value), None
-        )
-        if token is not None:
-            raise ValueError(f"the special token {name!r} is spelt like the token {token}: rename it")
     for token in model.merges.values():
         other = seen.setdefault(model.vocab[token], token)
         if other != token:
@@ -125,6 +118,10 @@ def check(model: Model) -> None:
                 f"the tokens {other} and {token} are both {model.vocab[token]!r}, one for tokenizer.json: "
                 'export to a folder with format="transformers", or say allow_inexact=True to leave one out'
             )
+    for name in model.special_tokens:
+        spelt_alike = seen.get(unspelt(name) or b"")
+        if spelt_alike is not None:
+            raise ValueError(f"the special token {name!r} is spelt like the token {spelt_alike}: rename it")
 
 
 def load(source: Any) -> Model:
