@@ -103,14 +103,14 @@ class Counter:
         """Give the counts, and warn if any text was dropped."""
         if self.only is not None:
             return self.only
-        table = self._started()
-        if table.dropped:
+        data, offsets, counts, dropped = self._started().finish()
+        if dropped:
             warnings.warn(
-                f"{table.dropped} bytes lie between the matches of the pattern {self.pattern!r} and are dropped: "
+                f"{dropped} bytes lie between the matches of the pattern {self.pattern!r} and are dropped: "
                 "what is encoded with it does not decode to the same text",
                 stacklevel=3,
             )
-        return ChunkCounts(*table.finish(), pattern=self.pattern or "")
+        return ChunkCounts(data, offsets, counts, pattern=self.pattern or "")
 
 
 def _from_mapping(mapping: Mapping[Any, int], pattern: str | None) -> ChunkCounts:

@@ -1,0 +1,191 @@
+//! `ChunkTable` as Python sees it, and chunk counts.
+
+use std::fmt::Arguments;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::PyString;
+
+use super::{Array, run, threads_or_all};
+use crate::count::{self, Owner, Text};
+use crate::counts_csv;
+use crate::error::{Error, Result};
+use crate::split;
+
+/// Counts chunks of texts, or adds counts made before; `finish` ends it.
+#[pyclass(module = "batchbpe._core")]
+pub struct ChunkTable(Option<count::ChunkTable>);
+
+impl ChunkTable {
+    fn table(&mut self) -> PyResult<&mut count::ChunkTable> {
+        self.0.as_mut().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is finished: make a new one"))
+    }
+}
+
+fn spans(data: &[u8], offsets: &[i64]) -> PyResult<Vec<Range<usize>>> {
+    let span = |pair: &[i64]| {
+        let (start, end) = (usize::try_from(pair[0]).ok()?, usize::try_from(pair[1]).ok()?);
+        (start <= end && end <= data.len()).then_some(start..end)
+    };
+    let spans: Option<Vec<_>> = offsets.windows(2).map(span).collect();
+    spans.ok_or_else(|| PyValueError::new_err("the offsets do not fit the data"))
+}
+
+fn no_utf8(what: Arguments, at: usize) -> Error {
+    Error::invalid(format!("{what} is no UTF-8 at byte {at}; errors=\"replace\" puts U+FFFD there and goes on"))
+}
+
+/// A string of Python as UTF-8, which Python has already if it is ASCII. Else in a copy of our own: Python keeps the
+/// UTF-8 of a string as long as the string, once it was asked for it.
+fn owner(text: &Bound<'_, PyString>) -> PyResult<Owner> {
+    Ok(if text.call_method0(intern!(text.py(), "isascii"))?.is_truthy()? {
+        Arc::new(PyBackedStr::try_from(text.clone())?)
+    } else {
+        Arc::new(PyBackedBytes::from(text.encode_utf8()?))
+    })
+}
+
+/// The bytes of a numpy array.
+struct ArrayBytes {
+    _array: Py<PyArray1<u8>>,
+    bytes: *const [u8],
+}
+
+// SAFETY: they are only read, and stay where they are as long as the array.
+unsafe impl Send for ArrayBytes {}
+// SAFETY: as above.
+unsafe impl Sync for ArrayBytes {}
+
+impl AsRef<[u8]> for ArrayBytes {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the array is alive; it is a view of an arrow buffer, which nobody changes.
+        unsafe { &*self.bytes }
+    }
+}
+
+#[pymethods]
+impl ChunkTable {
+    #[new]
+    #[pyo3(signature = (pattern, special_tokens, threads))]
+    fn new(pattern: &str, special_tokens: Vec<String>, threads: Option<i64>) -> PyResult<Self> {
+        let splitter = split::Splitter::new(pattern)?;
+        Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, threads_or_all(threads)?)?)))
+    }
+
+    fn add_strings(&mut self, py: Python<'_>, texts: Vec<Bound<'_, PyString>>) -> PyResult<()> {
+        // SAFETY: what `owner` gives is UTF-8.
+        let text = |text| Ok(unsafe { Text::new_unchecked(owner(text)?) });
+        let texts = texts.iter().map(text).collect::<PyResult<Vec<_>>>()?;
+        let size = texts.iter().map(|text| text.get().len()).sum();
+        let table = self.table()?;
+        run(py, table.work(size), |cancel| table.add(texts, cancel))
+    }
+
+    /// Documents as in a pyarrow string array: all bytes, and where each begins.
+    fn add_documents(
+        &mut self,
+        py: Python<'_>,
+        data: PyReadonlyArray1<u8>,
+        offsets: PyReadonlyArray1<i64>,
+    ) -> PyResult<()> {
+        let table = self.table()?;
+        let spans = spans(data.as_slice()?, offsets.as_slice()?)?;
+        let size = table.work(spans.iter().map(Range::len).sum());
+        let owner: Owner = Arc::new(ArrayBytes { bytes: data.as_slice()?, _array: (*data).clone().unbind() });
+        run(py, size, |cancel| {
+            let text = |(i, span): (usize, Range<usize>)| {
+                let text = Text::new(owner.clone(), span);
+                text.map_err(|error| no_utf8(format_args!("document {i}"), error.valid_up_to()))
+            };
+            let texts = spans.into_iter().enumerate().map(text).collect::<Result<Vec<_>>>()?;
+            table.add(texts, cancel)
+        })
+    }
+
+    /// A block of a text, as far as it may be cut off from what follows (all of it if it is the last);
+    /// returns how many bytes that is.
+    /// `offset` is where the block begins, for the message if it is no UTF-8.
+    fn add_block(&mut self, py: Python<'_>, block: PyBackedBytes, offset: usize, last: bool) -> PyResult<usize> {
+        let table = self.table()?;
+        run(py, block.len(), |cancel| {
+            let len = block.len();
+            let block: Owner = Arc::new(block);
+            let text = match Text::new(block.clone(), 0..len) {
+                // The block may end within a character; anything else is the file's fault.
+                Err(error) if !last && error.error_len().is_none() => Text::new(block, 0..error.valid_up_to()),
+                text => text,
+            };
+            let text = text.map_err(|error| no_utf8(format_args!("the text"), offset + error.valid_up_to()))?;
+            let len = text.get().len();
+            let end = if last { len } else { table.cut_before(text.get(), 0, len).unwrap_or(0) };
+            table.add([text.part(0..end)], cancel)?;
+            Ok(end)
+        })
+    }
+
+    fn add_counts(
+        &mut self,
+        py: Python<'_>,
+        data: PyReadonlyArray1<u8>,
+        offsets: PyReadonlyArray1<i64>,
+        counts: PyReadonlyArray1<u64>,
+    ) -> PyResult<()> {
+        let (data, counts) = (data.as_slice()?, counts.as_slice()?);
+        let spans = spans(data, offsets.as_slice()?)?;
+        if spans.iter().any(Range::is_empty) {
+            return Err(PyValueError::new_err("an empty chunk has a count: leave it out"));
+        }
+        let table = self.table()?;
+        let chunks = spans.into_iter().map(|span| &data[span]).zip(counts.iter().copied());
+        run(py, usize::MAX, |cancel| table.add_counts(chunks, cancel))
+    }
+
+    /// The chunks in a row, where each begins, and their counts: commonest first, then by their bytes. And how many
+    /// bytes were dropped.
+    #[allow(clippy::type_complexity)]
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<(Array<'py, u8>, Array<'py, i64>, Array<'py, u64>, usize)> {
+        self.table()?;
+        let table = self.0.take().expect("checked above");
+        let (counted, dropped) = run(py, usize::MAX, |cancel| table.finish(cancel))?;
+        let offsets = counted.offsets.into_pyarray(py);
+        Ok((counted.data.into_pyarray(py), offsets, counted.counts.into_pyarray(py), dropped))
+    }
+}
+
+/// The chunks, offsets and counts in a csv of the paper's program, and their pattern.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub fn read_counts_csv(
+    py: Python<'_>,
+    path: PathBuf,
+) -> PyResult<(Array<'_, u8>, Array<'_, i64>, Array<'_, u64>, String)> {
+    let (counted, pattern) = run(py, usize::MAX, |cancel| counts_csv::read(&path, cancel))?;
+    Ok((counted.data.into_pyarray(py), counted.offsets.into_pyarray(py), counted.counts.into_pyarray(py), pattern))
+}
+
+/// Whether chunks are as `ChunkTable.finish` puts them: commonest first, then by their bytes, each once.
+#[pyfunction]
+pub fn is_in_order(
+    py: Python<'_>,
+    data: PyReadonlyArray1<u8>,
+    offsets: PyReadonlyArray1<i64>,
+    counts: PyReadonlyArray1<u64>,
+) -> PyResult<bool> {
+    let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
+    let chunk = |i: usize| data.get(offsets[i] as usize..offsets[i + 1] as usize).unwrap_or_default();
+    let in_order = |i: usize| {
+        let next = (counts[i].cmp(&counts[i - 1])).then_with(|| chunk(i - 1).cmp(chunk(i)));
+        next.is_lt() && !chunk(i).is_empty()
+    };
+    Ok(py.detach(|| {
+        offsets.len() == counts.len() + 1
+            && (counts.is_empty() || (counts[counts.len() - 1] > 0 && !chunk(0).is_empty()))
+            && (1..counts.len()).all(in_order)
+    }))
+}

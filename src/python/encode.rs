@@ -1,0 +1,193 @@
+//! `Encoder` as Python sees it, and the merges behind ranks.
+
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use numpy::{IntoPyArray, PyReadonlyArray1};
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyInt, PyList, PyString};
+
+use super::{Array, LONG_TEXT, run, threads_or_all};
+use crate::encode::{self, Special, Which};
+use crate::parallel;
+use crate::split;
+
+/// Many strings of Python as UTF-8. In copies of our own: Python keeps the UTF-8 of a string as long as the string, once
+/// it was asked for it.
+struct Texts(Vec<PyBackedBytes>);
+
+impl Texts {
+    fn new(texts: &[Bound<'_, PyString>]) -> PyResult<Self> {
+        Ok(Self(texts.iter().map(|text| Ok(text.encode_utf8()?.into())).collect::<PyResult<_>>()?))
+    }
+
+    fn size(&self) -> usize {
+        self.0.iter().map(|bytes| bytes.len()).sum()
+    }
+
+    fn get(&self) -> Vec<&str> {
+        // SAFETY: what `encode_utf8` gives is UTF-8.
+        self.0.iter().map(|bytes| unsafe { std::str::from_utf8_unchecked(bytes) }).collect()
+    }
+}
+
+/// For tokens of more than one byte, in the order of their ranks: each token and the two it is merged from.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub fn merges_of_ranks<'py>(
+    py: Python<'py>,
+    tokens: Vec<Vec<u8>>,
+) -> PyResult<Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)>> {
+    let cuts = py.detach(|| encode::ranks::cuts(&tokens))?;
+    let bytes = |part: &[u8]| PyBytes::new(py, part);
+    Ok(tokens.iter().zip(cuts).map(|(token, cut)| (bytes(token), bytes(&token[..cut]), bytes(&token[cut..]))).collect())
+}
+
+/// Encodes and decodes. Never changes: any number of threads may use one.
+#[pyclass(module = "batchbpe._core", frozen)]
+pub struct Encoder {
+    pub encoder: encode::Encoder,
+    /// The ids as Python integers. Making one anew for each token takes longer than encoding.
+    integers: PyOnceLock<Vec<Py<PyInt>>>,
+    warned: AtomicBool,
+}
+
+/// Ids from here on are rare and may be large: special tokens.
+const INTEGERS: usize = 1 << 19;
+
+impl Encoder {
+    fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+        let number = self.encoder.n_vocab().min(INTEGERS) as u32;
+        let make = |id: u32| {
+            let Ok(integer) = id.into_pyobject(py);
+            integer.unbind()
+        };
+        let integers = self.integers.get_or_init(py, || (0..number).map(make).collect());
+        let integer = |&id: &u32| integers.get(id as usize).map_or_else(|| make(id), |integer| integer.clone_ref(py));
+        PyList::new(py, ids.iter().map(integer))
+    }
+
+    fn batch(
+        &self,
+        py: Python<'_>,
+        texts: &[Bound<'_, PyString>],
+        tokens: Tokens,
+        threads: Option<i64>,
+    ) -> PyResult<Vec<Vec<u32>>> {
+        let threads = threads_or_all(threads)?;
+        let texts = Texts::new(texts)?;
+        let special = special(tokens);
+        let ids = run(py, texts.size(), |cancel| self.encoder.encode_batch(&texts.get(), &special, threads, cancel))?;
+        self.warn(py)?;
+        Ok(ids)
+    }
+
+    fn ids(&self, py: Python<'_>, text: PyBackedStr, tokens: Tokens, threads: Option<i64>) -> PyResult<Vec<u32>> {
+        let threads = if text.len() < LONG_TEXT { 1 } else { threads_or_all(threads)? };
+        let ids = run(py, text.len(), |cancel| self.encoder.encode(&text, &special(tokens), threads, cancel))?;
+        self.warn(py)?;
+        Ok(ids)
+    }
+
+    /// Says once that text was dropped.
+    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        let dropped = self.encoder.dropped();
+        if dropped == 0 || self.warned.swap(true, Relaxed) {
+            return Ok(());
+        }
+        let message =
+            format!("{dropped} bytes lie between the matches of the pattern and are dropped: they do not decode");
+        let message = CString::new(message).expect("no zero byte");
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2)
+    }
+}
+
+/// The special tokens that are tokens in a text, and those that are a mistake there. Nothing stands for none and all.
+type Tokens = Option<(Vec<String>, Vec<String>)>;
+
+fn special(tokens: Tokens) -> Special {
+    match tokens {
+        Some((allowed, forbidden)) => Special { allowed: Which::These(allowed), forbidden: Which::These(forbidden) },
+        None => Special { allowed: Which::These(Vec::new()), forbidden: Which::All },
+    }
+}
+
+#[pymethods]
+impl Encoder {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        pattern: &str,
+        byte_ids: [u32; 256],
+        stop_words: Vec<(Vec<u8>, u32)>,
+        merges: Vec<(u32, u32, u32)>,
+        special_tokens: Vec<(String, u32)>,
+    ) -> PyResult<Self> {
+        let splitter = split::Splitter::new(pattern)?;
+        let encoder =
+            run(py, usize::MAX, |_| encode::Encoder::new(splitter, &byte_ids, &stop_words, &merges, special_tokens))?;
+        Ok(Self { encoder, integers: PyOnceLock::new(), warned: AtomicBool::new(false) })
+    }
+
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        text: PyBackedStr,
+        tokens: Tokens,
+        threads: Option<i64>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.list(py, &self.ids(py, text, tokens, threads)?)
+    }
+
+    fn encode_to_numpy<'py>(
+        &self,
+        py: Python<'py>,
+        text: PyBackedStr,
+        tokens: Tokens,
+        threads: Option<i64>,
+    ) -> PyResult<Array<'py, u32>> {
+        Ok(self.ids(py, text, tokens, threads)?.into_pyarray(py))
+    }
+
+    fn encode_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<Bound<'py, PyString>>,
+        tokens: Tokens,
+        threads: Option<i64>,
+    ) -> PyResult<Vec<Bound<'py, PyList>>> {
+        self.batch(py, &texts, tokens, threads)?.into_iter().map(|ids| self.list(py, &ids)).collect()
+    }
+
+    /// The ids of all texts in a row, and where those of each text begin.
+    #[allow(clippy::type_complexity)]
+    fn encode_batch_to_numpy<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<Bound<'py, PyString>>,
+        tokens: Tokens,
+        threads: Option<i64>,
+    ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
+        let ids = self.batch(py, &texts, tokens, threads)?;
+        let offsets: Vec<i64> = std::iter::once(0)
+            .chain(ids.iter().scan(0, |end, ids| {
+                *end += ids.len() as i64;
+                Some(*end)
+            }))
+            .collect();
+        let threads = threads_or_all(threads)?;
+        Ok((py.detach(|| parallel::concat(&ids, threads)).into_pyarray(py), offsets.into_pyarray(py)))
+    }
+
+    fn decode<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &run(py, ids.len(), |cancel| self.encoder.decode(&ids, cancel))?))
+    }
+
+    fn decode_numpy<'py>(&self, py: Python<'py>, ids: PyReadonlyArray1<u32>) -> PyResult<Bound<'py, PyBytes>> {
+        let ids = ids.as_slice()?;
+        Ok(PyBytes::new(py, &run(py, ids.len(), |cancel| self.encoder.decode(ids, cancel))?))
+    }
+}

@@ -1,0 +1,121 @@
+//! All of PyO3: what Python sees of the core, a file a class; here the GIL, signals, errors and splitting.
+//!
+//! Chunks cross the border as three numpy arrays (all bytes in a row, where each chunk begins, its count),
+//! never as a Python object each.
+
+mod count;
+mod encode;
+mod train;
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use numpy::PyArray1;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+
+use crate::error::{Cancel, Error, Result};
+use crate::split;
+
+/// Shorter work is over before anyone can press Ctrl-C: it runs at once, on the caller's thread.
+const LONG_TEXT: usize = 1 << 20;
+
+type Array<'py, T> = Bound<'py, PyArray1<T>>;
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid(message) => PyValueError::new_err(message),
+            Error::Cancelled => PyKeyboardInterrupt::new_err(()),
+        }
+    }
+}
+
+/// Runs `work` without the GIL on a thread of its own, while this one looks out for signals.
+fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
+    let cancel = Cancel::default();
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            let (done, waiting) = channel::<()>();
+            let worker = scope.spawn(|| {
+                let _done = done;
+                work(&cancel)
+            });
+            let mut signal = Ok(());
+            while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(Duration::from_millis(50)) {
+                if signal.is_ok() {
+                    signal = Python::attach(|py| py.check_signals());
+                    if signal.is_err() {
+                        cancel.cancel();
+                    }
+                }
+            }
+            let result = worker.join();
+            signal?;
+            result.map_err(|_| PyRuntimeError::new_err("the core panicked: please report this"))?.map_err(PyErr::from)
+        })
+    })
+}
+
+/// Runs `work` without the GIL, where it may be interrupted if there is much of it.
+fn run<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
+    if size < LONG_TEXT {
+        return Ok(py.detach(|| work(&Cancel::default()))?);
+    }
+    interruptible(py, work)
+}
+
+/// More threads than this are only a burden, on any machine.
+const MOST_THREADS: i64 = 256;
+
+fn threads_or_all(threads: Option<i64>) -> PyResult<usize> {
+    match threads {
+        Some(threads) if threads < 1 => {
+            Err(PyValueError::new_err(format!("threads={threads}: give at least 1, or None for all cores")))
+        }
+        Some(threads) => Ok(threads.min(MOST_THREADS) as usize),
+        None => Ok(std::thread::available_parallelism().map_or(1, |threads| threads.get())),
+    }
+}
+
+/// The named patterns and their regular expressions.
+#[pyfunction]
+fn patterns() -> Vec<(&'static str, &'static str)> {
+    split::NAMED.to_vec()
+}
+
+/// Whether a pattern has a scanner, as the named ones have: then it leaves nothing of a text.
+#[pyfunction]
+fn has_scanner(pattern: &str) -> PyResult<bool> {
+    Ok(split::Splitter::new(pattern)?.has_scanner())
+}
+
+/// The chunks of a text.
+#[pyfunction]
+fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let splitter = split::Splitter::new(pattern)?;
+    let chunks = run(py, splitter.work(text.len()), |cancel| {
+        let mut chunks: Vec<&str> = Vec::new();
+        splitter.split(&text, |chunk| {
+            chunks.push(chunk);
+            cancel.check()
+        })?;
+        Ok(chunks)
+    })?;
+    chunks.into_iter().map(|chunk| Ok(chunk.into_pyobject(py)?.into_any())).collect()
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(patterns, module)?)?;
+    module.add_function(wrap_pyfunction!(has_scanner, module)?)?;
+    module.add_function(wrap_pyfunction!(split_text, module)?)?;
+    module.add_function(wrap_pyfunction!(count::read_counts_csv, module)?)?;
+    module.add_function(wrap_pyfunction!(count::is_in_order, module)?)?;
+    module.add_class::<count::ChunkTable>()?;
+    module.add_function(wrap_pyfunction!(encode::merges_of_ranks, module)?)?;
+    module.add_class::<train::PairTable>()?;
+    module.add_class::<encode::Encoder>()?;
+    Ok(())
+}

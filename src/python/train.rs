@@ -1,0 +1,79 @@
+//! `PairTable` as Python sees it.
+
+use numpy::{IntoPyArray, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::encode::Encoder;
+use super::{Array, run, threads_or_all};
+use crate::train::{self, Pair};
+
+/// The counts of all pairs of tokens, while batches of them are merged.
+#[pyclass(module = "batchbpe._core")]
+pub struct PairTable(train::PairTable);
+
+fn pairs(first: &PyReadonlyArray1<u32>, last: &PyReadonlyArray1<u32>) -> PyResult<Vec<Pair>> {
+    Ok(first.as_slice()?.iter().copied().zip(last.as_slice()?.iter().copied()).collect())
+}
+
+#[pymethods]
+impl PairTable {
+    /// Chunks become sequences of the ids of their bytes, or of what `base` merges them to: none if they are stop words
+    /// of it. Those at the places `skip` are left out.
+    #[staticmethod]
+    #[pyo3(signature = (data, offsets, counts, skip, next_id, merges, overlapping, threads, base = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn from_chunks(
+        py: Python<'_>,
+        data: PyReadonlyArray1<u8>,
+        offsets: PyReadonlyArray1<i64>,
+        counts: PyReadonlyArray1<u64>,
+        skip: Vec<usize>,
+        next_id: u32,
+        merges: usize,
+        overlapping: bool,
+        threads: Option<i64>,
+        base: Option<&Encoder>,
+    ) -> PyResult<Self> {
+        let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
+        let bounds = offsets.first().copied().unwrap_or(0)..=data.len() as i64;
+        if !offsets.is_sorted() || offsets.iter().any(|offset| !bounds.contains(offset)) || offsets.first() < Some(&0) {
+            return Err(PyValueError::new_err("the offsets do not fit the data"));
+        }
+        let threads = threads_or_all(threads)?;
+        let skip: std::collections::HashSet<usize> = skip.into_iter().collect();
+        Ok(Self(run(py, data.len(), |cancel| {
+            let chunks = offsets.windows(2).zip(counts).enumerate().filter(|(i, _)| !skip.contains(i));
+            let chunks = chunks.map(|(_, (span, &count))| (&data[span[0] as usize..span[1] as usize], count));
+            let Some(base) = base else {
+                let sequences = chunks.map(|(chunk, count)| (chunk.iter().map(|&byte| u32::from(byte)), count));
+                return train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel);
+            };
+            // It fails only if it was cancelled, which the table notices too.
+            let merged = |chunk| base.encoder.merged(chunk, cancel).unwrap_or_default().into_iter();
+            let sequences = chunks.map(|(chunk, count)| (merged(chunk), count));
+            train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel)
+        })?))
+    }
+
+    /// The n commonest pairs: first tokens, last tokens, counts.
+    #[allow(clippy::type_complexity)]
+    fn top<'py>(&mut self, py: Python<'py>, n: usize) -> PyResult<(Array<'py, u32>, Array<'py, u32>, Array<'py, u64>)> {
+        let size = if self.0.is_counted() { 0 } else { usize::MAX };
+        let top = run(py, size, |cancel| self.0.top(n, cancel))?;
+        let first: Vec<u32> = top.iter().map(|row| row.0.0).collect();
+        let last: Vec<u32> = top.iter().map(|row| row.0.1).collect();
+        let count: Vec<u64> = top.iter().map(|row| row.1).collect();
+        Ok((first.into_pyarray(py), last.into_pyarray(py), count.into_pyarray(py)))
+    }
+
+    fn merge(&mut self, py: Python<'_>, first: PyReadonlyArray1<u32>, last: PyReadonlyArray1<u32>) -> PyResult<()> {
+        let batch = pairs(&first, &last)?;
+        Ok(py.detach(|| self.0.merge(&batch))?)
+    }
+
+    fn forget(&mut self, first: PyReadonlyArray1<u32>, last: PyReadonlyArray1<u32>) -> PyResult<()> {
+        self.0.forget(&pairs(&first, &last)?);
+        Ok(())
+    }
+}
