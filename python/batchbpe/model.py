@@ -72,19 +72,20 @@ class Model:
         size = 0
         vocab = {token: bytes([byte]) for byte, token in enumerate(self.byte_ids)}
         for rank, ((first, last), token) in enumerate(self.merges.items()):
-            head, tail = vocab.get(first), vocab.get(last)
-            if head is None or tail is None:
+            try:
+                value = vocab[first] + vocab[last]
+            except KeyError as missing:
                 raise ValueError(
-                    f"merge {rank}, ({first}, {last}) -> {token}: there is no token {first if head is None else last} "
-                    "before it; put merges in the order they were made"
-                )
+                    f"merge {rank}, ({first}, {last}) -> {token}: there is no token {missing} before it; "
+                    "put merges in the order they were made"
+                ) from None
             if token in vocab:
                 raise ValueError(f"merge {rank}, ({first}, {last}) -> {token}: the id is taken by {vocab[token]!r}")
-            size += len(head) + len(tail)
+            size += len(value)
             if size > MAX_BYTES:
                 what = f"merge {rank}, ({first}, {last}) -> {token}"
                 raise ValueError(f"{what}: the tokens have over {MAX_BYTES} bytes in all")
-            vocab[token] = head + tail
+            vocab[token] = value
         for word in self.stop_words:
             if not isinstance(word, bytes):
                 raise TypeError(f"the stop word {word!r} is a {type(word).__name__}: give bytes")
@@ -98,10 +99,10 @@ class Model:
             if token in vocab:
                 raise ValueError(f"{value!r}: the id {token} is taken by {vocab[token]!r}; choose another")
             vocab[token] = value
-        for token in vocab:
-            if type(token) is not int or not 0 <= token <= MAX_ID:
-                raise ValueError(f"the id {token!r} of {vocab[token]!r} is out of range: ids go from 0 to {MAX_ID}")
-        return dict(sorted(vocab.items()))
+        if set(map(type, vocab)) != {int} or min(vocab) < 0 or max(vocab) > MAX_ID:
+            wrong = next(token for token in vocab if type(token) is not int or not 0 <= token <= MAX_ID)
+            raise ValueError(f"the id {wrong!r} of {vocab[wrong]!r} is out of range: ids go from 0 to {MAX_ID}")
+        return {token: vocab[token] for token in sorted(vocab)}
 
     @property
     def n_vocab(self) -> int:
