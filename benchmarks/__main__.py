@@ -19,13 +19,13 @@ def installed(package):
         return f"{package} not installed"
 
 
-def heading(repeats):
+def heading(tries):
     models = (line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
     cpu = next(models, platform.machine()).rpartition(": ")[2]
     machine = f"{cpu}, {len(os.sched_getaffinity(0))} cores; Python {platform.python_version()}"
     return (
         f"# Results\n\n{datetime.date.today()}; {machine}; {', '.join(map(installed, PACKAGES))}.\n"
-        f"Median of {repeats}, each in a fresh process; `relative` is to the first row. Memory is above the\n"
+        f"Best of {tries}, each in a fresh process, in turns; `relative` is to the first row. Memory is above the\n"
         "interpreter after its imports; `of it data` was loaded before the clock started.\n"
     )
 
@@ -34,17 +34,17 @@ def main():
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("data", type=Path, help="folder of the documents, counts and ranks: see README.md")
     parser.add_argument("--jobs", nargs="+", choices=list(jobs(False)), help="only these")
-    parser.add_argument("--quick", action="store_true", help="once each, not three times")
+    parser.add_argument("--quick", action="store_true", help="once each, not three to nine times")
     parser.add_argument("--every-peer", action="store_true", help="the slow peers on multilingual too")
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent / "RESULTS.md")
     options = parser.parse_args()
 
-    repeats = 1 if options.quick else 3
-    parts = [heading(repeats)]
+    least, most = (1, 1) if options.quick else (3, 9)
+    parts = [heading("1" if options.quick else f"{least} to {most}, more of short ones")]
     for name, tables in jobs(options.every_peer).items():
         if not options.jobs or name in options.jobs:
             for title, rows in tables(options.data.resolve()):
-                parts.append(markdown(title, rows, repeats))
+                parts.append(markdown(title, rows, least, most))
                 print(parts[-1], flush=True)
     options.output.write_text("\n".join(parts), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-//! The one error type of the core, each variant of which `python.rs` turns into a Python exception; and cancelling.
+//! The one error type of the core, each variant of which `python/` turns into a Python exception; and cancelling.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

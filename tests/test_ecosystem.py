@@ -356,6 +356,7 @@ def test_unsupported_tokenizer_json(path: list[Any], value: Any, problem: str, t
         (b"minbpe v1\n\\w+\n0\n97 98\n97 9", "line 5, '97 9', has no end: the file has been cut off"),
         (b"minbpe v1\n\\w+\n0\n97 300\n", "there is no token 300 before it"),
         (b"IHRoZQ== 262\n", "does not say which pattern"),
+        (b"minbpe v1\n(\n0\n", r"bad: pattern \"\(\" is no regular expression that can be used"),
     ],
 )
 def test_foreign_files(content: bytes, problem: str, tmp_path: Path) -> None:
@@ -384,11 +385,24 @@ def test_wrong_exports(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="minbpe v1 has no place for ids"):
         Tokenizer(Model(pattern="a+", merges={(97, 97): 300})).export(tmp_path / "a.model", "minbpe")
     same = Tokenizer(Model(pattern="a+|b+", merges={(97, 97): 256}, special_tokens={"aa": 257}))
-    with pytest.raises(ValueError, match="the special token 'aa' is spelt like the token 256: rename it"):
-        same.export(tmp_path / "a.json", "huggingface")
+    for allow_inexact in (False, True):
+        with pytest.raises(ValueError, match="the special token 'aa' is spelt like the token 256: rename it"):
+            same.export(tmp_path / "a.json", "huggingface", allow_inexact=allow_inexact)
+    words = Tokenizer(Model(pattern="a+|b+", merges={}, stop_words={b"aa": 256}))
+    with pytest.raises(ValueError, match="tiktoken has no stop words, as b'aa' is: export it as another format"):
+        words.to_tiktoken()
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError, match="file is a file: give a folder"):
         spaced.export(tmp_path / "file", "transformers")
+
+
+def test_a_text_that_nothing_splits(tmp_path: Path) -> None:
+    fields = good()
+    fields["pre_tokenizer"] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    # As some editors write it, too.
+    (tmp_path / "a.json").write_text(json.dumps(fields), encoding="utf-8-sig")
+    fast = tokenizers.Tokenizer.from_str(json.dumps(fields))
+    assert Tokenizer.from_file(tmp_path / "a.json").encode(TEXT, "all") == fast.encode(TEXT).ids
 
 
 def test_a_folder_holds_one_vocabulary(tmp_path: Path) -> None:
@@ -414,6 +428,19 @@ def test_patterns_that_mean_something_else_elsewhere(pattern: str, tmp_path: Pat
     for form in ("huggingface", "minbpe", "batchbpe-v1"):
         with pytest.raises(ValueError, match="may take for something else: rewrite it"):
             tokenizer.export(tmp_path / "a", form)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pattern", [r"a*|b", r"(?=a)|a|b| "])
+def test_patterns_with_empty_matches(pattern: str, tmp_path: Path) -> None:
+    tokenizer = Tokenizer(Model(pattern=pattern, merges={}))
+    assert tokenizer.encode("aab") == [97, 97, 98]
+    for export in (
+        lambda: tokenizer.export(tmp_path / "a", "huggingface"),
+        lambda: tokenizer.export(tmp_path / "a", "minbpe"),
+        tokenizer.to_tiktoken,
+    ):
+        with pytest.raises(ValueError, match=r"matches where there is nothing, which .* takes in its own way: rewrite"):
+            export()
 
 
 def test_a_pattern_of_ones_own_goes_to_hugging_face(tmp_path: Path) -> None:

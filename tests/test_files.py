@@ -1,6 +1,7 @@
 """Files are written whole or not at all, whatever goes wrong."""
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,18 @@ def test_missing_folder(tmp_path: Path) -> None:
     for write in (write_counts, write_model):
         with pytest.raises(FileNotFoundError, match=r"cannot write .*absent.a\.csv: .*no folder .*; make it first"):
             write(tmp_path / "absent" / "a.csv")
+
+
+def test_errors_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device", "/hidden/.name.tmp")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match=rf"^cannot write {tmp_path}/a\.model: No space left on device$"):
+        write_model(tmp_path / "a.model")
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    with pytest.raises(OSError, match=rf"^cannot write {tmp_path}/a\.parquet: No space left on device$"):
+        write_counts(tmp_path / "a.parquet")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are posix")

@@ -117,6 +117,7 @@ def test_section_of_wrong_type(name: str, value: Any, tmp_path: Path) -> None:
         ({"stop_words": {"the": 257}}, r"b'the': the id 257 is taken by b'aa'"),
         ({"stop_words": {"the": "257"}}, r"the id '257' of b'the' is out of range"),
         ({"stop_words": {"": 256}}, r"the token 256 is empty"),
+        ({"stop_words": {"é": 256, "\udcc3\udca9": 300}}, r"the stop word .* is there twice, as 256 and 300"),
         ({"stop_words": {"a\ud800": 256}}, "surrogate"),
         ({"special_tokens": {"<e>": 257}}, r"b'<e>': the id 257 is taken by b'aa'"),
         ({"special_tokens": {"<e>": 1 << 24}}, r"the id 16777216 of b'<e>' is out of range"),

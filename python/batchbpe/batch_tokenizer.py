@@ -15,7 +15,6 @@ from typing import Literal
 
 from . import corpus, policies, training
 from .chunks import ChunkCounts, check_special_tokens, pattern_of
-from .formats import load_file
 from .loaded import Loaded
 from .model import Model
 from .tokenizer import Tokenizer
@@ -127,9 +126,8 @@ class BatchTokenizer(Tokenizer):
 
     def load(self, model_file: str | os.PathLike[str]) -> None:
         """Become the tokenizer that was saved in a file, by this program, the paper's, or another."""
-        model = load_file(model_file)
-        self._pattern = model.pattern
-        self._loaded = Loaded(model)
+        loaded = Tokenizer.from_file(model_file)._loaded
+        self._pattern, self._loaded = loaded.model.pattern, loaded
 
 
 class QuickTokenizer(BatchTokenizer):

@@ -12,6 +12,16 @@ MAX_BYTES = 1 << 28
 """Of all tokens together: a small file can describe a token of any length, by doubling it again and again."""
 
 
+class UnknownTokenError(KeyError, ValueError):
+    """No token has that id: to tiktoken a KeyError, to minbpe and the paper's program a ValueError."""
+
+    def __init__(self, token: object, largest: int) -> None:
+        """Name the id, and the largest that there is."""
+        super().__init__(f"there is no token {token!r}; the largest id is {largest}")
+
+    __str__ = Exception.__str__  # KeyError's own shows the message in quotes
+
+
 @dataclass(frozen=True)
 class MergeTree:
     """A token, and the two that it was merged from, if it was; printed, the whole tree."""
@@ -112,7 +122,7 @@ class Model:
     def merge_tree(self, token: int) -> MergeTree:
         """Show how a token is built."""
         if token not in self.vocab:
-            raise KeyError(f"there is no token {token}: ids go from 0 to {self.n_vocab - 1}")
+            raise UnknownTokenError(token, self.n_vocab - 1)
         made = {merged: pair for pair, merged in self.merges.items()}
         needed, todo = set(), [token]
         while todo:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from .formats.huggingface import spelt, unspelt
 from .loaded import Loaded
+from .model import UnknownTokenError
 
 
 class KnownNames:
@@ -72,7 +73,7 @@ class KnownNames:
         try:
             return self._loaded.model.vocab[token]
         except KeyError:
-            raise KeyError(f"there is no token {token}: ids go from 0 to {self.max_token_value}") from None
+            raise UnknownTokenError(token, self.max_token_value) from None
 
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
         """Give the bytes of each id."""

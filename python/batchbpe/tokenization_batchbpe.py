@@ -69,11 +69,13 @@ class BatchBPETokenizer(Base):  # type: ignore[misc]
 
     def _decode(self, token_ids: int | list[int], skip_special_tokens: bool = False, **kwargs: Any) -> str:
         ids = [token_ids] if isinstance(token_ids, int) else [int(token) for token in token_ids]
-        special, added, vocab = set(self.all_special_ids), self.added_tokens_decoder, self.tokenizer.vocab
         if skip_special_tokens:
-            ids = [token for token in ids if token not in special and not self.tokenizer.is_special_token(token)]
-        values = (added[token].content.encode() if token not in vocab and token in added else token for token in ids)
-        parts = (value if isinstance(value, bytes) else self.tokenizer.decode_bytes([value]) for value in values)
+            special = {*self.all_special_ids, *self.tokenizer.special_tokens.values()}
+            ids = [token for token in ids if token not in special]
+        added = {id: token for id, token in self.added_tokens_decoder.items() if id not in self.tokenizer.vocab}
+        if added.keys().isdisjoint(ids):
+            return str(self.tokenizer.decode(ids))
+        parts = (added[id].content.encode() if id in added else self.tokenizer.decode_bytes([id]) for id in ids)
         return b"".join(parts).decode("utf-8", "replace")
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str]:

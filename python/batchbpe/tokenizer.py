@@ -16,7 +16,7 @@ from . import corpus, policies, training
 from .chunks import ChunkCounts, pattern_of, surrogate_error
 from .formats import Format, load_file, native, save_file
 from .loaded import Loaded
-from .model import MergeTree, Model
+from .model import MergeTree, Model, UnknownTokenError
 from .names import KnownNames
 from .training import Batch
 
@@ -107,7 +107,7 @@ class Tokenizer(KnownNames):
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
         """Load a tokenizer from a file of any of the formats; which it is shows from its content."""
-        return Tokenizer(load_file(path), name=Path(path).stem)
+        return _named(load_file(path), path)
 
     @classmethod
     def from_tiktoken(
@@ -119,15 +119,14 @@ class Tokenizer(KnownNames):
         """
         from .formats.tiktoken import load
 
-        model = load(path, pattern and pattern_of(pattern), special_tokens)
-        return Tokenizer(model, name=getattr(path, "name", None) if hasattr(path, "_pat_str") else Path(path).stem)
+        return _named(load(path, pattern and pattern_of(pattern), special_tokens), path)
 
     @classmethod
     def from_huggingface(cls, source: Any) -> Tokenizer:
         """Load a tokenizer.json or a folder that has one, or take an object of `tokenizers` or `transformers`."""
         from .formats import huggingface
 
-        return Tokenizer(huggingface.load(source))
+        return _named(huggingface.load(source), source)
 
     def save(self, prefix: str | os.PathLike[str]) -> None:
         """Write `prefix`.model, which `from_file` loads, and `prefix`.vocab, which is there to be read."""
@@ -147,15 +146,17 @@ class Tokenizer(KnownNames):
         """Give the same tokenizer as one of tiktoken, if that can be."""
         import tiktoken
 
+        from .formats.dialects import check_not_empty
         from .formats.tiktoken import ranks_of
 
+        check_not_empty(self.pattern, "tiktoken")
         special_tokens = dict(self.special_tokens)
         for first, next_ in pairwise(sorted(special_tokens)):
             if next_.startswith(first):
                 raise ValueError(
                     f"the special token {next_!r} begins with {first!r}, and tiktoken may take either: rename one"
                 )
-        ranks = ranks_of(self.model)
+        ranks = ranks_of(self.model, remedy="export it as another format, which keeps them")
         return tiktoken.Encoding(self.name, pat_str=self.pattern, mergeable_ranks=ranks, special_tokens=special_tokens)
 
     def merge_tree(self, token: int) -> MergeTree:
@@ -318,16 +319,18 @@ class Tokenizer(KnownNames):
     def decode_bytes(self, ids: Iterable[int] | npt.NDArray[Any]) -> bytes:
         """Give the bytes of ids, one after the other."""
         encoder = self._loaded.encoder
-        if isinstance(ids, np.ndarray):
-            if ids.dtype == np.uint32 and ids.ndim == 1 and ids.flags.c_contiguous:
-                return encoder.decode_numpy(ids)
-            ids = ids.tolist()
-        ids = ids if isinstance(ids, list) else list(ids)
         try:
+            if isinstance(ids, np.ndarray):
+                if ids.dtype == np.uint32 and ids.ndim == 1 and ids.flags.c_contiguous:
+                    return encoder.decode_numpy(ids)
+                ids = ids.tolist()
+            ids = ids if isinstance(ids, list) else list(ids)
             return encoder.decode(ids)
-        except OverflowError:
-            wrong = next(token for token in ids if not 0 <= token < 1 << 32)
-            raise ValueError(f"there is no token {wrong}: ids go from 0 to {self.n_vocab - 1}") from None
+        except (OverflowError, ValueError):
+            unknown = [token for token in ids if token not in self.vocab]
+            if not unknown:
+                raise
+            raise UnknownTokenError(int(unknown[0]), self.max_token_value) from None
 
     def decode_batch(
         self, batch: Iterable[Iterable[int]], errors: str = "replace", *, num_threads: int | None = None
@@ -342,6 +345,16 @@ class Tokenizer(KnownNames):
     def __repr__(self) -> str:
         """Say what it is."""
         return f"{type(self).__name__}(n_vocab={self.n_vocab})"
+
+
+def _named(model: Model, source: Any) -> Tokenizer:
+    """Make a tokenizer of what was loaded from a path, or taken from an object."""
+    if not isinstance(source, str | os.PathLike):
+        return Tokenizer(model, name=getattr(source, "name", None))
+    try:
+        return Tokenizer(model, name=Path(source).stem)
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(source)}: {error}") from None
 
 
 def _list(texts: Iterable[str]) -> list[str]:

@@ -113,11 +113,12 @@ impl ChunkTable {
         if self.counter.newline_in_special { None } else { self.counter.splitter.cut_before(text, from, at) }
     }
 
-    /// Counts the texts now, or has them counted soon.
-    pub fn add(&mut self, texts: impl IntoIterator<Item = Text>, cancel: &Cancel) -> Result<()> {
+    /// Counts the texts now, or has them counted soon. They may be checked only when it is their turn.
+    pub fn add(&mut self, texts: impl IntoIterator<Item = Result<Text>>, cancel: &Cancel) -> Result<()> {
         let mut piece = Vec::new();
         let mut size = 0;
         for whole in texts {
+            let whole = whole?;
             let text = whole.get();
             let mut start = 0;
             while start < text.len() {
@@ -322,7 +323,8 @@ mod tests {
         expected.sort_by_key(|row| std::cmp::Reverse(row.1));
         for threads in [1, 3] {
             let mut table = ChunkTable::new(splitter(), &[], threads).expect("no special tokens");
-            let texts = texts.iter().map(|text| Text::new(Arc::new(text.to_string()), 0..text.len()).expect("UTF-8"));
+            let texts =
+                texts.iter().map(|text| Ok(Text::new(Arc::new(text.to_string()), 0..text.len()).expect("UTF-8")));
             table.add(texts, &Cancel::default()).expect("nothing fails");
             let counted = table.finish(&Cancel::default()).expect("nothing fails").0;
             let span = |i: usize| counted.offsets[i] as usize..counted.offsets[i + 1] as usize;

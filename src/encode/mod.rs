@@ -230,7 +230,7 @@ impl Encoder {
     pub fn token(&self, id: u32) -> Result<&[u8]> {
         let span = self.spans.get(id as usize).copied().flatten();
         let unknown = || {
-            Error::invalid(format!("there is no token {id}: ids go from 0 to {}", self.spans.len().saturating_sub(1)))
+            Error::invalid(format!("there is no token {id}; the largest id is {}", self.spans.len().saturating_sub(1)))
         };
         let (start, end) = span.ok_or_else(unknown)?;
         Ok(&self.bytes[start as usize..end as usize])

@@ -15,7 +15,7 @@ use pyo3::types::PyString;
 use super::{Array, run, threads_or_all};
 use crate::count::{self, Owner, Text};
 use crate::counts_csv;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::split;
 
 /// Counts chunks of texts, or adds counts made before; `finish` ends it.
@@ -84,7 +84,7 @@ impl ChunkTable {
         let texts = texts.iter().map(text).collect::<PyResult<Vec<_>>>()?;
         let size = texts.iter().map(|text| text.get().len()).sum();
         let table = self.table()?;
-        run(py, table.work(size), |cancel| table.add(texts, cancel))
+        run(py, table.work(size), |cancel| table.add(texts.into_iter().map(Ok), cancel))
     }
 
     /// Documents as in a pyarrow string array: all bytes, and where each begins.
@@ -103,8 +103,7 @@ impl ChunkTable {
                 let text = Text::new(owner.clone(), span);
                 text.map_err(|error| no_utf8(format_args!("document {i}"), error.valid_up_to()))
             };
-            let texts = spans.into_iter().enumerate().map(text).collect::<Result<Vec<_>>>()?;
-            table.add(texts, cancel)
+            table.add(spans.into_iter().enumerate().map(text), cancel)
         })
     }
 
@@ -124,7 +123,7 @@ impl ChunkTable {
             let text = text.map_err(|error| no_utf8(format_args!("the text"), offset + error.valid_up_to()))?;
             let len = text.get().len();
             let end = if last { len } else { table.cut_before(text.get(), 0, len).unwrap_or(0) };
-            table.add([text.part(0..end)], cancel)?;
+            table.add([Ok(text.part(0..end))], cancel)?;
             Ok(end)
         })
     }

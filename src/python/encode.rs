@@ -86,7 +86,9 @@ impl Encoder {
     }
 
     fn ids(&self, py: Python<'_>, text: PyBackedStr, tokens: Tokens, threads: Option<i64>) -> PyResult<Vec<u32>> {
-        let threads = if text.len() < LONG_TEXT { 1 } else { threads_or_all(threads)? };
+        // How many cores there are takes longer to find out than a short text.
+        let threads =
+            if text.len() < LONG_TEXT { threads_or_all(threads.or(Some(1)))? } else { threads_or_all(threads)? };
         let ids = run(py, text.len(), |cancel| self.encoder.encode(&text, &special(tokens), threads, cancel))?;
         self.warn(py)?;
         Ok(ids)

@@ -91,6 +91,12 @@ fn has_scanner(pattern: &str) -> PyResult<bool> {
     Ok(split::Splitter::new(pattern)?.has_scanner())
 }
 
+/// Whether a pattern has empty matches, which are no chunks here and other tools take in their own ways.
+#[pyfunction]
+fn matches_empty(pattern: &str) -> PyResult<bool> {
+    Ok(split::Splitter::new(pattern)?.matches_empty())
+}
+
 /// The chunks of a text.
 #[pyfunction]
 fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -110,6 +116,7 @@ fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResul
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(patterns, module)?)?;
     module.add_function(wrap_pyfunction!(has_scanner, module)?)?;
+    module.add_function(wrap_pyfunction!(matches_empty, module)?)?;
     module.add_function(wrap_pyfunction!(split_text, module)?)?;
     module.add_function(wrap_pyfunction!(count::read_counts_csv, module)?)?;
     module.add_function(wrap_pyfunction!(count::is_in_order, module)?)?;

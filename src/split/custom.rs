@@ -73,6 +73,13 @@ impl Custom {
         Ok(text.len() - kept)
     }
 
+    pub fn matches_empty(&self) -> bool {
+        let plain: String = (0u8..128).map(char::from).collect();
+        let empty =
+            |text: &str, at| matches!(self.regex.find_from_pos(text, at), Ok(Some(found)) if found.as_str().is_empty());
+        empty("", 0) || (0..plain.len()).any(|at| empty(&plain, at))
+    }
+
     fn not_empty(&self) -> Result<Option<&Regex>> {
         self.not_empty
             .get_or_init(|| compile(&self.pattern, STEPS, true))

@@ -80,6 +80,11 @@ impl Splitter {
         !matches!(self.0, Kind::Custom(_))
     }
 
+    /// Whether the pattern has empty matches, as far as plain characters show it.
+    pub fn matches_empty(&self) -> bool {
+        matches!(&self.0, Kind::Custom(custom) if custom.matches_empty())
+    }
+
     /// How many bytes of plain scanning the work on `size` bytes may come to: without bound for an engine
     /// that backtracks.
     pub fn work(&self, size: usize) -> usize {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from pathlib import Path
@@ -23,7 +24,7 @@ def load_file(path: str | os.PathLike[str]) -> Model:
         return huggingface.load(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}")
-    content = path.read_bytes()
+    content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     if content.lstrip()[:1] == b"{":
         own = re.search(rb'"format"\s*:\s*"batchbpe"', content)
         return native.load(path) if own else huggingface.load(path)

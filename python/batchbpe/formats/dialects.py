@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .._core import has_scanner
+from .._core import has_scanner, matches_empty
 
 _RISKS = {
     r"\(\?(?!i?:|[=!]|<[=!])": "a flag, a name or another group with (?",
@@ -13,6 +13,20 @@ _RISKS = {
     r"\[[^\]]*(?:--|&&|\[)": "a set operation",
 }
 _ESCAPES = r"\\(?:[pP](?!\{\^?\w+\})|[^pPsSdDwWrntfv\W])"
+
+
+def check_not_empty(pattern: str, tool: str) -> None:
+    """Raise if a pattern has empty matches: they are no chunks here, and stop or confuse other tools.
+
+    >>> check_not_empty(r"\\w*", "tiktoken")
+    Traceback (most recent call last):
+    ...
+    ValueError: the pattern '\\\\w*' matches where there is nothing, which tiktoken takes in its own way: rewrite it
+    """
+    if matches_empty(pattern):
+        raise ValueError(
+            f"the pattern {pattern!r} matches where there is nothing, which {tool} takes in its own way: rewrite it"
+        )
 
 
 def check_portable(pattern: str, tool: str) -> None:
@@ -25,6 +39,7 @@ def check_portable(pattern: str, tool: str) -> None:
     """
     if has_scanner(pattern):
         return
+    check_not_empty(pattern, tool)
     escape = re.search(_ESCAPES, pattern)
     found = [("an escape", escape[0])] if escape else []
     plain = re.sub(r"\\[pP]\{[^}]*\}|\\.", "", pattern).replace("[^", "[")

@@ -60,6 +60,7 @@ def described(model: Model, *, allow_inexact: bool = False) -> dict[str, Any]:
     """Give what a tokenizer.json says."""
     if not allow_inexact:
         check(model)
+    _check_special(model)
     merged = {token: model.vocab[token] for token in (*model.byte_ids, *model.merges.values())}
     vocab: dict[str, int] = {}
     for token, value in sorted(merged.items()):
@@ -118,8 +119,14 @@ def check(model: Model) -> None:
                 f"the tokens {other} and {token} are both {model.vocab[token]!r}, one for tokenizer.json: "
                 'export to a folder with format="transformers", or say allow_inexact=True to leave one out'
             )
+    _check_special(model)
+
+
+def _check_special(model: Model) -> None:
+    """Raise if a special token would take the place of another token."""
+    ids = {model.vocab[token]: token for token in (*model.byte_ids, *model.merges.values())}
     for name in model.special_tokens:
-        spelt_alike = seen.get(unspelt(name) or b"")
+        spelt_alike = ids.get(unspelt(name) or b"")
         if spelt_alike is not None:
             raise ValueError(f"the special token {name!r} is spelt like the token {spelt_alike}: rename it")
 
@@ -268,9 +275,9 @@ def _pattern(pre_tokenizer: Any) -> str:
     patterns = [_split(part) for part in splits]
     if byte_level.get("use_regex", True):
         patterns.append(_NAMED["gpt2"])
-    if len(patterns) != 1:
+    if len(patterns) > 1:
         raise ValueError(f"{len(patterns)} regular expressions one after the other are not supported: one is")
-    return patterns[0]
+    return patterns[0] if patterns else r"[\s\S]+"
 
 
 def _split(part: Mapping[str, Any]) -> str:

@@ -78,12 +78,16 @@ def _model(fields: Any) -> Model:
         if (row[0], row[1]) in merges:
             raise ValueError(f"merge {rank}, {row!r}, repeats the merge to {merges[row[0], row[1]]}")
         merges[row[0], row[1]] = row[2]
+    stop_words: dict[bytes, int] = {}
+    for word, token in field("stop_words", dict).items():
+        value = word.encode("utf-8", "surrogateescape")
+        if value in stop_words:
+            raise ValueError(f"the stop word {word!r} is there twice, as {stop_words[value]} and {token}")
+        stop_words[value] = token
     return Model(
         pattern=field("pattern", str),
         merges=merges,
-        stop_words={
-            word.encode("utf-8", "surrogateescape"): token for word, token in field("stop_words", dict).items()
-        },
+        stop_words=stop_words,
         special_tokens=field("special_tokens", dict),
         byte_ids=tuple(field("byte_ids", list)),
         training=field("training", dict),

@@ -92,14 +92,16 @@ def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
         temporary.write_bytes(b"".join(lines))
 
 
-def ranks_of(model: Model, allow_inexact: bool = False) -> dict[bytes, int]:
+_REMEDY = 'choose format="batchbpe" or "transformers", which keep them, or say allow_inexact=True to lose them'
+
+
+def ranks_of(model: Model, allow_inexact: bool = False, remedy: str = _REMEDY) -> dict[bytes, int]:
     """Give the rank of each token; it is an error if these do not mean the same as the merges."""
     ranks: dict[bytes, int] = {}
     for token in sorted({*model.byte_ids, *model.merges.values()}):
         ranks.setdefault(model.vocab[token], token)
     if allow_inexact:
         return ranks
-    remedy = 'choose format="batchbpe" or "transformers", which keep them, or say allow_inexact=True to lose them'
     if model.stop_words:
         raise ValueError(f"tiktoken has no stop words, as {next(iter(model.stop_words))!r} is: {remedy}")
     try:
