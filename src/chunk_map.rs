@@ -131,6 +131,11 @@ impl ChunkMap {
         self.len
     }
 
+    /// How many bytes of memory it takes.
+    pub fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>() + self.arena.capacity()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

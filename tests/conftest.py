@@ -1,5 +1,6 @@
 """What several test files need: real text, nasty text, and the characters on which Unicode versions differ."""
 
+import random
 import sysconfig
 from functools import cache
 from pathlib import Path
@@ -80,3 +81,26 @@ def counts(library: list[str]) -> ChunkCounts:
 def reference_of(model: Model) -> tuple[dict[tuple[int, int], int], dict[str, int]]:
     """What the reference's `encode` takes."""
     return dict(model.merges), {word.decode(): token for word, token in model.stop_words.items()}
+
+
+SCRIPTS = (
+    "абвгдежзиклмнопрстуфхцчшщ",
+    "αβγδεζηθικλμνξοπρστυφχψω",
+    "的一是不了在人有我他这中大来上",
+    "กขคงจฉชซญดตถทธนบปผพฟมยรลวสหอ",
+    "אבגדהוזחטיכלמנסעפצקרשת",
+    "あいうえおかきくけこさしすせそ",
+    "กำาิีึืุู",
+    "éèêëàâäôöûüç",
+)
+
+
+def multilingual(size: int, seed: int = 1) -> str:
+    """Made-up words in many scripts."""
+    chance = random.Random(seed)
+    words = []
+    while size > 0:
+        script = chance.choice(SCRIPTS)
+        words.append("".join(chance.choices(script, k=1 + int(chance.expovariate(0.4)))) + chance.choice(" .\n,"))
+        size -= len(words[-1])
+    return " ".join(words)

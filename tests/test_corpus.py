@@ -92,7 +92,7 @@ def test_string_that_looks_like_a_path(text: str, tmp_path: Path, monkeypatch: p
 
 
 def test_documents_are_not_looked_up_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus, "_paths", lambda *_: pytest.fail("looked up"))
+    monkeypatch.setattr(corpus, "paths", lambda *_: pytest.fail("looked up"))
     many = ["a short document, and/or not", "word", "two\nlines/of.txt"] * 10_000
     assert texts(many) == many
 
@@ -468,11 +468,51 @@ def test_url_errors(page: str, server: SimpleNamespace) -> None:
         texts(f"{server.url}/{page}")
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
-def test_url_of_a_table_is_refused(name: str, server: SimpleNamespace) -> None:
-    with pytest.raises(ValueError, match=f"{name}: .*download it first"):
-        documents(f"{server.url}/{name}")
+def test_url_of_a_table(server: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"a\.csv: chunk counts are not read from a url; download them first"):
+        documents(f"{server.url}/a.csv")
     assert server.asked == []
+    table = pa.BufferOutputStream()
+    pq.write_table(pa.table({"text": ["one", "zwei ü"]}), table)
+    monkeypatch.setitem(PAGES, "/a.parquet", table.getvalue().to_pybytes())
+    assert texts(f"{server.url}/a.parquet") == ["one", "zwei ü"]
+
+
+def test_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.pipe("/data/b.txt", b"two")
+    memory.pipe("/data/a.jsonl.gz", gzip.compress(b'{"text": "one"}\n'))
+    with memory.open("/data/c.parquet", "wb") as file:
+        pq.write_table(pa.table({"text": ["three"]}), file)
+    with (
+        memory.open("/data/d.arrow", "wb") as file,
+        pa.ipc.new_stream(file, pa.schema({"text": pa.string()})) as writer,
+    ):
+        writer.write_table(pa.table({"text": ["four"]}))
+    assert texts("memory://data/*") == ["one", "two", "three", "four"]
+    assert texts(["memory://data/b.txt"]) == ["two"]
+    with pytest.raises(FileNotFoundError, match=r"no file matches the pattern: 'memory://data/\*\.md'"):
+        documents("memory://data/*.md")
+    with pytest.raises(OSError, match=r"cannot read memory://data/absent\.txt: "):
+        documents("memory://data/absent.txt")
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(ImportError, match=r"s3://b/a\.txt is read through fsspec, .*pip install 'batchbpe\[remote\]'"):
+        documents("s3://b/a.txt")
+
+
+@pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_arrow(opened: Any, tmp_path: Path) -> None:
+    table = pa.table({"text": ["one", None, "zwei ü"], "n": [1, 2, 3]})
+    with opened(tmp_path / "a.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    assert texts(tmp_path / "a.arrow") == ["one", "zwei ü"]
+    (tmp_path / "b.arrow.gz").write_bytes(gzip.compress((tmp_path / "a.arrow").read_bytes()))
+    assert texts(tmp_path / "b.arrow.gz") == ["one", "zwei ü"]
+    with pytest.raises(ValueError, match=r"a\.arrow: no 'body' among \['n', 'text'\]"):
+        list(documents(tmp_path / "a.arrow", text_column="body"))
+    (tmp_path / "a.arrow").write_bytes((tmp_path / "a.arrow").read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"a\.arrow: cannot be read as arrow: "):
+        list(documents(tmp_path / "a.arrow"))
 
 
 def test_nothing_heavy_is_imported():

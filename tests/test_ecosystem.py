@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import random
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 import regex
 import tiktoken
 import tokenizers
-from conftest import texts
+from conftest import multilingual, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,29 +22,7 @@ from batchbpe.formats import FORMATS
 
 END, FIM = "<|endoftext|>", "<|fim|>"
 OPENAI = os.environ.get("BATCHBPE_TEST_TIKTOKEN")
-SCRIPTS = (
-    "абвгдежзиклмнопрстуфхцчшщ",
-    "αβγδεζηθικλμνξοπρστυφχψω",
-    "的一是不了在人有我他这中大来上",
-    "กขคงจฉชซญดตถทธนบปผพฟมยรลวสหอ",
-    "אבגדהוזחטיכלמנסעפצקרשת",
-    "あいうえおかきくけこさしすせそ",
-    "กำาิีึืุู",
-    "éèêëàâäôöûüç",
-)
-
-
 TEXT = Path(__file__).read_text(encoding="utf-8")
-
-
-def multilingual(size: int) -> str:
-    chance = random.Random(1)
-    words = []
-    while size > 0:
-        script = chance.choice(SCRIPTS)
-        words.append("".join(chance.choices(script, k=1 + int(chance.expovariate(0.4)))) + chance.choice(" .\n,"))
-        size -= len(words[-1])
-    return " ".join(words)
 
 
 CORPORA = {

@@ -44,11 +44,10 @@ def test_nothing_is_half_written(
 def test_failure_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.parquet").write_text("old")
 
-    def half(table: Any, where: Path, **_: Any) -> None:
-        where.write_text("half")
+    def half(self: pq.ParquetWriter, *_: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(pq, "write_table", half)
+    monkeypatch.setattr(pq.ParquetWriter, "write_batch", half)
     with pytest.raises(OSError, match="no space left"):
         write_counts(tmp_path / "a.parquet")
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.parquet", "old")]

@@ -100,7 +100,8 @@ LONG_WORK = {
 @pytest.mark.parametrize("work", sorted(LONG_WORK))
 def test_ctrl_c(work: str) -> None:
     code = (
-        "import sys, batchbpe, numpy\n"
+        "import signal, sys, batchbpe, numpy\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs in the background\n"
         "def say(): print('ready', flush=True)\n"
         f"{LONG_WORK[work]}\n"
         "print('finished', flush=True)\n"

@@ -112,25 +112,30 @@ class ChunkCounts(Mapping[str, int]):
         special_tokens: Sequence[str] | Mapping[str, int] = (),
         text_column: str = "text",
         errors: Literal["strict", "replace"] = "strict",
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         threads: int | None = None,
     ) -> ChunkCounts:
         """Count the chunks of a corpus, which is anything that `corpus.documents` takes.
 
         `pattern` is a name or a regular expression; by default that of the counts in `data`, or else gpt4. Special
         tokens are cut out of the text and not counted. `errors` says what to do about bytes that are no UTF-8.
-        `progress` is called with the number of bytes read so far.
+        `progress` is called with the number of bytes read so far; True shows a bar instead, also in a notebook.
         """
         if errors not in ("strict", "replace"):
             raise ValueError(f'errors={errors!r}: give "strict" or "replace"')
         if isinstance(data, ChunkCounts) and pattern in (None, data.pattern):
             return data
         from .counting import Counter
+        from .progress import counting_bar
 
         check_special_tokens(special_tokens)
-        counter = Counter(pattern, list(special_tokens), errors, progress, threads)
-        for documents in corpus.documents(data, text_column=text_column):
-            counter.add(documents)
+        sources = corpus.sources(data, text_column=text_column)
+        counter = Counter(pattern, list(special_tokens), errors, threads)
+        if callable(progress):
+            counter.moved = lambda _: progress(counter.read)
+        with counting_bar(counter, sources, show=progress is True):
+            for documents in itertools.chain.from_iterable(sources):
+                counter.add(documents)
         return counter.finish()
 
     @classmethod
@@ -170,9 +175,9 @@ class ChunkCounts(Mapping[str, int]):
         suffix = Path(path).suffix.lower()
         if suffix not in (".csv", ".parquet"):
             raise ValueError(f"{path}: give a name that ends in .parquet or .csv, by which it is known again")
-        arrays = self.data, self.offsets, self.counts
+        batches = files.table(self.data, self.offsets, self.counts).to_batches(max_chunksize=1 << 20)
         with replacing(path) as temporary:
-            files.write(arrays, self.pattern, self.total, temporary, as_csv=suffix == ".csv")
+            files.write(batches, self.pattern, self.total, self.unique, temporary, as_csv=suffix == ".csv")
 
     @property
     def total(self) -> int:

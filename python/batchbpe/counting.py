@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import codecs
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from . import _core, corpus
-from .chunks import BLOCK, PATTERNS, ChunkCounts, Progress, in_order, pattern_of, surrogate_error
+from . import _core
+from .chunks import BLOCK, PATTERNS, ChunkCounts, in_order, pattern_of, surrogate_error
+from .readers import CountsFile, Documents, TextFile
 
 
 class Counter:
@@ -19,45 +20,50 @@ class Counter:
     def __init__(
         self,
         pattern: str | None,
-        special_tokens: Sequence[str],
-        errors: str,
-        progress: Progress | None,
-        threads: int | None,
+        special_tokens: Sequence[str] = (),
+        errors: str = "strict",
+        threads: int | None = None,
+        max_chunk_bytes: int | None = None,
+        moved: Callable[[int], object] = lambda _: None,
     ) -> None:
-        """Start with nothing."""
+        """Start with nothing. `moved` is called when all that was given is counted, or surely will be.
+
+        It gets the place in the text file that is being counted, or 0.
+        """
         self.pattern = None if pattern is None else pattern_of(pattern)
-        self.special_tokens, self.errors, self.progress, self.threads = special_tokens, errors, progress, threads
+        self.special_tokens, self.errors, self.threads = special_tokens, errors, threads
+        self.max_chunk_bytes, self.moved = max_chunk_bytes, moved
         self.table: _core.ChunkTable | None = None
         self.only: ChunkCounts | None = None  # the counts, as long as there is nothing to add to them
-        self.read = 0
+        self.read = self.dropped = self.skipped = 0
 
-    def add(self, documents: corpus.Documents) -> None:
-        """Count documents, or add counts."""
-        if isinstance(documents, corpus.CountsFile):
+    def add(self, documents: Documents, skip: int = 0) -> None:
+        """Count documents, or add counts; of a text file only what follows the first `skip` bytes."""
+        if isinstance(documents, CountsFile):
             documents = ChunkCounts.load(documents.path)
         if isinstance(documents, ChunkCounts):
             self._add_counts(documents)
         elif isinstance(documents, Mapping):
             self._add_counts(_from_mapping(documents, self.pattern))
-        elif isinstance(documents, corpus.TextFile):
-            self._add_file(documents)
+        elif isinstance(documents, TextFile):
+            self._add_file(documents, skip)
         elif isinstance(documents, list):
             try:
                 self._started().add_strings(documents)
             except UnicodeEncodeError as error:
                 raise surrogate_error(error) from None
-            self._report(sum(map(len, documents)))
+            self._moved(sum(map(len, documents)))
         else:
             from .formats.counts import bytes_and_offsets  # which imports pyarrow
 
             data, offsets = bytes_and_offsets(documents)
             self._started().add_documents(data, offsets)
-            self._report(len(data))
+            self._moved(int(offsets[-1] - offsets[0]))
 
     def _started(self) -> _core.ChunkTable:
         if self.table is None:
             self.pattern = self.pattern or PATTERNS["gpt4"]
-            self.table = _core.ChunkTable(self.pattern, self.special_tokens, self.threads)
+            self.table = _core.ChunkTable(self.pattern, self.special_tokens, self.threads, self.max_chunk_bytes)
             if self.only is not None:
                 self.table.add_counts(self.only.data, self.only.offsets, self.only.counts)
                 self.only = None
@@ -74,10 +80,9 @@ class Counter:
             self.only = counts
         else:
             self._started().add_counts(counts.data, counts.offsets, counts.counts)
-        self._report(len(counts.data))
+        self._moved(len(counts.data))
 
-    def _add_file(self, file: corpus.TextFile) -> None:
-        table = self._started()
+    def _add_file(self, file: TextFile, skip: int) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")("replace") if self.errors == "replace" else None
         done, rest = 0, b""
         with file.open() as stream:
@@ -86,31 +91,56 @@ class Counter:
                 # As much again as could not be used yet: a file with no place to cut is still read in linear time.
                 block = stream.read(max(BLOCK, len(rest)))
                 last = not block
-                self._report(len(block))
                 rest += decoder.decode(block, last).encode() if decoder else block
+                if done < skip:
+                    used = min(len(rest), skip - done)
+                    done, rest = done + used, rest[used:]
+                    continue
                 try:
-                    used = table.add_block(rest, done, last)
+                    used = self._started().add_block(rest, done, last)
                 except ValueError as error:
                     raise ValueError(f"{file.name}: {error}") from None
                 done, rest = done + used, rest[used:]
+                self._moved(used, done)
 
-    def _report(self, size: int) -> None:
+    def _moved(self, size: int, done: int = 0) -> None:
         self.read += size
-        if self.progress:
-            self.progress(self.read)
+        self.moved(done)
+
+    @property
+    def unique(self) -> int:
+        """How many unique chunks there are so far, or more, as several threads may have met the same."""
+        return self.only.unique if self.only is not None else self.table.unique if self.table else 0
+
+    @property
+    def memory(self) -> int:
+        """How many bytes of memory the chunks take."""
+        return self.table.memory if self.table else 0
+
+    def take(self) -> ChunkCounts:
+        """Give the counts, and start again with nothing."""
+        if self.only is not None:
+            counts, self.only = self.only, None
+            return counts
+        data, offsets, counts_, dropped, skipped = self._started().finish()
+        self.table = None
+        self.dropped, self.skipped = self.dropped + dropped, self.skipped + skipped
+        return ChunkCounts(data, offsets, counts_, pattern=self.pattern or "")
 
     def finish(self) -> ChunkCounts:
         """Give the counts, and warn if any text was dropped."""
-        if self.only is not None:
-            return self.only
-        data, offsets, counts, dropped = self._started().finish()
-        if dropped:
-            warnings.warn(
-                f"{dropped} bytes lie between the matches of the pattern {self.pattern!r} and are dropped: "
-                "what is encoded with it does not decode to the same text",
-                stacklevel=3,
-            )
-        return ChunkCounts(data, offsets, counts, pattern=self.pattern or "")
+        counts = self.take()
+        if self.dropped:
+            warnings.warn(dropped_text(self.dropped, counts.pattern), stacklevel=3)
+        return counts
+
+
+def dropped_text(dropped: int, pattern: str) -> str:
+    """Say what it means that text was dropped."""
+    return (
+        f"{dropped} bytes lie between the matches of the pattern {pattern!r} and are dropped: "
+        "what is encoded with it does not decode to the same text"
+    )
 
 
 def _from_mapping(mapping: Mapping[Any, int], pattern: str | None) -> ChunkCounts:

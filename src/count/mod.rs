@@ -87,20 +87,42 @@ struct Counter {
     splitter: Splitter,
     special: Option<AhoCorasick>,
     newline_in_special: bool,
+    max_chunk_bytes: usize,
+    /// Bytes that matched neither the pattern nor a special token: none for the named patterns.
     dropped: AtomicUsize,
+    /// Chunks that were too long.
+    skipped: AtomicUsize,
+    /// Of all tables: a chunk may be in several.
+    unique: AtomicUsize,
+    memory: AtomicUsize,
     cancel: Cancel,
 }
 
 impl ChunkTable {
-    pub fn new(splitter: Splitter, special_tokens: &[String], threads: usize) -> Result<Self> {
+    /// Chunks of more than `max_chunk_bytes` are not counted, but told.
+    pub fn new(splitter: Splitter, special_tokens: &[String], max_chunk_bytes: usize, threads: usize) -> Result<Self> {
         let counter = Counter {
             splitter,
             special: special_matcher(special_tokens)?,
             newline_in_special: special_tokens.iter().any(|token| token.contains('\n')),
+            max_chunk_bytes,
             dropped: AtomicUsize::new(0),
+            skipped: AtomicUsize::new(0),
+            unique: AtomicUsize::new(0),
+            memory: AtomicUsize::new(0),
             cancel: Cancel::default(),
         };
         Ok(Self { counter: Arc::new(counter), threads, own: ChunkMap::default(), size: 0, workers: None })
+    }
+
+    /// How many unique chunks there are so far, or more: those that several threads have met count several times.
+    pub fn unique(&self) -> usize {
+        self.counter.unique.load(Relaxed)
+    }
+
+    /// How many bytes of memory the tables take.
+    pub fn memory(&self) -> usize {
+        self.counter.memory.load(Relaxed)
     }
 
     pub fn work(&self, size: usize) -> usize {
@@ -162,7 +184,8 @@ impl ChunkTable {
         cancel: &Cancel,
     ) -> Result<()> {
         self.own.reserve(chunks.len());
-        add_all(&mut self.own, chunks, cancel)
+        let own = &mut self.own;
+        self.counter.watching(own, |own| add_all(own, chunks, cancel))
     }
 
     /// Waits for the threads: what they counted, or why one of them did not.
@@ -188,9 +211,9 @@ impl ChunkTable {
         }
     }
 
-    /// Adds the threads' tables up and puts the chunks in order. Also how many bytes matched neither the pattern nor
-    /// a special token: none for the named patterns.
-    pub fn finish(mut self, cancel: &Cancel) -> Result<(Counted, usize)> {
+    /// Adds the threads' tables up and puts the chunks in order. Also how many bytes were dropped, and how many chunks
+    /// skipped.
+    pub fn finish(mut self, cancel: &Cancel) -> Result<(Counted, usize, usize)> {
         let mut tables = self.results(cancel)?;
         tables.push(std::mem::take(&mut self.own));
         tables.retain(|table| !table.is_empty());
@@ -207,7 +230,8 @@ impl ChunkTable {
             };
             tables = parallel::map(&shares, self.threads, || (), |(), &share| sum(share))?;
         }
-        Ok((order::in_order(&tables, self.threads, cancel)?, self.counter.dropped.load(Relaxed)))
+        let counted = order::in_order(&tables, self.threads, cancel)?;
+        Ok((counted, self.counter.dropped.load(Relaxed), self.counter.skipped.load(Relaxed)))
     }
 }
 
@@ -242,14 +266,25 @@ impl Workers {
 impl Counter {
     fn count_piece(&self, piece: &Piece, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
         cancel.check()?;
-        piece.iter().try_for_each(|text| self.count(text.get(), table, cancel))
+        self.watching(table, |table| piece.iter().try_for_each(|text| self.count(text.get(), table, cancel)))
+    }
+
+    /// Does something to a table, and notes how it has grown.
+    fn watching<T>(&self, table: &mut ChunkMap, work: impl FnOnce(&mut ChunkMap) -> T) -> T {
+        let (unique, memory) = (table.len(), table.memory());
+        let result = work(table);
+        self.unique.fetch_add(table.len() - unique, Relaxed);
+        self.memory.fetch_add(table.memory() - memory, Relaxed);
+        result
     }
 
     fn count(&self, text: &str, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
         let mut count = |text: &str| -> Result<()> {
             let mut pending = Pending::new(text.as_bytes());
             let dropped = self.splitter.split(text, |chunk| {
-                if pending.add(chunk.as_bytes()) {
+                if chunk.len() > self.max_chunk_bytes {
+                    self.skipped.fetch_add(1, Relaxed);
+                } else if pending.add(chunk.as_bytes()) {
                     count_all(table, &mut pending);
                     cancel.check()?;
                 }
@@ -322,11 +357,13 @@ mod tests {
         let mut expected: Vec<(&str, u64)> = expected.into_iter().collect();
         expected.sort_by_key(|row| std::cmp::Reverse(row.1));
         for threads in [1, 3] {
-            let mut table = ChunkTable::new(splitter(), &[], threads).expect("no special tokens");
+            let mut table = ChunkTable::new(splitter(), &[], usize::MAX, threads).expect("no special tokens");
             let texts =
                 texts.iter().map(|text| Ok(Text::new(Arc::new(text.to_string()), 0..text.len()).expect("UTF-8")));
             table.add(texts, &Cancel::default()).expect("nothing fails");
+            let watched = (table.unique(), table.memory());
             let counted = table.finish(&Cancel::default()).expect("nothing fails").0;
+            assert!(watched.0 >= counted.counts.len() && watched.1 > 24 * counted.counts.len());
             let span = |i: usize| counted.offsets[i] as usize..counted.offsets[i + 1] as usize;
             let chunk = |i: usize| std::str::from_utf8(&counted.data[span(i)]).expect("text");
             let found: Vec<_> = counted.counts.iter().enumerate().map(|(i, &count)| (chunk(i), count)).collect();

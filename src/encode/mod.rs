@@ -178,6 +178,12 @@ impl Encoder {
         Ok(parallel::concat(&parts, threads))
     }
 
+    /// The last place where `text` may be cut without a change to its ids, if there is one: not within a special token.
+    pub fn cut_before(&self, text: &str) -> Option<usize> {
+        let newline = self.special_ids.keys().any(|token| token.contains('\n'));
+        if newline { None } else { self.splitter.cut_before(text, 0, text.len()) }
+    }
+
     /// The ids of each text, in parallel.
     pub fn encode_batch(
         &self,

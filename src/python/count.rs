@@ -1,6 +1,5 @@
 //! `ChunkTable` as Python sees it, and chunk counts.
 
-use std::fmt::Arguments;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,10 +11,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyString;
 
-use super::{Array, run, threads_or_all};
+use super::{Array, no_utf8, run, spans, threads_or_all};
 use crate::count::{self, Owner, Text};
 use crate::counts_csv;
-use crate::error::Error;
 use crate::split;
 
 /// Counts chunks of texts, or adds counts made before; `finish` ends it.
@@ -26,19 +24,6 @@ impl ChunkTable {
     fn table(&mut self) -> PyResult<&mut count::ChunkTable> {
         self.0.as_mut().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is finished: make a new one"))
     }
-}
-
-fn spans(data: &[u8], offsets: &[i64]) -> PyResult<Vec<Range<usize>>> {
-    let span = |pair: &[i64]| {
-        let (start, end) = (usize::try_from(pair[0]).ok()?, usize::try_from(pair[1]).ok()?);
-        (start <= end && end <= data.len()).then_some(start..end)
-    };
-    let spans: Option<Vec<_>> = offsets.windows(2).map(span).collect();
-    spans.ok_or_else(|| PyValueError::new_err("the offsets do not fit the data"))
-}
-
-fn no_utf8(what: Arguments, at: usize) -> Error {
-    Error::invalid(format!("{what} is no UTF-8 at byte {at}; errors=\"replace\" puts U+FFFD there and goes on"))
 }
 
 /// A string of Python as UTF-8, which Python has already if it is ASCII. Else in a copy of our own: Python keeps the
@@ -72,10 +57,27 @@ impl AsRef<[u8]> for ArrayBytes {
 #[pymethods]
 impl ChunkTable {
     #[new]
-    #[pyo3(signature = (pattern, special_tokens, threads))]
-    fn new(pattern: &str, special_tokens: Vec<String>, threads: Option<i64>) -> PyResult<Self> {
-        let splitter = split::Splitter::new(pattern)?;
-        Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, threads_or_all(threads)?)?)))
+    #[pyo3(signature = (pattern, special_tokens, threads, max_chunk_bytes = None))]
+    fn new(
+        pattern: &str,
+        special_tokens: Vec<String>,
+        threads: Option<i64>,
+        max_chunk_bytes: Option<usize>,
+    ) -> PyResult<Self> {
+        let (splitter, longest) = (split::Splitter::new(pattern)?, max_chunk_bytes.unwrap_or(usize::MAX));
+        Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, longest, threads_or_all(threads)?)?)))
+    }
+
+    /// How many unique chunks there are so far, or more.
+    #[getter]
+    fn unique(&mut self) -> PyResult<usize> {
+        Ok(self.table()?.unique())
+    }
+
+    /// How many bytes of memory the chunks take.
+    #[getter]
+    fn memory(&mut self) -> PyResult<usize> {
+        Ok(self.table()?.memory())
     }
 
     fn add_strings(&mut self, py: Python<'_>, texts: Vec<Bound<'_, PyString>>) -> PyResult<()> {
@@ -145,15 +147,18 @@ impl ChunkTable {
         run(py, usize::MAX, |cancel| table.add_counts(chunks, cancel))
     }
 
-    /// The chunks in a row, where each begins, and their counts: commonest first, then by their bytes. And how many
-    /// bytes were dropped.
+    /// The chunks in a row, where each begins, and their counts: commonest first, then by their bytes. Also how many
+    /// bytes were dropped, and how many chunks were too long.
     #[allow(clippy::type_complexity)]
-    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<(Array<'py, u8>, Array<'py, i64>, Array<'py, u64>, usize)> {
+    fn finish<'py>(
+        &mut self,
+        py: Python<'py>,
+    ) -> PyResult<(Array<'py, u8>, Array<'py, i64>, Array<'py, u64>, usize, usize)> {
         self.table()?;
         let table = self.0.take().expect("checked above");
-        let (counted, dropped) = run(py, usize::MAX, |cancel| table.finish(cancel))?;
+        let (counted, dropped, skipped) = run(py, usize::MAX, |cancel| table.finish(cancel))?;
         let offsets = counted.offsets.into_pyarray(py);
-        Ok((counted.data.into_pyarray(py), offsets, counted.counts.into_pyarray(py), dropped))
+        Ok((counted.data.into_pyarray(py), offsets, counted.counts.into_pyarray(py), dropped, skipped))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `Encoder` as Python sees it, and the merges behind ranks.
 
 use std::ffi::CString;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use numpy::{IntoPyArray, PyReadonlyArray1};
@@ -10,8 +11,9 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString};
 
-use super::{Array, LONG_TEXT, run, threads_or_all};
+use super::{Array, LONG_TEXT, no_utf8, run, spans, threads_or_all};
 use crate::encode::{self, Special, Which};
+use crate::error::Result;
 use crate::parallel;
 use crate::split;
 
@@ -107,6 +109,23 @@ impl Encoder {
     }
 }
 
+/// The ids of all texts in a row, and where those of each text begin.
+#[allow(clippy::type_complexity)]
+fn in_a_row<'py>(
+    py: Python<'py>,
+    ids: &[Vec<u32>],
+    threads: Option<i64>,
+) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
+    let offsets: Vec<i64> = std::iter::once(0)
+        .chain(ids.iter().scan(0, |end, ids| {
+            *end += ids.len() as i64;
+            Some(*end)
+        }))
+        .collect();
+    let threads = threads_or_all(threads)?;
+    Ok((py.detach(|| parallel::concat(ids, threads)).into_pyarray(py), offsets.into_pyarray(py)))
+}
+
 /// The special tokens that are tokens in a text, and those that are a mistake there. Nothing stands for none and all.
 type Tokens = Option<(Vec<String>, Vec<String>)>;
 
@@ -173,15 +192,60 @@ impl Encoder {
         tokens: Tokens,
         threads: Option<i64>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
-        let ids = self.batch(py, &texts, tokens, threads)?;
-        let offsets: Vec<i64> = std::iter::once(0)
-            .chain(ids.iter().scan(0, |end, ids| {
-                *end += ids.len() as i64;
-                Some(*end)
-            }))
-            .collect();
-        let threads = threads_or_all(threads)?;
-        Ok((py.detach(|| parallel::concat(&ids, threads)).into_pyarray(py), offsets.into_pyarray(py)))
+        in_a_row(py, &self.batch(py, &texts, tokens, threads)?, threads)
+    }
+
+    /// As above, of documents as in a pyarrow string array: all bytes, and where each begins.
+    #[allow(clippy::type_complexity)]
+    fn encode_documents<'py>(
+        &self,
+        py: Python<'py>,
+        data: PyReadonlyArray1<u8>,
+        offsets: PyReadonlyArray1<i64>,
+        tokens: Tokens,
+        threads: Option<i64>,
+    ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
+        let data = data.as_slice()?;
+        let spans = spans(data, offsets.as_slice()?)?;
+        let (special, all) = (special(tokens), threads_or_all(threads)?);
+        let ids = run(py, data.len(), |cancel| {
+            let text = |(i, span): (usize, Range<usize>)| {
+                let text = std::str::from_utf8(&data[span]);
+                text.map_err(|error| no_utf8(format_args!("document {i}"), error.valid_up_to()))
+            };
+            let texts = spans.into_iter().enumerate().map(text).collect::<Result<Vec<_>>>()?;
+            self.encoder.encode_batch(&texts, &special, all, cancel)
+        })?;
+        self.warn(py)?;
+        in_a_row(py, &ids, threads)
+    }
+
+    /// The ids of a block of a text, as far as it may be cut off from what follows (all of it if it is the last), and
+    /// how many bytes that is. `offset` is where the block begins, for the message if it is no UTF-8.
+    fn encode_block<'py>(
+        &self,
+        py: Python<'py>,
+        block: &[u8],
+        offset: usize,
+        last: bool,
+        tokens: Tokens,
+        threads: Option<i64>,
+    ) -> PyResult<(Array<'py, u32>, usize)> {
+        let (special, threads) = (special(tokens), threads_or_all(threads)?);
+        let (ids, end) = run(py, block.len(), |cancel| {
+            let text = match std::str::from_utf8(block) {
+                // The block may end within a character; anything else is the file's fault.
+                Err(error) if !last && error.error_len().is_none() => {
+                    std::str::from_utf8(&block[..error.valid_up_to()])
+                }
+                text => text,
+            };
+            let text = text.map_err(|error| no_utf8(format_args!("the text"), offset + error.valid_up_to()))?;
+            let end = if last { text.len() } else { self.encoder.cut_before(text).unwrap_or(0) };
+            Ok((self.encoder.encode(&text[..end], &special, threads, cancel)?, end))
+        })?;
+        self.warn(py)?;
+        Ok((ids.into_pyarray(py), end))
     }
 
     fn decode<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyBytes>> {

@@ -7,6 +7,8 @@ mod count;
 mod encode;
 mod train;
 
+use std::fmt::Arguments;
+use std::ops::Range;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -77,6 +79,20 @@ fn threads_or_all(threads: Option<i64>) -> PyResult<usize> {
         Some(threads) => Ok(threads.min(MOST_THREADS) as usize),
         None => Ok(std::thread::available_parallelism().map_or(1, |threads| threads.get())),
     }
+}
+
+/// Where things begin and end that lie in a row.
+fn spans(data: &[u8], offsets: &[i64]) -> PyResult<Vec<Range<usize>>> {
+    let span = |pair: &[i64]| {
+        let (start, end) = (usize::try_from(pair[0]).ok()?, usize::try_from(pair[1]).ok()?);
+        (start <= end && end <= data.len()).then_some(start..end)
+    };
+    let spans: Option<Vec<_>> = offsets.windows(2).map(span).collect();
+    spans.ok_or_else(|| PyValueError::new_err("the offsets do not fit the data"))
+}
+
+fn no_utf8(what: Arguments, at: usize) -> Error {
+    Error::invalid(format!("{what} is no UTF-8 at byte {at}; errors=\"replace\" puts U+FFFD there and goes on"))
 }
 
 /// The named patterns and their regular expressions.

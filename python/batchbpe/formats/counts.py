@@ -7,8 +7,9 @@ last the pattern with the count 0: a file without that row has been cut off.
 
 from __future__ import annotations
 
-import csv
 import json
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from .._core import read_counts_csv
 VERSION = 1
 KEY = b"batchbpe"
 HEADER = ["text_chunk", "count"]
+SCHEMA = pa.schema([("chunk", pa.large_binary()), ("count", pa.uint64())])  # type: ignore[arg-type]
 
 
 Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]
@@ -36,21 +38,27 @@ def read(path: Path) -> tuple[Arrays, str, int | None]:
     return (data, offsets, counts), pattern, None
 
 
-def write(arrays: Arrays, pattern: str, total: int, path: Path, *, as_csv: bool) -> None:
-    """Write counts as parquet or csv."""
-    data, offsets, counts = arrays
+def table(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], counts: npt.NDArray[np.uint64]) -> pa.Table:
+    """Give counts as a table. Nothing is copied."""
     buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(data.data)]
     chunks = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(counts), buffers)
-    table = pa.table({"chunk": chunks, "count": counts})
+    return pa.table({"chunk": chunks, "count": counts})
+
+
+def write(
+    batches: Iterable[pa.RecordBatch], pattern: str, total: int, unique: int, path: Path, *, as_csv: bool
+) -> None:
+    """Write counts as parquet, each batch a row group, or as csv."""
     if as_csv:
-        _write_csv(table, pattern, path)
-    else:
-        described = {"version": VERSION, "pattern": pattern, "total": total, "unique": len(counts)}
-        table = table.replace_schema_metadata({KEY: json.dumps(described)})
-        # Chunks are unique: a dictionary of them would be built in vain.
-        options: dict[str, Any] = {"use_dictionary": ["count"], "compression": "zstd", "row_group_size": 1 << 20}
-        options["write_page_checksum"] = True
-        pq.write_table(table, path, **options)
+        _write_csv(batches, pattern, path)
+        return
+    described = {"version": VERSION, "pattern": pattern, "total": total, "unique": unique}
+    schema = SCHEMA.with_metadata({KEY: json.dumps(described)})
+    # Chunks are unique: a dictionary of them would be built in vain.
+    options: dict[str, Any] = {"use_dictionary": ["count"], "compression": "zstd", "write_page_checksum": True}
+    with pq.ParquetWriter(path, schema, **options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
 
 
 def _read_parquet(path: Path) -> tuple[Arrays, str, int | None]:
@@ -97,14 +105,24 @@ def bytes_and_offsets(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np
     return np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8), ends
 
 
-def _write_csv(table: pa.Table, pattern: str, path: Path) -> None:
+def _write_csv(batches: Iterable[pa.RecordBatch], pattern: str, path: Path) -> None:
+    # Not by the csv module: before Python 3.11 it has no place for a zero byte.
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(HEADER)
-            for batch in table.to_batches(max_chunksize=1 << 16):
+            file.write(f"{','.join(HEADER)}\r\n")
+            for batch in batches:
                 chunks = (bytes(chunk or b"").decode("utf-8") for chunk in batch["chunk"].to_pylist())
-                writer.writerows(zip(chunks, batch["count"].to_pylist(), strict=True))
-            writer.writerow([pattern, 0])
+                rows = zip(chunks, batch["count"].to_pylist(), strict=True)
+                file.writelines(f"{_quoted(chunk)},{count}\r\n" for chunk, count in rows)
+            file.write(f"{_quoted(pattern)},0\r\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"the chunk {error.object!r} is no UTF-8, which a csv cannot hold: save as parquet") from None
+
+
+def _quoted(field: str) -> str:
+    """Quote a field where that is needed.
+
+    >>> print(_quoted(" to"), _quoted('a "b" c'))
+     to "a ""b"" c"
+    """
+    return f'"{field.replace(chr(34), chr(34) * 2)}"' if re.search('[,"\r\n]', field) else field

@@ -1,0 +1,5 @@
+"""`python -m batchbpe` is the command `batchbpe`."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,158 @@
+"""What all commands have in common: errors in a line, exit codes, Ctrl-C, and how results are printed."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import typer
+
+from .. import __version__
+from ..count_files import Stopped
+from ..readers import Source
+from ..tokenizer import Tokenizer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,  # its boxes leave little room for words
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Train byte-pair-encoding tokenizers in safe batches, and use them.",
+)
+F = TypeVar("F", bound=Callable[..., None])
+debug = False
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"batchbpe {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug_: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")] = False,
+) -> None:
+    global debug
+    debug = debug_
+
+
+def command(function: F) -> F:
+    """Make a function fit for a command: its errors are a line, and an exit code."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            function(*args, **kwargs)
+            sys.stdout.flush()
+        except (KeyboardInterrupt, Stopped) as stopped:
+            fail(str(stopped) or "interrupted", 130)
+        except BrokenPipeError:  # as in `batchbpe … | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        except (ValueError, TypeError, OSError, KeyError, ImportError, MemoryError) as error:
+            if debug:
+                raise
+            fail(f"error: {error or type(error).__name__}", 1)
+
+    return run  # type: ignore[return-value]
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Say in one line what is wrong, and leave."""
+    sys.stderr.write(" ".join(message.split()) + "\n")
+    raise typer.Exit(code) from None
+
+
+def note(message: str, quiet: bool) -> None:
+    """Say something that is not the result."""
+    if not quiet:
+        sys.stderr.write(message + "\n")
+
+
+def print_json(value: Any) -> None:
+    """Print a result for machines."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def print_rows(title: str, rows: dict[str, Any]) -> None:
+    """Print names and values for people."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    for name, value in rows.items():
+        pairs = value.items() if isinstance(value, dict) else [("", value)]
+        table.add_row(name, "\n".join(f"{key}  {_text(item)}".strip() for key, item in pairs))
+    Console(markup=False, highlight=False).print(table)
+
+
+def print_table(columns: list[str], rows: list[list[Any]]) -> None:
+    """Print a table for people: names to the left, numbers to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place, column in enumerate(columns):
+        numbers = bool(rows) and isinstance(rows[0][place], int | float)
+        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(_text, row))
+    Console(markup=False, highlight=False).print(table)
+
+
+def _text(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+@contextmanager
+def stoppable() -> Iterator[Callable[[], bool]]:
+    """Let the first Ctrl-C ask a job to stop, which then saves what it has, and the second one end it at once."""
+    asked: list[int] = []
+
+    def handler(*_: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(1)
+        sys.stderr.write("\nstopping; Ctrl-C again to lose what is not saved yet\n")
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def sources_of(inputs: list[str], text_column: str = "text", jsonl_field: str | None = None) -> list[Source]:
+    """Find the files."""
+    from ..corpus import paths
+    from ..readers import standard_input
+
+    sources: list[Source] = []
+    for place in inputs:
+        if place == "-":
+            sources.append(standard_input(sys.stdin.buffer, jsonl_field))
+        else:
+            sources += paths(place, text_column, jsonl_field=jsonl_field)
+    return sources
+
+
+def load(path: Path, pattern: str | None = None) -> Tokenizer:
+    """Load a tokenizer."""
+    if pattern and path.suffix == ".tiktoken":
+        return Tokenizer.from_tiktoken(path, pattern)
+    try:
+        return Tokenizer.from_file(path)
+    except ValueError as error:
+        remedy = "load it by Tokenizer.from_tiktoken(path, pattern)"
+        raise ValueError(str(error).replace(remedy, "give it by --pattern")) from None

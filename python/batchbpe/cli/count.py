@@ -1,0 +1,99 @@
+"""The command that counts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from .app import command, fail, note, print_json, sources_of, stoppable
+from .options import (
+    Inputs,
+    Json,
+    JsonlField,
+    LimitBytes,
+    Pattern,
+    Quiet,
+    ReplaceErrors,
+    Resume,
+    Sample,
+    Seed,
+    SkipErrors,
+    SpecialTokens,
+    TextColumn,
+    Threads,
+    option,
+)
+
+
+@command
+def count(
+    inputs: Inputs,
+    output: Annotated[
+        Path, option("The file of counts: .parquet, or .csv as the paper's program reads it.", "--output", "-o")
+    ],
+    pattern: Pattern = "gpt4",
+    special_token: SpecialTokens = None,
+    text_column: TextColumn = "text",
+    jsonl_field: JsonlField = None,
+    limit_bytes: LimitBytes = None,
+    sample: Sample = 1.0,
+    seed: Seed = 0,
+    replace_errors: ReplaceErrors = False,
+    max_chunk_bytes: Annotated[int | None, option("Leave out longer chunks, of corrupt files.")] = None,
+    max_memory: Annotated[float | None, option("Gigabytes of memory to stay below; more goes to disk.")] = None,
+    resume: Resume = False,
+    skip_errors: SkipErrors = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Count the chunks of documents, once for many trainings.
+
+    Example: batchbpe count data/*.parquet -o counts.parquet
+    """
+    from ..count_files import Options, count_files
+    from ..counting import dropped_text
+    from ..progress import peak_memory, size
+
+    chosen = Options(
+        pattern=pattern,
+        special_tokens=special_token or [],
+        errors="replace" if replace_errors else "strict",
+        sample=sample,
+        seed=seed,
+        limit_bytes=limit_bytes,
+        max_chunk_bytes=max_chunk_bytes,
+    )
+    start = time.monotonic()
+    with stoppable() as stop:
+        report = count_files(
+            sources_of(inputs, text_column, jsonl_field),
+            output,
+            chosen,
+            resume=resume,
+            skip_errors=skip_errors,
+            max_memory=None if max_memory is None else int(max_memory * 1e9),
+            threads=threads,
+            stop=stop,
+            progress=not quiet,
+        )
+    seconds = time.monotonic() - start
+    if json:
+        print_json(asdict(report) | {"seconds": round(seconds, 3), "peak_memory": peak_memory()})
+    note(
+        f"{report.total:,} chunks, {report.unique:,} of them unique, in {size(report.bytes_read)} of text from "
+        f"{report.files} files; {seconds:.1f} s, {size(report.bytes_read / max(seconds, 1e-9))}/s, "
+        f"{size(peak_memory())} of memory\n{report.output}",
+        quiet or json,
+    )
+    if report.dropped_bytes:
+        note(dropped_text(report.dropped_bytes, chosen.pattern), quiet)
+    if report.skipped_chunks:
+        note(f"{report.skipped_chunks:,} chunks of more than {max_chunk_bytes} bytes were left out", quiet)
+    if report.longest_chunk > 10_000:
+        note(f"the longest chunk has {report.longest_chunk:,} bytes: --max-chunk-bytes leaves such out", quiet)
+    if report.failed:
+        failed = "; ".join(f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in report.failed.items())
+        fail(f"{len(report.failed)} files could not be read to their end: {failed}", 1)

@@ -1,0 +1,152 @@
+"""The commands that encode and decode."""
+
+from __future__ import annotations
+
+import sys
+import time
+from enum import Enum
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import command, fail, load, note, print_json, sources_of, stoppable
+from .options import (
+    Json,
+    JsonlField,
+    LimitBytes,
+    ModelFile,
+    Quiet,
+    RankPattern,
+    ReplaceErrors,
+    Resume,
+    Sample,
+    Seed,
+    SkipErrors,
+    TextColumn,
+    Threads,
+    option,
+)
+
+
+class ShardFormat(str, Enum):
+    """The formats of shards."""
+
+    bin = "bin"
+    llm_c = "llm.c"
+    parquet = "parquet"
+
+
+@command
+def encode(
+    model: ModelFile,
+    inputs: Annotated[
+        list[str] | None, typer.Argument(help="Files, globs, folders or urls; standard input if none.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        option(
+            "A .npy or .bin file, or a folder of shards; by default ids are printed, a line for each document.",
+            "--output",
+            "-o",
+        ),
+    ] = None,
+    show: Annotated[bool, option("Print the text in coloured tokens instead.", "--show")] = False,
+    format: Annotated[
+        ShardFormat, option("Of shards: bin, as nanoGPT reads; llm.c; or parquet, a list of ids for each document.")
+    ] = ShardFormat.bin,
+    end_of_text: Annotated[str | None, option("Put this special token after each document.")] = None,
+    shard_tokens: Annotated[int, option("Begin another shard after so many tokens.")] = 100_000_000,
+    pattern: RankPattern = None,
+    text_column: TextColumn = "text",
+    jsonl_field: JsonlField = None,
+    limit_bytes: LimitBytes = None,
+    sample: Sample = 1.0,
+    seed: Seed = 0,
+    replace_errors: ReplaceErrors = False,
+    resume: Resume = False,
+    skip_errors: SkipErrors = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Encode documents. Special tokens in them are plain text.
+
+    Example: batchbpe encode mine.model data/*.parquet -o tokens/ --end-of-text "<|endoftext|>"
+    """
+    from .. import encode_files, ids
+    from ..progress import size
+    from ..selection import Selection
+
+    tokenizer = load(model, pattern)
+    sources = sources_of(inputs or ["-"], text_column, jsonl_field)
+    errors = "replace" if replace_errors else "strict"
+    selection = Selection(sample, seed, limit_bytes)
+    if output is None:
+        for documents in chain.from_iterable(map(selection.of, sources)):
+            ids.print_ids(tokenizer, documents, errors=errors, show=show, threads=threads)
+        return
+    if output.suffix in (".npy", ".bin"):
+        every = chain.from_iterable(map(selection.of, sources))
+        encoded = (encode_files.encode_documents(tokenizer, some, threads, errors) for some in every)
+        end = encode_files.end_token(tokenizer, end_of_text)
+        tokens = ids.save_ids(chain.from_iterable(encoded), output, tokenizer, end)
+        if json:
+            print_json({"tokens": tokens, "output": str(output)})
+        note(f"{tokens:,} tokens\n{output}", quiet or json)
+        return
+    start = time.monotonic()
+    with stoppable() as stop:
+        record = encode_files.encode_files(
+            tokenizer,
+            sources,
+            output,
+            format=format.value,
+            end_of_text=end_of_text,
+            shard_tokens=shard_tokens,
+            selection=selection,
+            errors=errors,
+            resume=resume,
+            skip_errors=skip_errors,
+            threads=threads,
+            stop=stop,
+            progress=not quiet,
+        )
+    seconds = time.monotonic() - start
+    read = sum(source.size for source in sources)
+    if json:
+        print_json({name: record[name] for name in ("tokens", "documents", "shards", "failed")})
+    note(
+        f"{record['tokens']:,} tokens of {record['documents']:,} documents in {len(record['shards'])} files; "
+        f"{seconds:.1f} s, {size(read / max(seconds, 1e-9))}/s\n{output}",
+        quiet or json,
+    )
+    if record["failed"]:
+        failed = "; ".join(f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in record["failed"].items())
+        fail(f"{len(record['failed'])} files could not be read to their end: {failed}", 1)
+
+
+@command
+def decode(
+    model: ModelFile,
+    input: Annotated[
+        Path | None, typer.Argument(help="A .npy or .bin file of ids; numbers on standard input if none.")
+    ] = None,
+    output: Annotated[Path | None, option("A file to write; standard output if none.", "--output", "-o")] = None,
+    pattern: RankPattern = None,
+) -> None:
+    """Decode ids to the bytes of the text.
+
+    Example: batchbpe decode mine.model book.npy
+    """
+    from ..files import replacing
+    from ..ids import decoded, load_ids, parse_ids
+
+    tokenizer = load(model, pattern)
+    ids = load_ids(input, tokenizer) if input else parse_ids(sys.stdin.read())
+    if output is None:
+        sys.stdout.buffer.writelines(decoded(tokenizer, ids))
+    else:
+        with replacing(output) as temporary, temporary.open("wb") as file:
+            file.writelines(decoded(tokenizer, ids))

@@ -1,0 +1,302 @@
+"""Encoding many files into shards of ids, for training language models; it can go on where it was stopped.
+
+A shard is a file that is written whole or not at all. With each, the place is recorded that it has come to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .chunks import BLOCK, surrogate_error
+from .count_files import Stopped, identity
+from .files import replacing
+from .progress import bar
+from .readers import CountsFile, Documents, Source, TextFile
+from .selection import Selection
+from .tokenizer import Tokenizer
+
+ShardFormat = Literal["bin", "llm.c", "parquet"]
+Ids = npt.NDArray[np.uint32]
+RECORD = "shards.json"
+HEADERS = {2: (20240520, 1), 4: (20240801, 7)}
+"""Magic number and version of llm.c's files of uint16 and of uint32."""
+
+
+class Encoded:
+    """Ids of documents, and where each document ends: at `ends`, none for the part of one that goes on."""
+
+    def __init__(self, ids: Ids, ends: npt.NDArray[np.int64]) -> None:
+        """Take what the core gives."""
+        self.ids, self.ends = ids, ends
+
+    def with_end(self, end: int | None) -> Ids:
+        """Give the ids with another one after each document."""
+        return self.ids if end is None else np.insert(self.ids, self.ends, end)
+
+
+def dtype_of(tokenizer: Tokenizer) -> np.dtype[Any]:
+    """Give the type of ids in files: uint16 if they fit, else uint32."""
+    return np.dtype("<u2" if tokenizer.n_vocab <= 1 << 16 else "<u4")
+
+
+def end_token(tokenizer: Tokenizer, end_of_text: str | None) -> int | None:
+    """Give the id of the special token that ends a text."""
+    if end_of_text is not None and end_of_text not in tokenizer.special_tokens:
+        known = ", ".join(tokenizer.special_tokens) or "none"
+        raise ValueError(f"there is no special token {end_of_text!r} to end a text with, only {known}")
+    return None if end_of_text is None else tokenizer.special_tokens[end_of_text]
+
+
+def encode_documents(
+    tokenizer: Tokenizer, documents: Documents, threads: int | None, errors: str = "strict"
+) -> Iterator[Encoded]:
+    """Encode documents as they come from a source, a long text file block by block.
+
+    >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
+    >>> [(some.ids.tolist(), some.ends.tolist()) for some in encode_documents(tokenizer, ["aaab", "ac"], None)]
+    [([258, 97, 99], [1, 3])]
+    """
+    encoder = tokenizer._loaded.encoder
+    if isinstance(documents, TextFile):
+        yield from _encode_file(encoder, documents, threads, errors)
+    elif isinstance(documents, list):
+        try:
+            ids, offsets = encoder.encode_batch_to_numpy(documents, ([], []), threads)
+        except UnicodeEncodeError as error:
+            raise surrogate_error(error) from None
+        yield Encoded(ids, offsets[1:])
+    elif isinstance(documents, CountsFile | dict):
+        raise ValueError("chunk counts have no text to encode; give the documents")
+    else:
+        from .formats.counts import bytes_and_offsets
+
+        ids, offsets = encoder.encode_documents(*bytes_and_offsets(documents), ([], []), threads)
+        yield Encoded(ids, offsets[1:])
+
+
+def _encode_file(encoder: Any, file: TextFile, threads: int | None, errors: str) -> Iterator[Encoded]:
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-8")("replace") if errors == "replace" else None
+    done, rest, last = 0, b"", False
+    with file.open() as stream:
+        while not last:
+            block = stream.read(max(BLOCK, len(rest)))
+            last = not block
+            rest += decoder.decode(block, last).encode() if decoder else block
+            try:
+                ids, used = encoder.encode_block(rest, done, last, ([], []), threads)
+            except ValueError as error:
+                raise ValueError(f"{file.name}: {error}") from None
+            done, rest = done + used, rest[used:]
+            yield Encoded(ids, np.array([len(ids)] if last else [], np.int64))
+
+
+def encode_files(
+    tokenizer: Tokenizer,
+    sources: Sequence[Source],
+    folder: Path,
+    *,
+    format: ShardFormat = "bin",
+    end_of_text: str | None = None,
+    shard_tokens: int = 100_000_000,
+    selection: Selection | None = None,
+    errors: str = "strict",
+    resume: bool = False,
+    skip_errors: bool = False,
+    threads: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Encode all documents into shards in a folder, and say how many, of how many tokens.
+
+    A shard is closed after `shard_tokens` tokens, at the end of the batch of documents. `end_of_text` names a special
+    token to put after each document. Special tokens in the text are plain text.
+
+    >>> import tempfile
+    >>> from batchbpe.corpus import sources
+    >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     encode_files(tokenizer, sources(["aaab", "ac"]), Path(folder), end_of_text="<eot>")["tokens"]
+    ...     np.fromfile(Path(folder) / "shard_000000.bin", np.uint16).tolist()
+    5
+    [258, 259, 97, 99, 259]
+    """
+    if shard_tokens < 1 or (format == "llm.c" and shard_tokens > 1 << 30):
+        raise ValueError(f"shard_tokens={shard_tokens}: give 1 to 1,073,741,824")
+    job = _Job(tokenizer, folder, format, end_of_text, shard_tokens, resume, skip_errors, threads, stop, errors)
+    with bar("encoding", sum(source.size for source in sources), "B", show=progress) as update:
+        job.encode(sources, selection or Selection(), update)
+    return job.record
+
+
+class _Job:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        folder: Path,
+        format: ShardFormat,
+        end_of_text: str | None,
+        shard_tokens: int,
+        resume: bool,
+        skip_errors: bool,
+        threads: int | None,
+        stop: Callable[[], bool],
+        errors: str,
+    ) -> None:
+        self.end = end_token(tokenizer, end_of_text)
+        self.tokenizer, self.folder, self.format, self.shard_tokens = tokenizer, folder, format, shard_tokens
+        self.skip_errors, self.threads, self.stop, self.errors = skip_errors, threads, stop, errors
+        self.dtype = dtype_of(tokenizer)
+        options = {"format": format, "end_of_text": end_of_text, "shard_tokens": shard_tokens}
+        options |= {"n_vocab": tokenizer.n_vocab, "dtype": self.dtype.name}
+        self.record: dict[str, Any] = {
+            "version": 1, "options": options, "shards": [], "tokens": 0, "documents": 0,
+            "done": [], "current": [], "failed": {}, "finished": False,
+        }  # fmt: skip
+        path = folder / RECORD
+        if path.exists() and not resume:
+            raise FileExistsError(f"{folder} holds shards already: give another folder, or --resume to go on with them")
+        folder.mkdir(exist_ok=True)
+        if path.exists():
+            record = json.loads(path.read_text(encoding="utf-8"))
+            if record.get("options") != options:
+                raise ValueError(f"{path}: it was begun with {record.get('options')}, not {options}; give the same")
+            self.record = record
+
+    def encode(self, sources: Sequence[Source], selection: Selection, update: Callable[[float, str], object]) -> None:
+        todo = self._todo(sources, selection)
+        finished = False
+        while not finished:
+            name = f"shard_{len(self.record['shards']):06}.{'parquet' if self.format == 'parquet' else 'bin'}"
+            with replacing(self.folder / name) as temporary:
+                writer = _parquet_writer if self.format == "parquet" else _bin_writer
+                with writer(temporary, self.format, self.dtype) as shard:
+                    finished = self._fill(shard, todo, sources, update)
+            if shard.tokens or not self.record["shards"]:
+                self.record["shards"].append(name)
+            else:
+                (self.folder / name).unlink()
+            self.record["tokens"] += shard.tokens
+            self.record["documents"] += shard.documents
+            self.record["finished"] = finished
+            self._save()
+
+    def _fill(self, shard: Any, todo: Iterator[Encoded | None], sources: Sequence[Source], update: Any) -> bool:
+        for some in todo:
+            if some is None:  # all up to here can be recorded
+                if shard.tokens >= self.shard_tokens:
+                    return False
+                if self.stop():
+                    raise Stopped(f"stopped; the shards are in {self.folder}, and --resume goes on with them")
+                continue
+            shard.add(some, self.end)
+            update(sum(source.at for source in sources), f"{self.record['tokens'] + shard.tokens:,} tokens")
+        return True
+
+    def _todo(self, sources: Sequence[Source], selection: Selection) -> Iterator[Encoded | None]:
+        """Give the ids of all documents that are not encoded yet, and None where the place is recorded."""
+        done = [tuple(source) for source in self.record["done"]]
+        for source in sources:
+            known = identity(source)
+            if tuple(known) in done:
+                done.remove(tuple(known))
+                source.at = source.size
+                continue
+            current = self.record["current"]
+            items = current[1] if current and current[0] == known else 0
+            self.record["current"] = [known, items]
+            try:
+                for item, documents in enumerate(selection.of(source)):
+                    if item < items:
+                        continue
+                    yield from encode_documents(self.tokenizer, documents, self.threads, self.errors)
+                    self.record["current"] = [known, item + 1]
+                    yield None
+            except (ValueError, OSError) as error:
+                if not self.skip_errors:
+                    raise
+                self.record["failed"][source.name or "the data"] = str(error)
+            self.record["done"].append(known)
+            self.record["current"] = []
+            yield None
+            if selection.is_over:
+                return
+
+    def _save(self) -> None:
+        with replacing(self.folder / RECORD) as temporary:
+            temporary.write_text(json.dumps(self.record, indent=1), encoding="utf-8")
+
+
+class _bin_writer:
+    """Ids one after the other, behind a header for llm.c."""
+
+    def __init__(self, path: Path, format: ShardFormat, dtype: np.dtype[Any]) -> None:
+        self.path, self.dtype, self.header = path, dtype, format == "llm.c"
+        self.tokens = self.documents = 0
+
+    def __enter__(self) -> _bin_writer:
+        self.file: BinaryIO = self.path.open("wb")
+        if self.header:
+            self.file.write(bytes(1024))
+        return self
+
+    def add(self, some: Encoded, end: int | None) -> None:
+        ids = some.with_end(end)
+        ids.astype(self.dtype).tofile(self.file)
+        self.tokens += len(ids)
+        self.documents += len(some.ends)
+
+    def __exit__(self, *failure: Any) -> None:
+        if self.header and not failure[0]:
+            header = np.zeros(256, "<i4")
+            header[:3] = *HEADERS[self.dtype.itemsize], self.tokens
+            self.file.seek(0)
+            self.file.write(header.tobytes())
+        self.file.close()
+
+
+class _parquet_writer:
+    """A list of ids for each document, in the column `ids`."""
+
+    def __init__(self, path: Path, format: ShardFormat, dtype: np.dtype[Any]) -> None:
+        import pyarrow as pa
+
+        self.path, self.dtype = path, dtype
+        self.schema = pa.schema([("ids", pa.large_list(pa.from_numpy_dtype(dtype)))])
+        self.tokens = self.documents = 0
+        self.begun: list[Ids] = []  # of a document that goes on
+
+    def __enter__(self) -> _parquet_writer:
+        import pyarrow.parquet as pq
+
+        self.writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")
+        return self
+
+    def add(self, some: Encoded, end: int | None) -> None:
+        import pyarrow as pa
+
+        self.tokens += len(some.ids)
+        if not len(some.ends):
+            self.begun.append(some.ids)
+            return
+        before = sum(map(len, self.begun))
+        ids = np.concatenate([*self.begun, some.ids]) if self.begun else some.ids
+        self.begun = []
+        ends = some.ends + before
+        if end is not None:
+            ids, ends = np.insert(ids, ends, end), ends + np.arange(1, len(ends) + 1)
+            self.tokens += len(some.ends)
+        self.documents += len(ends)
+        offsets = pa.array(np.concatenate([[0], ends]), pa.int64())
+        lists: Any = pa.LargeListArray.from_arrays(offsets, pa.array(ids.astype(self.dtype)))
+        self.writer.write_table(pa.table({"ids": lists}, schema=self.schema))
+
+    def __exit__(self, *failure: Any) -> None:
+        self.writer.close()

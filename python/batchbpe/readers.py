@@ -1,0 +1,249 @@
+"""A file or url → its documents, by its suffix: text, jsonl, parquet, arrow, chunk counts.
+
+One source is open at a time, and one batch of it in memory. Nothing is split or counted here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+from .files import CODECS, decompressed, kind, open_stream, size_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KNOWN = (".txt", ".md", ".parquet", ".arrow", ".jsonl", ".csv")
+SUFFIXES = tuple(known + codec for known in KNOWN for codec in ("", *CODECS))
+_BATCH_CHARACTERS = 4_000_000
+_BATCH_DOCUMENTS = 4096
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """One text file or url: a single document, which `open` gives as a stream of decompressed bytes.
+
+    >>> from io import BytesIO
+    >>> file = TextFile("hello.txt", lambda: BytesIO(b"hello"))
+    >>> with file.open() as stream:
+    ...     stream.read()
+    b'hello'
+    """
+
+    name: str
+    open: Callable[[], BinaryIO]
+
+
+@dataclass(frozen=True)
+class CountsFile:
+    """A file of saved chunk counts: a csv, or a parquet file with the columns chunk and count.
+
+    >>> CountsFile(Path("counts.csv")).path.name
+    'counts.csv'
+    """
+
+    path: Path
+
+
+Counts: TypeAlias = Mapping[bytes, int] | Mapping[str, int]
+Documents: TypeAlias = "list[str] | pa.Array[Any] | TextFile | CountsFile | Counts"
+"""One item of the stream. An arrow array is a string or large_string one without nulls; it may be a slice."""
+
+
+class Source:
+    """A file, a url, or something in memory, and its documents, which can be had once.
+
+    >>> source = Source("", lambda _: [["one", "two"]])
+    >>> list(source)
+    [['one', 'two']]
+    """
+
+    def __init__(self, name: str, read: Callable[[Source], Iterable[Documents]], size: int = 0) -> None:
+        """Take the name of a file, or nothing, and its size in bytes, if that is known."""
+        self.name, self.size = name, size
+        self.at = 0
+        """How many of its bytes have been read."""
+        self._read = read
+
+    def __iter__(self) -> Iterator[Documents]:
+        """Go through the documents."""
+        yield from self._read(self)
+        self.at = self.size
+
+    def moved(self, at: int) -> None:
+        """Note how far reading has come."""
+        self.at = at
+
+
+def source(place: Path | str, column: str) -> Source:
+    """Give a file, or a url if `place` is a string, to be read as its suffix says; an unknown suffix is text."""
+    suffix, codec = kind(place)
+    reader: Callable[[Source], Iterable[Documents]]
+    if suffix == ".jsonl":
+        reader = partial(_json, place, column)
+    elif suffix == ".parquet":
+        reader = partial(_parquet, place, column)
+    elif suffix == ".arrow":
+        reader = partial(_arrow, place, column)
+    elif suffix == ".csv":
+        if isinstance(place, str):
+            raise ValueError(f"{place}: chunk counts are not read from a url; download them first")
+        path = place
+
+        def reader(_: Source) -> Iterable[Documents]:
+            return [CountsFile(path)]
+    else:
+
+        def reader(source: Source) -> Iterable[Documents]:
+            return [TextFile(str(place), partial(open_stream, place, codec, source.moved))]
+
+    return Source(str(place), reader, size_of(place))
+
+
+def in_memory(documents: Iterable[Documents]) -> Source:
+    """Give documents that are in no file."""
+    return Source("", lambda _: documents)
+
+
+def standard_input(stream: BinaryIO, jsonl_field: str | None) -> Source:
+    """Give a text, or jsonl if there is a field, that comes through a pipe."""
+    if jsonl_field is None:
+        return Source("standard input", lambda _: [TextFile("standard input", lambda: stream)])
+    lines = _json_lines(stream, "standard input")
+    return Source("standard input", lambda _: batches(fields(lines, jsonl_field, "standard input, line")))
+
+
+def _json(place: Path | str, column: str, source: Source) -> Iterator[list[str]]:
+    with open_stream(place, kind(place)[1], source.moved) as lines:
+        yield from batches(fields(_json_lines(lines, place), column, f"{place}, line"))
+
+
+def _json_lines(lines: Iterable[bytes], place: Path | str) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the value of each line that is not blank."""
+    offset = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            if not line.isspace():
+                yield number, json.loads(line.decode())
+        except UnicodeDecodeError as error:
+            problem = f"invalid UTF-8 at byte {offset + error.start} of the file"
+            raise ValueError(f"{place}, line {number}: {problem}") from error
+        except (ValueError, RecursionError) as error:
+            problem = f"not valid JSON ({error}); each line must be one object"
+            raise ValueError(f"{place}, line {number}: {problem}") from error
+        offset += len(line)
+
+
+def fields(records: Iterable[tuple[int, Any]], column: str, where: str) -> Iterator[str]:
+    """Pick the text of each numbered record; a null is no document."""
+    for number, record in records:
+        if not isinstance(record, dict):
+            raise ValueError(f"{where} {number}: not an object with the field {column!r}")
+        text = record.get(column)
+        if isinstance(text, str):
+            yield text
+        elif text is not None or column not in record:
+            types = {name: type(value).__name__ for name, value in record.items()}
+            check(types, column, f"{where} {number}")
+
+
+def batches(texts: Iterable[object]) -> Iterator[list[str]]:
+    """Gather single documents into batches of bounded size."""
+    batch: list[str] = []
+    size = 0
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"document {index} is of type {type(text).__name__}, not str")
+        batch.append(text)
+        size += len(text)
+        if size >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
+            yield batch
+            batch, size = [], 0
+    if size:
+        yield batch
+
+
+def _parquet(place: Path | str, column: str, source: Source) -> Iterator[Documents]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        # By default all row groups are fetched ahead, a whole file in memory.
+        with (
+            decompressed(place, kind(place)[1]) as plain,
+            pq.ParquetFile(plain, pre_buffer=False, buffer_size=1 << 20) as file,
+        ):
+            schema = file.schema_arrow
+            types = types_of(schema, str(place))
+            counts = re.fullmatch("chunk (large_)?binary count u?int64", " ".join(chain(*types.items())))
+            if isinstance(place, Path) and (counts or b"batchbpe" in (schema.metadata or {})):
+                yield CountsFile(place)
+                return
+            check(types, column, str(place))
+            size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
+            rows = min(_BATCH_CHARACTERS * file.metadata.num_rows // (size or 1), _BATCH_DOCUMENTS) or 1
+            done = 0
+            for batch in file.iter_batches(rows, columns=[column]):
+                yield from arrays(batch.column(column))
+                done += len(batch)
+                source.moved(source.size * done // file.metadata.num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{place}: cannot be read as parquet: {error}") from error
+
+
+def _arrow(place: Path | str, column: str, source: Source) -> Iterator[Documents]:
+    """Read an arrow file or stream, as `datasets` keeps them."""
+    import pyarrow as pa
+
+    try:
+        with (
+            decompressed(place, kind(place)[1]) as plain,
+            plain.open("rb") if isinstance(plain, Path) else nullcontext(plain) as file,
+        ):
+            is_file = file.read(6) == b"ARROW1"
+            file.seek(0)
+            reader: Any = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+            check(types_of(reader.schema, str(place)), column, str(place))
+            for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
+                yield from arrays(batch.column(column))
+                source.moved(file.tell())
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{place}: cannot be read as arrow: {error}") from error
+
+
+def arrays(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> Iterator[pa.Array[Any]]:
+    """Yield the array's chunks without nulls; other encodings of strings are cast, piece by piece."""
+    import pyarrow as pa
+
+    plain = str(array.type) in ("string", "large_string")
+    for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
+        step = len(chunk) if plain else _BATCH_DOCUMENTS
+        for start in range(0, len(chunk), step or 1):
+            piece = chunk.slice(start, step)
+            piece = (piece if plain else piece.cast(pa.large_string())).drop_null()
+            if len(piece):
+                yield piece
+
+
+def types_of(schema: pa.Schema, where: str) -> dict[str, str]:
+    """Give the type of each column by its name, which must be one column's alone."""
+    types = {field.name: str(field.type) for field in schema}
+    if len(types) < len(schema):
+        twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        raise ValueError(f"{where}: more than one column has the name {twice[0]!r}; rename all but one")
+    return types
+
+
+def check(types: Mapping[str, Any], column: str, where: str) -> None:
+    """Raise unless `column` is there and its type, known by its name, is a string's."""
+    if column not in types:
+        raise ValueError(f"{where}: no {column!r} among {sorted(types)}; choose by text_column")
+    if not re.match(r"(dictionary<values=)?(large_)?string(_view)?\b", str(types[column])):
+        raise ValueError(f"{where}: {column!r} is of type {types[column]}, not string; choose by text_column")

@@ -1,0 +1,115 @@
+"""Chunk counts on disk, for counting that outgrows memory or must not be lost: runs, and their sum.
+
+A run is the counts of a part of the data. Its chunks are divided into ranges of their first bytes, the same ranges in
+all runs, so that the runs are added up range by range, never all at once. In a sum of ranges a chunk stands before
+another of equal count if its range does, so the whole is put in order by copying stretches of equal counts.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ._core import ChunkTable
+from .chunks import ChunkCounts
+from .files import replacing
+from .formats import counts as files
+
+RANGES = 64
+_ROWS = 1 << 20
+
+
+class Runs:
+    """The runs in a folder, those that are named."""
+
+    def __init__(self, folder: Path, names: Sequence[str] = (), bounds: Sequence[int] = ()) -> None:
+        """Go on with runs that were made before, if there are any."""
+        self.folder, self.names, self.bounds = folder, list(names), list(bounds)
+
+    def add(self, counts: ChunkCounts) -> None:
+        """Write a run."""
+        prefixes = _prefixes(counts)
+        if not self.bounds and len(prefixes):
+            places = np.linspace(0, len(prefixes) - 1, RANGES + 1).astype(np.int64)[1:-1]
+            self.bounds = np.sort(prefixes)[places].tolist()
+        ranges = np.searchsorted(np.array(self.bounds, np.uint64), prefixes, side="right")
+        order = np.argsort(ranges, kind="stable")
+        ends = np.searchsorted(ranges[order], np.arange(RANGES + 1))
+        table = files.table(counts.data, counts.offsets, counts.counts)
+        name = f"run-{len(self.names):06}.arrow"
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with (
+            replacing(self.folder / name) as temporary,
+            pa.ipc.new_file(str(temporary), files.SCHEMA, options=options) as writer,
+        ):
+            for start, end in pairwise(ends):
+                part = table.take(order[start:end]).combine_chunks().to_batches()
+                writer.write_batch(part[0] if part else pa.record_batch([[], []], schema=files.SCHEMA))
+        self.names.append(name)
+
+    def save_sum(self, path: Path, pattern: str, threads: int | None) -> Iterator[None]:
+        """Write the sum of all runs as a file of counts, and note its size; now and then it may be left alone."""
+        self.total = self.unique = self.longest = 0
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            sums = []
+            for part in range(RANGES):
+                yield
+                table = ChunkTable(pattern, [], threads)
+                for name in self.names:
+                    with pa.OSFile(str(self.folder / name), "rb") as source:
+                        batch = pa.ipc.open_file(source).get_batch(part)
+                    table.add_counts(*files.bytes_and_offsets(batch["chunk"]), np.asarray(batch["count"]))
+                counts = ChunkCounts(*table.finish()[:3], pattern=pattern)
+                self.total, self.unique = self.total + counts.total, self.unique + counts.unique
+                self.longest = max(self.longest, int(np.diff(counts.offsets).max(initial=0)))
+                sums.append(Path(folder) / f"{part:03}.arrow")
+                with pa.ipc.new_file(str(sums[-1]), files.SCHEMA) as writer:
+                    writer.write_table(files.table(counts.data, counts.offsets, counts.counts))
+            yield
+            with replacing(path) as temporary:
+                as_csv = path.suffix.lower() == ".csv"
+                files.write(_in_order(sums), pattern, self.total, self.unique, temporary, as_csv=as_csv)
+
+
+def _prefixes(counts: ChunkCounts) -> npt.NDArray[np.uint64]:
+    """Give the first eight bytes of each chunk as a number, which is in the order of the bytes."""
+    prefixes = np.zeros((counts.unique, 8), np.uint8)
+    for start in range(0, counts.unique, _ROWS):
+        offsets = counts.offsets[start : start + _ROWS + 1]
+        for place in range(8):
+            at = offsets[:-1] + place
+            there = np.flatnonzero(at < offsets[1:])
+            prefixes[start + there, place] = counts.data[at[there]]
+    return prefixes.view(">u8").ravel().astype(np.uint64)
+
+
+def _in_order(sums: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+    """Give the rows of all sums by their counts, the highest first, and equal ones in the order of the sums."""
+    parts: list[Any] = [pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks() for path in sums]
+    stretches: list[npt.NDArray[np.uint64]] = []  # of equal counts: the count, which sum, its first and last row
+    for part, table in enumerate(parts):
+        counts = np.asarray(table["count"].combine_chunks())
+        starts = np.flatnonzero(np.diff(counts, prepend=counts[:1] + np.uint64(1)))
+        places = np.stack([np.full(len(starts), part), starts, np.append(starts[1:], len(counts))[: len(starts)]])
+        stretches.append(np.vstack([counts[starts], places.astype(np.uint64)]))
+    every = np.concatenate(stretches, axis=1)
+    every = every[:, np.lexsort((every[1], ~every[0]))]
+    waiting: list[Any] = []
+    rows = 0
+    for part, start, end in every[1:].T.tolist():
+        while start < end:
+            some = parts[part].slice(start, min(end - start, _ROWS - rows))
+            waiting.append(some)
+            rows, start = rows + len(some), start + len(some)
+            if rows == _ROWS:
+                yield from pa.concat_tables(waiting).combine_chunks().to_batches()
+                waiting, rows = [], 0
+    if waiting:
+        yield from pa.concat_tables(waiting).combine_chunks().to_batches()

@@ -1,0 +1,126 @@
+"""A part of the documents: a sample of them, or no more than so many bytes; the same part whenever it is asked for."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from .readers import CountsFile, Documents, Source, TextFile
+
+
+@dataclass
+class Selection:
+    """Which documents to take. A document's luck depends on the seed, its file's name and its place in it.
+
+    >>> source = Source("", lambda _: [["one", "two", "three"]])
+    >>> list(Selection(limit_bytes=4).of(source))
+    [['one', 'two']]
+    """
+
+    sample: float = 1.0
+    """The share of documents to take."""
+    seed: int = 0
+    limit_bytes: int | None = None
+    """Take documents until they have so many bytes: none is cut, but a text file."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if not 0 < self.sample <= 1:
+            raise ValueError(f"sample={self.sample}: give a share above 0, and 1 at most")
+        if self.limit_bytes is not None and self.limit_bytes < 1:
+            raise ValueError(f"limit_bytes={self.limit_bytes}: give 1 or more")
+        self.left = self.limit_bytes
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more documents are to be taken."""
+        return self.left is not None and self.left <= 0
+
+    def of(self, source: Source) -> Iterator[Documents]:
+        """Give the documents of a source that are selected. What is left out of a batch leaves an empty one."""
+        if self.sample == 1 and self.limit_bytes is None:
+            yield from source
+            return
+        luck = np.random.default_rng([self.seed, zlib.crc32(PurePath(source.name).name.encode())])
+        for documents in source:
+            if isinstance(documents, CountsFile | dict):
+                raise ValueError(f"{source.name}: chunk counts cannot be sampled or cut; give the documents")
+            yield self._limited(self._sampled(documents, luck))
+            if self.is_over:
+                return
+
+    def _sampled(self, documents: Any, luck: np.random.Generator) -> Any:
+        if self.sample == 1:
+            return documents
+        if isinstance(documents, TextFile):
+            return documents if luck.random() < self.sample else []
+        taken = luck.random(len(documents)) < self.sample
+        if isinstance(documents, list):
+            return [text for text, lucky in zip(documents, taken, strict=True) if lucky]
+        import pyarrow as pa
+
+        return documents.filter(pa.array(taken))
+
+    def _limited(self, documents: Any) -> Any:
+        if self.left is None:
+            return documents
+        if isinstance(documents, TextFile):
+            return TextFile(documents.name, lambda: self._cut(documents.open()))
+        if isinstance(documents, list):
+            sizes = np.array([len(text.encode("utf-8", "surrogatepass")) for text in documents], np.int64)
+        else:
+            from .formats.counts import bytes_and_offsets  # which imports pyarrow
+
+            sizes = np.diff(bytes_and_offsets(documents)[1])
+        sums = np.cumsum(sizes)
+        n = min(len(sums), int(np.searchsorted(sums, self.left)) + 1)
+        self.left -= int(sums[n - 1]) if n else 0
+        return documents[:n]
+
+    def _cut(self, stream: BinaryIO) -> BinaryIO:
+        return io.BufferedReader(_Cut(stream, self), 1 << 20)
+
+
+class _Cut(io.RawIOBase):
+    """As much of a text as is left to take, up to the end of a character."""
+
+    def __init__(self, stream: BinaryIO, selection: Selection) -> None:
+        self._stream, self._selection = stream, selection
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._selection.left or 0
+        data = self._stream.read(min(len(buffer), left))
+        if len(data) == left:
+            data = _whole(data)
+            self._selection.left = 0
+        else:
+            self._selection.left = left - len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _whole(data: bytes) -> bytes:
+    """Leave out the beginning of a character that was cut.
+
+    >>> _whole("naïve".encode()[:3]), _whole(b"whole")
+    (b'na', b'whole')
+    """
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 != 0x80:
+            needed = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[:-back] if needed > back else data
+    return data
