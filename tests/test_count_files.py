@@ -119,7 +119,7 @@ def test_killed_in_the_middle(folder: Path, tmp_path: Path, monkeypatch: pytest.
 
     with pytest.raises(SystemExit):
         count_files(sources(folder), output, stop=killed)
-    (tmp_path / "counts.parquet.parts" / "run-000099.arrow").write_text("half")
+    (tmp_path / "counts.parquet.parts" / "run-000099.counts").write_text("half")
     count_files(sources(folder), output, resume=True)
     assert ChunkCounts.load(output) == expected(folder)
 
@@ -134,8 +134,9 @@ def test_full_disk(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
         patched.setattr("batchbpe.count_files.SAVE_EVERY", -1.0)
         patched.setattr(pa.ipc.RecordBatchFileWriter, "write_batch", full)
-        with pytest.raises(OSError, match=r"cannot write .*counts\.parquet\.parts/run-000000\.arrow: No space left"):
-            count_files(sources(folder), output)
+        for skip_errors in (False, True):
+            with pytest.raises(OSError, match=r"cannot write .*parquet\.parts/run-000000\.counts: No space left"):
+                count_files(sources(folder), output, skip_errors=skip_errors, resume=True)
     assert not output.exists()
     count_files(sources(folder), output, resume=True)
     assert ChunkCounts.load(output) == expected(folder)
@@ -163,8 +164,12 @@ def test_changed_meanwhile(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"it was begun with seed=0, not 5; give the same options, or remove"):
         count_files(sources(folder), output, Options(seed=5), resume=True)
     (folder / "a.parquet").write_bytes((folder / "a.parquet").read_bytes() + b" ")
-    with pytest.raises(ValueError, match=r"a\.parquet has changed since it was counted; remove .*parts to begin anew"):
+    with pytest.raises(
+        ValueError, match=r"a\.parquet has changed since it was counted; .*remove .*parts to begin anew"
+    ):
         count_files(sources(folder), output, resume=True)
+    with pytest.raises(ValueError, match=r"a\.parquet is not given again; "):
+        count_files(sources(folder / "d.txt"), output, resume=True)
 
 
 def test_samples(folder: Path) -> None:
@@ -203,6 +208,9 @@ def test_long_chunks(tmp_path: Path) -> None:
 
 
 def test_wrong_output(tmp_path: Path) -> None:
+    ChunkCounts.count("to be").save(tmp_path / "counts.csv")
+    with pytest.raises(ValueError, match=r"counts\.csv is among the files to count: give another name, or remove it"):
+        count_files(sources(tmp_path), tmp_path / "counts.csv")
     with pytest.raises(ValueError, match=r"counts\.txt: give a name that ends in \.parquet or \.csv"):
         count_files([], tmp_path / "counts.txt")
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*absent; make it first"):

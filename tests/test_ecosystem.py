@@ -185,6 +185,15 @@ def test_stop_words_go_to_transformers(library: list[str], tmp_path: Path, monke
         assert auto.encode("the<new><pad>", add_special_tokens=False) == [*tokenizer.encode("the"), 2000, 2001]
         assert auto.decode([*tokenizer.encode("the"), 2000, 2001]) == "the<new><pad>"
         assert auto.decode([2001, 2000], skip_special_tokens=True) == "<new>"
+        assert auto.convert_tokens_to_string(auto.tokenize("the<new>x")) == "the<new>x"
+        assert Tokenizer.from_huggingface(auto).encode("the<new>", "all") == [*tokenizer.encode("the"), 2000]
+    assert Tokenizer.from_file(tmp_path / "third").token_to_id("<pad>") == 2001
+    gaps = Tokenizer(Model(pattern="[a-z]+", merges={}, stop_words={b"the": 300}, special_tokens={END: 400}))
+    gaps.export(tmp_path / "gaps", "transformers")
+    auto = AutoTokenizer.from_pretrained(tmp_path / "gaps", trust_remote_code=True)
+    auto.add_tokens([f"<{n}>" for n in range(200)])
+    assert (len(auto), auto.convert_tokens_to_ids("<0>"), auto.convert_tokens_to_ids("<199>")) == (601, 401, 600)
+    assert auto.encode(f"the{END}<1>", add_special_tokens=False) == [300, 400, 402]
     for name, form in (("a.tiktoken", "tiktoken"), ("a.json", "huggingface")):
         with pytest.raises(ValueError, match=r"no stop words, as b'.*allow_inexact=True"):
             tokenizer.export(tmp_path / name, form)  # type: ignore[arg-type]
@@ -197,7 +206,7 @@ def test_stop_words_go_to_transformers(library: list[str], tmp_path: Path, monke
 
 def test_two_tokens_with_the_same_bytes(tmp_path: Path) -> None:
     merges = {(97, 98): 256, (98, 99): 257, (256, 99): 258, (97, 257): 259}
-    tokenizer = Tokenizer(Model(pattern=r"\w+|\W", merges=merges))
+    tokenizer = Tokenizer(Model(pattern=r"[a-z]+|[^a-z]", merges=merges))
     with pytest.raises(ValueError, match=r"258 and 259 are both b'abc', .*allow_inexact=True"):
         tokenizer.export(tmp_path / "a.json", "huggingface")
     with pytest.raises(ValueError, match=r"would not give the same encodings .* 259, b'abc' = b'a' \+ b'bc'; choose"):
@@ -382,6 +391,19 @@ def test_a_text_that_nothing_splits(tmp_path: Path) -> None:
     assert Tokenizer.from_file(tmp_path / "a.json").encode(TEXT, "all") == fast.encode(TEXT).ids
 
 
+def test_what_is_no_tokenizer() -> None:
+    from transformers import PreTrainedTokenizer
+
+    for wrong in (None, 5, {}, PreTrainedTokenizer):
+        with pytest.raises(TypeError, match="is no path, and no fast tokenizer of tokenizers or transformers"):
+            Tokenizer.from_huggingface(wrong)
+    base = Tokenizer.train("the theory of the thing", 262)
+    with pytest.raises(ValueError, match=r"vocab_size=10 is too small: 262 tokens of the base, 0 stop words"):
+        Tokenizer.train("the", 10, base=base)
+    with pytest.raises(ValueError, match="the path is empty"):
+        base.save("")
+
+
 def test_a_folder_holds_one_vocabulary(tmp_path: Path) -> None:
     plain = Tokenizer.train("the theory of the thing", 262)
     words = Tokenizer.train("the theory of the thing", 262, stop_list_size=2)
@@ -398,13 +420,26 @@ def test_a_folder_holds_one_vocabulary(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"(\w+)|\W", r"^\w|\w+|\W", r"\w+$|\w|\W", r"(?s:.)", r"\pL+|.|\n", r"[a-z&&[^e]]+|\W|e"]
+    "pattern",
+    [r"(\w+)|\W", r"^\w|\w+|\W", r"\w+$|\w|\W", r"(?s:.)", r"\pL+|.|\n", r"[a-z&&[^e]]+|\W|e", r"[a~~b]|c", r"a{3}{2}"],
 )
 def test_patterns_that_mean_something_else_elsewhere(pattern: str, tmp_path: Path) -> None:
     tokenizer = Tokenizer(Model(pattern=pattern, merges={}))
     for form in ("huggingface", "minbpe", "batchbpe-v1"):
         with pytest.raises(ValueError, match="may take for something else: rewrite it"):
             tokenizer.export(tmp_path / "a", form)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pattern", [r"\w+|[^\w]", r"\p{N}{1,3}+|\P{N}+", r"\p{L}{3}?|[\s\S]", r"(?i:\p{Lu})+|[\s\S]"])
+def test_patterns_that_mean_something_else_to_oniguruma(pattern: str, tmp_path: Path) -> None:
+    tokenizer = Tokenizer.train(iter(["می‌خواهم ABC abc 12345 x² " * 5]), 300, pattern=pattern)
+    with pytest.raises(ValueError, match="which Oniguruma may take for something else: rewrite it"):
+        tokenizer.export(tmp_path / "a.json", "huggingface")
+    tokenizer.export(tmp_path / "folder", "transformers")  # with the class, which is exact
+    assert not (tmp_path / "folder" / "tokenizer.json").exists()
+    tokenizer.export(tmp_path / "a.json", "huggingface", allow_inexact=True)
+    with pytest.raises(ValueError, match=r"a\.json: .*which Oniguruma may take for something else"):
+        Tokenizer.from_file(tmp_path / "a.json")
 
 
 @pytest.mark.parametrize("pattern", [r"a*|b", r"(?=a)|a|b| "])

@@ -69,6 +69,11 @@ def test_what_tiktoken_answers() -> None:
         assert OURS.is_special_token(token) == THEIRS.is_special_token(token)
     for decode in ("decode", "decode_bytes", "decode_with_offsets", "decode_tokens_bytes"):
         assert outcome(getattr(OURS, decode), [97, 450]) is outcome(getattr(THEIRS, decode), [97, 450]) is KeyError
+    assert OURS.decode(tokens=[400]) == THEIRS.decode(tokens=[400])
+    assert OURS.encode_batch(text=["the"]) == THEIRS.encode_batch(text=["the"])
+    for wrong in (1.0, "a"):
+        with pytest.raises(TypeError):
+            OURS.decode_single_token_bytes(wrong)  # type: ignore[arg-type]
     assert OURS.decode([400, 116], errors="strict") == f"{END}t"
     with pytest.raises(UnicodeDecodeError):
         OURS.decode([OURS.encode_single_token(b"\xe2")], errors="strict")

@@ -8,6 +8,7 @@ runs bound the memory: they are written when the table has grown too large, and 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ from .runs import Runs
 from .selection import Selection
 
 VERSION = 1
-SAVE_EVERY = 60.0
+SAVE_EVERY = float(os.environ.get("BATCHBPE_SAVE_EVERY", "60"))
 """Seconds after which what was counted is saved; or longer, if saving takes more than a tenth of them."""
 SHARE = 5
 """The table may take one in so many bytes of the memory: adding up and sorting take several times as much."""
@@ -101,10 +102,19 @@ def count_files(
         raise ValueError(f"{output}: give a name that ends in .parquet or .csv, by which it is known again")
     if not output.parent.is_dir():
         raise FileNotFoundError(f"cannot write {output}: there is no folder {output.parent}; make it first")
+    if any(source.name and Path(source.name).resolve() == output.resolve() for source in sources):
+        raise ValueError(f"{output} is among the files to count: give another name, or remove it")
     job = _Job(sources, output, options or Options(), resume, skip_errors, max_memory, threads, stop)
     with counting_bar(job.counter, sources, show=progress):
         job.count()
     return job.finish()
+
+
+class _Unsaved(Exception):
+    """What was counted could not be saved."""
+
+    def __init__(self, reason: OSError) -> None:
+        self.reason = reason
 
 
 class _Job:
@@ -122,9 +132,8 @@ class _Job:
         self.sources, self.options = sources, options
         self.skip_errors, self.max_memory, self.threads, self.stop = skip_errors, max_memory, threads, stop
         self.folder = output.with_name(output.name + ".parts")
-        self.counter = Counter(
-            options.pattern, options.special_tokens, options.errors, threads, options.max_chunk_bytes, self._moved
-        )
+        given = options.pattern, options.special_tokens, options.errors, threads, options.max_chunk_bytes
+        self.counter = Counter(*given, moved=self._moved_in_text)
         self.report = Report(str(output))
         self.selection = Selection(options.sample, options.seed, options.limit_bytes)
         self.done: list[list[Any]] = []
@@ -151,13 +160,10 @@ class _Job:
                 done.remove(tuple(known))
                 source.at = source.size
                 continue
-            if any(known[0] == other[0] for other in done):
-                raise ValueError(f"{source.name} has changed since it was counted; remove {self.folder} to begin anew")
             if self.selection.is_over:
                 break
-            items, skip = (self.current[1:]) if self.current and self.current[0] == known else (0, 0)
-            if self.current and self.current[0] == known:
-                self.selection.left = self.left
+            begun = bool(self.current) and self.current[0] == known
+            items, skip = self.current[1:] if begun else (0, 0)
             self.left = self.selection.left
             self.current = [known, items, skip]
             try:
@@ -167,20 +173,28 @@ class _Job:
                     self.counter.add(documents, skip=skip)
                     skip = 0
                     self.current = [known, item + 1, 0]
-                    self._pause()
+                    self._moved(0)
             except (ValueError, OSError) as error:
                 if not self.skip_errors:
                     raise
                 self.report.failed[source.name or "the data"] = str(error)
+            except _Unsaved as error:
+                raise error.reason from None
             self.done.append(known)
             self.current, self.left = [], self.selection.left
             self._pause()
 
-    def _moved(self, done: int) -> None:
-        # Within a text file; between two batches `_pause` is called when the place is known.
+    def _moved_in_text(self, done: int) -> None:
+        # Between two batches the place is not known yet.
         if done:
             self.current[2] = done
+            self._moved(done)
+
+    def _moved(self, _: int) -> None:
+        try:
             self._pause()
+        except OSError as error:  # which is not the fault of the file that is read
+            raise _Unsaved(error) from None
 
     def _pause(self) -> None:
         if self.stop():
@@ -233,6 +247,13 @@ class _Job:
             self.counter.read, self.counter.dropped = record["read"], record["dropped"]
             self.counter.skipped, self.report.failed = record["skipped"], record["failed"]
             self.selection.left = self.left
+            now = [identity(source) for source in self.sources]
+            for name, *rest in (*self.done, *self.current[:1]):
+                if [name, *rest] not in now:
+                    changed = any(name == other[0] for other in now)
+                    raise ValueError(
+                        f"{name} {'has changed since it was counted' if changed else 'is not given again'}"
+                    )
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{self._record}: {error}; give the same options, or remove {self.folder} to begin anew"

@@ -27,7 +27,7 @@ def describe(tokenizer: Tokenizer) -> dict[str, Any]:
     """Say what a vocabulary consists of.
 
     >>> describe(Tokenizer.train("aaabdaaabac", 259))["longest token"]
-    "'aaab'"
+    "'aaab' (4 bytes)"
     """
     model = tokenizer.model
     longest = max(model.merges.values(), key=lambda token: len(model.vocab[token]), default=model.byte_ids[0])
@@ -39,7 +39,7 @@ def describe(tokenizer: Tokenizer) -> dict[str, Any]:
         "stop words": len(model.stop_words),
         "special tokens": dict(model.special_tokens),
         "pattern": model.pattern,
-        "longest token": shown(model.vocab[longest]),
+        "longest token": f"{shown(model.vocab[longest][:40])} ({len(model.vocab[longest])} bytes)",
         "mean bytes of a merge": round(mean, 3),
         "training": dict(model.training),
     }

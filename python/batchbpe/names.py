@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import index
 
 from .formats.huggingface import spelt, unspelt
 from .loaded import Loaded
@@ -71,7 +72,7 @@ class KnownNames:
     def decode_single_token_bytes(self, token: int) -> bytes:
         """Give the bytes of one id."""
         try:
-            return self._loaded.model.vocab[token]
+            return self._loaded.model.vocab[index(token)]
         except KeyError:
             raise UnknownTokenError(token, self.max_token_value) from None
 

@@ -43,7 +43,7 @@ class Runs:
         order = np.argsort(ranges, kind="stable")
         ends = np.searchsorted(ranges[order], np.arange(RANGES + 1))
         table = files.table(counts.data, counts.offsets, counts.counts)
-        name = f"run-{len(self.names):06}.arrow"
+        name = f"run-{len(self.names):06}.counts"
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with (
             replacing(self.folder / name) as temporary,
@@ -69,7 +69,7 @@ class Runs:
                 counts = ChunkCounts(*table.finish()[:3], pattern=pattern)
                 self.total, self.unique = self.total + counts.total, self.unique + counts.unique
                 self.longest = max(self.longest, int(np.diff(counts.offsets).max(initial=0)))
-                sums.append(Path(folder) / f"{part:03}.arrow")
+                sums.append(Path(folder) / f"{part:03}.counts")
                 with pa.ipc.new_file(str(sums[-1]), files.SCHEMA) as writer:
                     writer.write_table(files.table(counts.data, counts.offsets, counts.counts))
             yield

@@ -42,6 +42,9 @@ class BatchBPETokenizer(Base):  # type: ignore[misc]
             while name in self._ids:
                 name += MARK
             self._names[token], self._ids[name] = name, token
+        # transformers takes the number of names for the next id, and for the size of a model.
+        gaps = set(range(self.tokenizer.n_vocab)) - set(self.tokenizer.vocab)
+        self._gaps = {f"<|unused {token}|>": token for token in sorted(gaps)}
         super().__init__(**kwargs)
         self.add_tokens([AddedToken(name, special=True, normalized=False) for name in special], special_tokens=True)
 
@@ -52,7 +55,7 @@ class BatchBPETokenizer(Base):  # type: ignore[misc]
 
     def get_vocab(self) -> dict[str, int]:
         """Give the id of each token, and of those added later."""
-        return self._ids | dict(self.added_tokens_encoder)
+        return self._ids | self._gaps | dict(self.added_tokens_encoder)
 
     def _tokenize(self, text: str, **kwargs: Any) -> list[str]:
         return [self._names[token] for token in self.tokenizer.encode_ordinary(text)]
@@ -65,7 +68,7 @@ class BatchBPETokenizer(Base):  # type: ignore[misc]
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         """Give the text of tokens."""
-        return str(self.tokenizer.decode([self._ids[token] for token in tokens]))
+        return self._decode([self._ids.get(token, self.added_tokens_encoder.get(token, -1)) for token in tokens])
 
     def _decode(self, token_ids: int | list[int], skip_special_tokens: bool = False, **kwargs: Any) -> str:
         ids = [token_ids] if isinstance(token_ids, int) else [int(token) for token in token_ids]

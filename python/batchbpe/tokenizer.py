@@ -130,6 +130,8 @@ class Tokenizer(KnownNames):
 
     def save(self, prefix: str | os.PathLike[str]) -> None:
         """Write `prefix`.model, which `from_file` loads, and `prefix`.vocab, which is there to be read."""
+        if not os.fspath(prefix):
+            raise ValueError("the path is empty: give the name of a file")
         path = Path(prefix)
         path = path if path.suffix == ".model" else path.with_name(path.name + ".model")
         self.export(path, format="batchbpe")
@@ -250,7 +252,7 @@ class Tokenizer(KnownNames):
 
     def encode_batch(
         self,
-        texts: Iterable[str],
+        text: Iterable[str],
         allowed_special: AllowedSpecial = "none_raise",
         disallowed_special: DisallowedSpecial | None = None,
         *,
@@ -260,17 +262,17 @@ class Tokenizer(KnownNames):
         """Encode many texts in parallel. (`num_threads` is tiktoken's word for `threads`.)"""
         special = self._special(allowed_special, disallowed_special)
         threads = num_threads if threads is None else threads
-        return _mended(self._loaded.encoder.encode_batch, _list(texts), special, threads)
+        return _mended(self._loaded.encoder.encode_batch, _list(text), special, threads)
 
     def encode_ordinary_batch(
-        self, texts: Iterable[str], *, threads: int | None = None, num_threads: int | None = None
+        self, text: Iterable[str], *, threads: int | None = None, num_threads: int | None = None
     ) -> list[list[int]]:
         """Encode many texts in which special tokens mean nothing special."""
-        return self.encode_batch(texts, "none", threads=threads, num_threads=num_threads)
+        return self.encode_batch(text, "none", threads=threads, num_threads=num_threads)
 
     def encode_batch_to_numpy(
         self,
-        texts: Iterable[str],
+        text: Iterable[str],
         allowed_special: AllowedSpecial = "none_raise",
         disallowed_special: DisallowedSpecial | None = None,
         *,
@@ -283,7 +285,7 @@ class Tokenizer(KnownNames):
         ([258, 97, 99], [0, 1, 1, 3])
         """
         special = self._special(allowed_special, disallowed_special)
-        return _mended(self._loaded.encoder.encode_batch_to_numpy, _list(texts), special, threads)
+        return _mended(self._loaded.encoder.encode_batch_to_numpy, _list(text), special, threads)
 
     _not_allowed: Literal["all"] | tuple[()] = "all"
     """What `disallowed_special` is where `allowed_special` names tokens: tiktoken and the paper differ."""
@@ -312,22 +314,22 @@ class Tokenizer(KnownNames):
         forbidden = special.keys() - set(allowed) if disallowed == "all" else set(disallowed)
         return sorted(special.keys() & set(allowed)), sorted(forbidden - {""})
 
-    def decode(self, ids: Iterable[int] | npt.NDArray[Any], errors: str = "replace") -> str:
+    def decode(self, tokens: Iterable[int] | npt.NDArray[Any], errors: str = "replace") -> str:
         """Decode ids; where their bytes are no UTF-8, do what `errors` says, as in `bytes.decode`."""
-        return self.decode_bytes(ids).decode("utf-8", errors)
+        return self.decode_bytes(tokens).decode("utf-8", errors)
 
-    def decode_bytes(self, ids: Iterable[int] | npt.NDArray[Any]) -> bytes:
+    def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any]) -> bytes:
         """Give the bytes of ids, one after the other."""
         encoder = self._loaded.encoder
         try:
-            if isinstance(ids, np.ndarray):
-                if ids.dtype == np.uint32 and ids.ndim == 1 and ids.flags.c_contiguous:
-                    return encoder.decode_numpy(ids)
-                ids = ids.tolist()
-            ids = ids if isinstance(ids, list) else list(ids)
-            return encoder.decode(ids)
+            if isinstance(tokens, np.ndarray):
+                if tokens.dtype == np.uint32 and tokens.ndim == 1 and tokens.flags.c_contiguous:
+                    return encoder.decode_numpy(tokens)
+                tokens = tokens.tolist()
+            tokens = tokens if isinstance(tokens, list) else list(tokens)
+            return encoder.decode(tokens)
         except (OverflowError, ValueError):
-            unknown = [token for token in ids if token not in self.vocab]
+            unknown = [token for token in tokens if token not in self.vocab]
             if not unknown:
                 raise
             raise UnknownTokenError(int(unknown[0]), self.max_token_value) from None

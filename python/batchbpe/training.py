@@ -70,7 +70,7 @@ class Options:
             _check_number(name, getattr(self, name), smallest)
         if self.vocab_size > MAX_ID:
             raise ValueError(f"vocab_size={self.vocab_size} is too large: ids go from 0 to {MAX_ID}")
-        if self.vocab_size < needed:
+        if self.vocab_size < needed and not self.base:
             raise ValueError(
                 f"vocab_size={self.vocab_size} is too small: 256 bytes and {len(self.special_tokens)} special tokens "
                 f"need {needed}"

@@ -63,7 +63,8 @@ def command(function: F) -> F:
         except (ValueError, TypeError, OSError, KeyError, ImportError, MemoryError) as error:
             if debug:
                 raise
-            fail(f"error: {error or type(error).__name__}", 1)
+            message = error.args[0] if isinstance(error, KeyError) and error.args else error  # else within quotes
+            fail(f"error: {message or type(error).__name__}", 1)
 
     return run  # type: ignore[return-value]
 
@@ -87,19 +88,17 @@ def print_json(value: Any) -> None:
 
 def print_rows(title: str, rows: dict[str, Any]) -> None:
     """Print names and values for people."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     for name, value in rows.items():
         pairs = value.items() if isinstance(value, dict) else [("", value)]
         table.add_row(name, "\n".join(f"{key}  {_text(item)}".strip() for key, item in pairs))
-    Console(markup=False, highlight=False).print(table)
+    _print(table)
 
 
 def print_table(columns: list[str], rows: list[list[Any]]) -> None:
     """Print a table for people: names to the left, numbers to the right."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -108,7 +107,17 @@ def print_table(columns: list[str], rows: list[list[Any]]) -> None:
         table.add_column(column, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(_text, row))
-    Console(markup=False, highlight=False).print(table)
+    _print(table)
+
+
+def _print(table: Any) -> None:
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False)
+    console = console if console.is_terminal else Console(markup=False, highlight=False, width=200)
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.writelines(line.rstrip() + "\n" for line in captured.get().splitlines())
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,15 @@ _RISKS = {
     r"\(\?(?!i?:|[=!]|<[=!])": "a flag, a name or another group with (?",
     r"\((?!\?)": "a capturing group",
     r"[\^$]": "an anchor",
-    r"\[[^\]]*(?:--|&&|\[)": "a set operation",
+    r"\[[^\]]*(?:--|&&|~~|\[)": "a set operation",
+    r"[}+*?]\{": "a repetition of a repetition",
+}
+# Oniguruma repeats what it should possess, makes optional what should be lazy, and has other words.
+_RISKS_OF_ONIGURUMA = {
+    r"\{\d+(?:,\d+)?\}\+": "a possessive repetition of so many",
+    r"\{\d+\}\?": "a lazy repetition of so many",
+    r"\(\?i:[^)]*\\[pP]": "a property where case is ignored",
+    r"\\[wW]": "a word character (say [\\p{L}\\p{M}\\p{N}_] instead)",
 }
 _ESCAPES = r"\\(?:[pP](?!\{\^?\w+\})|[^pPsSdDwWrntfv\W])"
 
@@ -46,6 +54,10 @@ def check_portable(pattern: str, tool: str) -> None:
     outside = re.sub(r"\[[^\]]*\]", "", plain)
     for risk, name in _RISKS.items():
         match = re.search(risk, plain if name == "a set operation" else outside)
+        if match:
+            found.append((name, match[0]))
+    for risk, name in _RISKS_OF_ONIGURUMA.items() if tool == "Oniguruma" else ():
+        match = re.search(risk, pattern)
         if match:
             found.append((name, match[0]))
     if found:

@@ -7,7 +7,9 @@ splits by a regular expression is the pattern; what the post-processor adds arou
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,13 +137,19 @@ def load(source: Any) -> Model:
     """Read a tokenizer.json, or a folder that has one, or an object of `tokenizers` or `transformers`."""
     own = getattr(getattr(source, "tokenizer", None), "model", None)  # of a BatchBPETokenizer
     if isinstance(own, Model):
-        return own
+        return _with_added(own, source.added_tokens_encoder)
     backend = getattr(source, "backend_tokenizer", source)
     if hasattr(backend, "to_str"):
         return parse(json.loads(backend.to_str()))
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"{source!r} is no path, and no fast tokenizer of tokenizers or transformers")
+    if not os.fspath(source):
+        raise ValueError("the path is empty: give the name of a file or folder")
     path = Path(source)
     if (path / native.IN_FOLDER).is_file():
-        return native.load(path / native.IN_FOLDER)
+        added = path / "added_tokens.json"
+        model = native.load(path / native.IN_FOLDER)
+        return _with_added(model, json.loads(added.read_bytes()) if added.is_file() else {})
     path = path / "tokenizer.json" if path.is_dir() else path
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -153,6 +161,11 @@ def load(source: Any) -> Model:
         return parse(fields)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def _with_added(model: Model, added: Mapping[str, int]) -> Model:
+    """Give a model the tokens that were added in transformers."""
+    return replace(model, special_tokens=dict(model.special_tokens) | dict(added))
 
 
 def parse(fields: Any) -> Model:

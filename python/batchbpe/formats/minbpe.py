@@ -60,7 +60,10 @@ def save(model: Model, path: Path, version: str = VERSIONS[0]) -> None:
             f"{version} has no place for stop words: train with stop_list_size=0, or choose another format"
         )
     if model.byte_ids != tuple(range(256)) or [*model.merges.values()] != [*range(256, 256 + len(model.merges))]:
-        raise ValueError(f"{version} has no place for ids: merges must have those from 256 on; choose another format")
+        raise ValueError(
+            f"{version} has no place for ids: bytes must have those from 0 to 255, merges those from 256 on; choose "
+            "another format"
+        )
     pattern = "" if model.pattern == WHOLE else model.pattern
     check_portable(pattern or model.pattern, version)
     if pattern.strip() != pattern or "\n" in pattern:

@@ -35,7 +35,7 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
         return from_ranks(source._mergeable_ranks, pattern or source._pat_str, given)
     path = Path(source)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+        raise FileNotFoundError(f"there is no file {source}")
     known, size, known_special = KNOWN.get(path.stem, (None, 0, {}))
     if pattern is None and known is None:
         raise ValueError(

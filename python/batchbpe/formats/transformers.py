@@ -29,7 +29,10 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
         raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}; make it first")
     own = not allow_inexact and not _fits(model)
     fields = None if own else huggingface.described(model, allow_inexact=allow_inexact)
-    folder.mkdir(exist_ok=True)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise type(error)(f"cannot write {folder}: {error.strerror}") from None
     for stale in ("tokenizer.json",) if own else (native.IN_FOLDER, _CODE.name):
         (folder / stale).unlink(missing_ok=True)
     if own:

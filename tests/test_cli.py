@@ -1,0 +1,249 @@
+"""The command line: what is printed, what is written, and the exit codes."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import multilingual
+from typer.main import get_command
+from typer.testing import CliRunner, Result
+
+from batchbpe import ChunkCounts, Tokenizer, __version__
+from batchbpe.cli import app
+
+END = "<|endoftext|>"
+TEXT = "To be, or not to be: that is the question. " * 20 + multilingual(2000)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a text, counts and a model, where the command runs."""
+    monkeypatch.chdir(tmp_path)
+    Path("book.txt").write_text(TEXT, encoding="utf-8")
+    assert run("count book.txt -o counts.parquet --quiet").exit_code == 0
+    assert run(["train", "counts.parquet", "-n", "600", "--special-token", END, "-o", "mine", "-q"]).exit_code == 0
+    return tmp_path
+
+
+def run(command: str | list[str], text: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(app, command.split() if isinstance(command, str) else command, input=text)
+
+
+def test_help_and_version() -> None:
+    assert run("--version").stdout == f"batchbpe {__version__}\n"
+    assert run("").exit_code == 2
+    for name in get_command(app).commands:  # type: ignore[attr-defined]
+        result = run(f"{name} --help")
+        assert result.exit_code == 0
+        assert re.search(rf"Example: batchbpe {name} ", result.stdout)
+    assert "_BATCHBPE_COMPLETE" in run("--show-completion bash").stdout or run("--show-completion").exit_code == 0
+
+
+def test_count(place: Path) -> None:
+    result = run("count book.txt -o again.csv")
+    counts = ChunkCounts.count(iter([TEXT]))
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"{counts.total:,} chunks, {counts.unique:,} of them unique, in")
+    assert result.stderr.endswith("again.csv\n")
+    assert ChunkCounts.load("again.csv") == ChunkCounts.load("counts.parquet") == counts
+    told = json.loads(run("count book.txt -o again.parquet --json").stdout)
+    assert (told["total"], told["unique"], told["files"], told["failed"]) == (counts.total, counts.unique, 1, {})
+    assert run("count - -o piped.csv -q", TEXT).stderr == ""
+    assert ChunkCounts.load("piped.csv") == counts
+    lines = "".join(json.dumps({"body": line}) + "\n" for line in TEXT.splitlines())
+    assert run("count - -o lines.csv -q --jsonl-field body", lines).exit_code == 0
+    Path("a.jsonl").write_text(lines)
+    assert run("count a.jsonl -o file.csv -q --jsonl-field body").exit_code == 0
+    assert ChunkCounts.load("lines.csv") == ChunkCounts.load("file.csv") == ChunkCounts.count(iter(TEXT.splitlines()))
+
+
+def test_train(place: Path) -> None:
+    result = run("train counts.parquet --vocab-size 350 --stop-list-size 5 --freq-cutoff 2 -o small")
+    assert re.search(r"350 tokens: 5 stop words, 0 special tokens, 89 merges in \d+ batches", result.stderr)
+    same = Tokenizer.train(ChunkCounts.load("counts.parquet"), 350, stop_list_size=5, freq_cutoff=2)
+    assert Tokenizer.from_file("small.model").merges == same.merges
+    assert Path("small.vocab").exists()
+    for policy in ("serial", "naive", "positional"):
+        assert run(f"train book.txt -n 300 --policy {policy} -o by_policy -q").exit_code == 0
+    told = json.loads(run("train book.txt -n 700 --base mine.model -o longer --json").stdout)
+    assert told["tokens"] == 700
+    assert Tokenizer.from_file("longer.model").special_tokens == {END: 599}
+    assert run("train - -n 300 -o piped -q", TEXT).exit_code == 0
+
+
+def test_encode_and_decode(place: Path) -> None:
+    mine = Tokenizer.from_file("mine.model")
+    ids = mine.encode_ordinary(TEXT)
+    assert run("encode mine.model book.txt -o book.npy -q").exit_code == 0
+    assert np.load("book.npy").tolist() == ids
+    assert run("decode mine.model book.npy").stdout_bytes == TEXT.encode()
+    assert run("encode mine.model book.txt -o book.bin -q").exit_code == 0
+    assert np.fromfile("book.bin", np.uint16).tolist() == ids
+    assert run("decode mine.model book.bin -o again.txt").exit_code == 0
+    assert Path("again.txt").read_bytes() == TEXT.encode()
+    printed = run("encode mine.model", "to be").stdout
+    assert printed == " ".join(map(str, mine.encode("to be"))) + "\n"
+    assert run("decode mine.model", printed).stdout == "to be"
+    assert (
+        run("encode mine.model --show", "to be\n").stdout
+        == "|".join(mine.decode([token]).replace("\n", "\\n") for token in mine.encode("to be\n")) + "\n"
+    )
+    result = run(["encode", "mine.model", "book.txt", "book.txt", "-o", "tokens", "--end-of-text", END])
+    assert "tokens of 2 documents in 1 files" in result.stderr
+    assert np.fromfile("tokens/shard_000000.bin", np.uint16).tolist() == [*ids, 599] * 2
+
+
+def test_inspect(place: Path) -> None:
+    assert re.search(r"tokens\s+600\n", run("inspect mine.model").stdout)
+    assert json.loads(run("inspect mine.model --json").stdout)["merges"] == 343
+    tree = run(["inspect", "mine.model", "--token", " be"]).stdout
+    assert tree.splitlines()[0] == f"{Tokenizer.from_file('mine.model').encode(' be')[0]} ' be'"
+    assert json.loads(run("inspect mine.model --token 300 --json").stdout)["id"] == 300
+    longest = json.loads(run("inspect mine.model --longest 3 --json").stdout)
+    assert longest[0]["bytes"] == max(map(len, Tokenizer.from_file("mine.model").vocab.values()))
+    assert "' question'" in run("inspect mine.model --search question").stdout
+    counts = run("inspect counts.parquet --top 3").stdout
+    assert "commonest" in counts and "distribution" in counts
+    told = json.loads(run("inspect counts.parquet --json").stdout)
+    assert told["total"] == ChunkCounts.load("counts.parquet").total
+    assert sum(told["distribution"].values()) == told["unique"]
+
+
+def test_evaluate_and_export(place: Path) -> None:
+    assert run("export mine.model --to huggingface -o tokenizer.json").stderr == "tokenizer.json\n"
+    assert run("export mine.model --to tiktoken -o mine.tiktoken -q").exit_code == 0
+    result = run("evaluate mine.model tokenizer.json mine.tiktoken --pattern gpt4 --data book.txt --json")
+    tokens = [row["tokens"] for row in json.loads(result.stdout)]
+    assert tokens == [len(Tokenizer.from_file("mine.model").encode_ordinary(TEXT))] * 3
+    table = run("evaluate mine.model tokenizer.json --data book.txt").stdout.splitlines()
+    assert table[0].split()[:3] == ["model", "vocabulary", "tokens"]
+    assert len(table) == 3
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("count absent.txt -o a.csv", "error: no such file: 'absent.txt'"),
+        ("count book.txt -o a.txt", "error: a.txt: give a name that ends in .parquet or .csv"),
+        (
+            "count book.txt -o absent/a.csv",
+            "error: cannot write absent/a.csv: there is no folder absent; make it first",
+        ),
+        ("count book.txt -o a.csv --pattern (", 'error: pattern "(" is no regular expression that can be used'),
+        ("count book.txt -o a.csv --sample 2", "error: sample=2.0: give a share above 0, and 1 at most"),
+        ("train counts.parquet -n 10 -o a", "error: vocab_size=10 is too small"),
+        ("train counts.parquet -n 300 -o absent/a", "error: cannot write absent/a.model"),
+        ("train counts.parquet -n 300 -o a --policy best", "error: --policy best: give serial, naive"),
+        ("train book.txt -n 300 -o a --base book.txt", "error: book.txt is no model file"),
+        ("encode absent.model book.txt", "error: there is no model file absent.model"),
+        ("encode mine.model counts.parquet -o x.npy", "error: chunk counts have no text to encode"),
+        ("encode mine.model book.txt -o x --end-of-text x", "error: there is no special token 'x' to end a text with"),
+        ("decode mine.model book.txt", "error: book.txt: ids are read from .npy and .bin files"),
+        ("inspect mine.model --token thou", "error: there is no token 'thou'"),
+        ("inspect book.txt", "error: book.txt is no model file"),
+        ("evaluate mine.model mine.model --data book.txt", "error: a model is given twice"),
+        ("export mine.model --to minbpe -o absent/x", "error: cannot write absent/x: there is no folder absent"),
+    ],
+)
+def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
+    result = run(command)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(problem) and result.stderr.count("\n") == 1, result.stderr
+    with pytest.raises((ValueError, OSError, KeyError)):
+        CliRunner().invoke(app, ["--debug", *command.split()], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("command", ["frobnicate", "count book.txt", "train book.txt -o a", "export a --to gguf -o b"])
+def test_wrong_usage(command: str, place: Path) -> None:
+    assert run(command).exit_code == 2
+
+
+def test_files_that_cannot_be_read(place: Path) -> None:
+    Path("bad.txt").write_bytes(b"\xff")
+    strict = run("count bad.txt book.txt -o a.csv -q")
+    assert (strict.exit_code, Path("a.csv").exists()) == (1, False)
+    result = run("count bad.txt book.txt -o a.csv --skip-errors")
+    assert result.exit_code == 1
+    assert "1 files could not be read to their end: bad.txt: the text is no UTF-8 at byte 0" in result.stderr
+    assert ChunkCounts.load("a.csv") == ChunkCounts.load("counts.parquet")
+    assert run("count bad.txt -o b.csv -q --replace-errors").exit_code == 0
+
+
+def spawned(place: Path, command: list[str], **options: Any) -> "subprocess.Popen[str]":
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from batchbpe.cli import main; main()"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *command], cwd=place, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def large(place: Path) -> None:
+    """Some hundred megabytes, which take a few seconds."""
+    table = pa.table({"text": [TEXT * 40] * 400})
+    pq.write_table(table, place / "one.parquet", row_group_size=100)
+    for name in "two", "three", "four", "five", "six":
+        (place / f"{name}.parquet").hardlink_to(place / "one.parquet")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are posix")
+@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGKILL])
+def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
+    large(place)
+    command = ["count", ".", "-o", "all.parquet"]
+    (place / "counts.parquet").unlink()
+    env = os.environ | {"BATCHBPE_SAVE_EVERY": "0.1"}
+    with spawned(place, command, env=env) as running:
+        deadline = time.monotonic() + 60
+        while not (place / "all.parquet.parts" / "record.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        start = time.monotonic()
+        running.send_signal(signal_)
+        _, told = running.communicate(timeout=60)
+    assert time.monotonic() - start < 3
+    assert not (place / "all.parquet").exists()
+    if signal_ == signal.SIGINT:
+        assert running.returncode == 130
+        assert told.splitlines()[-1].startswith(
+            "stopped; what was counted is in all.parquet.parts, and --resume goes on"
+        )
+    refused = run(command)
+    assert refused.exit_code == 1 and "--resume goes on with it" in refused.stderr
+    assert run([*command, "--resume", "-q"]).exit_code == 0
+    counts = ChunkCounts.load("all.parquet")
+    Path("all.parquet").unlink()
+    assert counts == ChunkCounts.count(place, threads=1)
+    assert not (place / "all.parquet.parts").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are posix")
+def test_lines_in_a_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchbpe.progress.EVERY", 0.0)
+    result = run("count book.txt -o a.csv")
+    assert re.search(r"^counting: [\d.]+ kB of [\d.]+ kB, .*/s, 0 s left, [\d,]+ unique, ", result.stderr, re.MULTILINE)
+    result = run("train counts.parquet -n 300 -o a")
+    assert re.search(r"^training: [\d,]+ of 44 merges, \d+ s left, batch of \d+$", result.stderr, re.MULTILINE)
+
+
+def test_a_closed_pipe(place: Path) -> None:
+    shell = f"{sys.executable} -m batchbpe inspect mine.model --longest 600 | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", shell], cwd=place, capture_output=True, text=True)
+    assert (done.stderr, done.stdout.split()) == ("", ["id", "token", "bytes"])
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
+def test_completion() -> None:
+    env = os.environ | {"_BATCHBPE_COMPLETE": "complete_bash", "COMP_WORDS": "batchbpe ev", "COMP_CWORD": "1"}
+    done = subprocess.run([sys.executable, "-m", "batchbpe"], capture_output=True, text=True, env=env)
+    assert done.stdout.split() == ["evaluate"]

@@ -1,0 +1,113 @@
+"""Encoding files into shards: the ids of each document in its order, however often it was interrupted."""
+
+import json
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import multilingual
+
+from batchbpe import Tokenizer
+from batchbpe.corpus import sources
+from batchbpe.count_files import Stopped
+from batchbpe.encode_files import encode_files
+from batchbpe.ids import load_ids
+
+END = "<|endoftext|>"
+TEXTS = [multilingual(2000, seed) for seed in range(60)]
+TOKENIZER = Tokenizer.train(iter(TEXTS), 1000, special_tokens=[END])
+LARGE = Tokenizer.train(iter(TEXTS), 1000, special_tokens={END: 70_000})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("batchbpe.readers._BATCH_CHARACTERS", 8000)
+    monkeypatch.setattr("batchbpe.encode_files.BLOCK", 5000)
+    data = tmp_path / "data"
+    data.mkdir()
+    pq.write_table(pa.table({"text": TEXTS[:40]}), data / "a.parquet", row_group_size=10)
+    (data / "b.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[40:59]))
+    (data / "c.txt").write_text(TEXTS[59] * 5, encoding="utf-8")
+    return data
+
+
+def expected(tokenizer: Tokenizer, end: bool) -> list[list[int]]:
+    ids = tokenizer.encode_ordinary_batch([*TEXTS[:59], TEXTS[59] * 5])
+    return [[*each, tokenizer.special_tokens[END]] if end else each for each in ids]
+
+
+def shards(folder: Path) -> list[Path]:
+    return [folder / name for name in json.loads((folder / "shards.json").read_text())["shards"]]
+
+
+@pytest.mark.parametrize("end", [None, END])
+@pytest.mark.parametrize(("tokenizer", "dtype"), [(TOKENIZER, np.uint16), (LARGE, np.uint32)])
+def test_as_nanogpt_reads_them(tokenizer: Tokenizer, dtype: Any, end: str | None, folder: Path, tmp_path: Path) -> None:
+    record = encode_files(tokenizer, sources(folder), tmp_path / "out", end_of_text=end, shard_tokens=5000)
+    assert len(shards(tmp_path / "out")) > 3
+    ids = np.concatenate([np.memmap(path, dtype, "r") for path in shards(tmp_path / "out")])
+    assert ids.tolist() == list(chain.from_iterable(expected(tokenizer, bool(end))))
+    assert (record["tokens"], record["documents"], record["finished"]) == (len(ids), 60, True)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "dtype", "begins"), [(TOKENIZER, np.uint16, (20240520, 1)), (LARGE, np.uint32, (20240801, 7))]
+)
+def test_as_llm_c_reads_them(tokenizer: Tokenizer, dtype: Any, begins: Any, folder: Path, tmp_path: Path) -> None:
+    encode_files(tokenizer, sources(folder), tmp_path / "out", format="llm.c", shard_tokens=9000)
+    every = []
+    for path in shards(tmp_path / "out"):
+        header = np.fromfile(path, np.int32, 256)
+        ids = np.fromfile(path, dtype, offset=1024)
+        assert tuple(header[:3]) == (*begins, len(ids)) and not header[3:].any()
+        assert load_ids(path, tokenizer).tolist() == ids.tolist()
+        every += ids.tolist()
+    assert every == list(chain.from_iterable(expected(tokenizer, False)))
+
+
+@pytest.mark.parametrize("end", [None, END])
+def test_as_parquet(end: str | None, folder: Path, tmp_path: Path) -> None:
+    encode_files(TOKENIZER, sources(folder), tmp_path / "out", format="parquet", end_of_text=end, shard_tokens=9000)
+    rows = [row for path in shards(tmp_path / "out") for row in pq.read_table(path)["ids"].to_pylist()]
+    assert rows == expected(TOKENIZER, bool(end))
+
+
+@pytest.mark.parametrize("form", ["bin", "llm.c", "parquet"])
+def test_stopped_again_and_again(form: Any, folder: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"format": form, "end_of_text": END, "shard_tokens": 4000}
+    encode_files(TOKENIZER, sources(folder), tmp_path / "whole", **options)
+    stops = 0
+    finished = False
+    while not finished:
+        stop = partial(lambda left: next(left, None) is None, iter(range(9 + stops)))
+        try:
+            record = encode_files(TOKENIZER, sources(folder), tmp_path / "out", resume=True, stop=stop, **options)
+            finished = record["finished"]
+        except Stopped:
+            stops += 1
+    assert stops > 1
+    for one, other in zip(shards(tmp_path / "whole"), shards(tmp_path / "out"), strict=True):
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_what_goes_wrong(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"there is no special token '<eos>' to end a text with, only <\|endoftext\|>"):
+        encode_files(TOKENIZER, sources(folder), tmp_path / "out", end_of_text="<eos>")
+    encode_files(TOKENIZER, sources(folder / "c.txt"), tmp_path / "out")
+    with pytest.raises(FileExistsError, match="out holds shards already: give another folder, or --resume to go on"):
+        encode_files(TOKENIZER, sources(folder), tmp_path / "out")
+    with pytest.raises(ValueError, match=r"shards\.json: it was begun with .*'end_of_text': None"):
+        encode_files(TOKENIZER, sources(folder), tmp_path / "out", end_of_text=END, resume=True)
+    (folder / "c.txt").write_bytes(b"good \xff")
+    with pytest.raises(ValueError, match=r"c\.txt: the text is no UTF-8 at byte 5"):
+        encode_files(TOKENIZER, sources(folder / "c.txt"), tmp_path / "new")
+    record = encode_files(TOKENIZER, sources(folder), tmp_path / "skipped", skip_errors=True)
+    assert [Path(name).name for name in record["failed"]] == ["c.txt"]
+    assert record["documents"] == 59
+    encode_files(TOKENIZER, sources(folder / "c.txt"), tmp_path / "replaced", errors="replace")
+    assert load_ids(shards(tmp_path / "replaced")[0], TOKENIZER).tolist() == TOKENIZER.encode("good �")
