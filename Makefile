@@ -6,7 +6,7 @@ DEV := .venv/dev
 SOURCES := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 DATA ?= benchmarks/data
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format docs bench clean
 
 help: ## show this
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -41,6 +41,9 @@ format: $(DEV) ## put both languages in shape
 	cargo fmt
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(BUILD) ## write docs/cli.md anew
+	$(BIN)/python docs/make_cli.py
 
 bench: $(BUILD) ## measure beside other tools, with DATA=folder (see benchmarks/README.md)
 	$(BIN)/pip install --quiet --group bench

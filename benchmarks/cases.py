@@ -7,6 +7,7 @@ import hashlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import timeit
 from functools import partial
@@ -184,6 +185,32 @@ def count(path, threads):
         return {"result": f"{chunks.total:,} chunks, {chunks.unique:,} unique"}
 
     return partial(column, path), partial(ChunkCounts.count, threads=threads), describe
+
+
+def count_files(path):
+    """As the command does, from a file to a file."""
+    from batchbpe.corpus import sources
+    from batchbpe.count_files import count_files
+
+    def job(_):
+        with tempfile.TemporaryDirectory() as folder:
+            return count_files(sources(Path(path)), Path(folder) / "counts.parquet")
+
+    return int, job, lambda report: {"result": f"{report.total:,} chunks, {report.unique:,} unique"}
+
+
+def encode_files(path, ranks):
+    """As the command does, from a file to a file."""
+    from batchbpe.corpus import sources
+    from batchbpe.encode_files import encode_files
+
+    tokenizer = tokenizer_of("batchbpe", ranks)
+
+    def job(_):
+        with tempfile.TemporaryDirectory() as folder:
+            return encode_files(tokenizer, sources(Path(path)), Path(folder) / "shards")
+
+    return int, job, lambda record: {"result": f"{record['tokens']:,} tokens"}
 
 
 def import_module(module):

@@ -96,6 +96,20 @@ def threads(data):
         yield f"encode_batch of {language} documents", in_threads("encode_batch", path | ranks)
 
 
+def files(data):
+    """The commands beside the core on text in memory."""
+    ranks = {"ranks": str(data / "cl100k_base.tiktoken")}
+    for language in ("english", "multilingual"):
+        path = {"path": str(data / f"{language}.parquet")}
+        memory, file = "batchbpe, in memory", "batchbpe, parquet to file"
+        yield (
+            f"Counting {language} documents",
+            [(memory, "count", path | {"threads": None}), (file, "count_files", path)],
+        )
+        in_memory = (memory, "encode_batch", path | ranks | {"threads": None})
+        yield f"Encoding {language} documents", [in_memory, (file, "encode_files", path | ranks)]
+
+
 def synthetic(data):
     path = Path(__file__).parent / "data" / "synthetic.parquet"
     if not path.exists():
@@ -117,5 +131,6 @@ def jobs(every_peer):
         "encoding": encoding,
         "imports": imports,
         "threads": threads,
+        "files": files,
         "synthetic": synthetic,
     }

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -180,13 +179,16 @@ def test_files_that_cannot_be_read(place: Path) -> None:
     assert run("count bad.txt -o b.csv -q --replace-errors").exit_code == 0
 
 
-def spawned(place: Path, command: list[str], **options: Any) -> "subprocess.Popen[str]":
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from batchbpe.cli import main; main()"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *command], cwd=place, stderr=subprocess.PIPE, text=True, **options
-    )
+def spawned(place: Path, command: list[str]) -> "subprocess.Popen[str]":
+    """Start the command in a process that saves often, and heeds Ctrl-C even in the background."""
+    code = """if True:
+        import signal
+        from batchbpe import cli, count_files
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        count_files.SAVE_EVERY = 0.1
+        cli.main()
+    """
+    return subprocess.Popen([sys.executable, "-c", code, *command], cwd=place, stderr=subprocess.PIPE, text=True)
 
 
 def large(place: Path) -> None:
@@ -203,8 +205,7 @@ def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
     large(place)
     command = ["count", ".", "-o", "all.parquet"]
     (place / "counts.parquet").unlink()
-    env = os.environ | {"BATCHBPE_SAVE_EVERY": "0.1"}
-    with spawned(place, command, env=env) as running:
+    with spawned(place, command) as running:
         deadline = time.monotonic() + 60
         while not (place / "all.parquet.parts" / "record.json").exists() and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -1,6 +1,10 @@
-"""Every Python example in README.md and docs/ runs."""
+"""Every example in README.md and docs/ runs, and the page of the command line says what the commands do."""
 
+import os
 import re
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,8 +22,14 @@ def examples(page):
     return [block or line.replace(r"\|", "|") for block, line in (match.groups() for match in found)]
 
 
+def commands(page):
+    """The blocks for the shell."""
+    return "".join(re.findall(r"(?ms)^```sh\n(.*?)^```", page.read_text(encoding="utf-8")))
+
+
 def test_the_examples_are_found():
-    assert {page.name for page in PAGES if examples(page)} >= {"README.md", "policies.md"}
+    assert {page.name for page in PAGES if examples(page)} >= {"README.md", "policies.md", "tutorial.md"}
+    assert {page.name for page in PAGES if commands(page)} >= {"README.md", "tutorial.md"}
     assert 'tokenizer.export("folder", "transformers")' in examples(ROOT / "README.md")
 
 
@@ -27,7 +37,22 @@ def test_the_examples_are_found():
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("corpus.txt").write_text(TEXT, encoding="utf-8")
+    Path("data").mkdir()
     pq.write_table(pa.table({"text": TEXT.splitlines()}), "more.parquet")
+    pq.write_table(pa.table({"text": [TEXT] * 3}), "data/a.parquet")
+    if page.name == "tutorial.md":
+        (Path("data") / "a.parquet").unlink()
+        Path("data").rmdir()
+    if commands(page):
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        shell = ["bash", "-euo", "pipefail", "-c", commands(page)]
+        ran = subprocess.run(shell, env=os.environ | {"PATH": path}, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
     names: dict[str, object] = {}
     for example in examples(page):
         exec(compile(example, page.name, "exec"), names)
+
+
+def test_the_page_of_the_command_line():
+    page = runpy.run_path(str(ROOT / "docs" / "make_cli.py"))["page"]()
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == page, "make docs"

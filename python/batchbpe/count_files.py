@@ -8,7 +8,6 @@ runs bound the memory: they are written when the table has grown too large, and 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from .runs import Runs
 from .selection import Selection
 
 VERSION = 1
-SAVE_EVERY = float(os.environ.get("BATCHBPE_SAVE_EVERY", "60"))
+SAVE_EVERY = 60.0
 """Seconds after which what was counted is saved; or longer, if saving takes more than a tenth of them."""
 SHARE = 5
 """The table may take one in so many bytes of the memory: adding up and sorting take several times as much."""
