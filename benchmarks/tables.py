@@ -99,15 +99,13 @@ def threads(data):
 def files(data):
     """The commands beside the core on text in memory."""
     ranks = {"ranks": str(data / "cl100k_base.tiktoken")}
+    memory, file = "batchbpe, in memory", "batchbpe, parquet to file"
     for language in ("english", "multilingual"):
         path = {"path": str(data / f"{language}.parquet")}
-        memory, file = "batchbpe, in memory", "batchbpe, parquet to file"
-        yield (
-            f"Counting {language} documents",
-            [(memory, "count", path | {"threads": None}), (file, "count_files", path)],
-        )
-        in_memory = (memory, "encode_batch", path | ranks | {"threads": None})
-        yield f"Encoding {language} documents", [in_memory, (file, "encode_files", path | ranks)]
+        all_cores = path | {"threads": None}
+        yield f"Counting {language} documents", [(memory, "count", all_cores), (file, "count_files", path)]
+        rows = [(memory, "encode_batch", all_cores | ranks), (file, "encode_files", path | ranks)]
+        yield f"Encoding {language} documents", rows
 
 
 def synthetic(data):

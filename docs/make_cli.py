@@ -10,13 +10,14 @@ from batchbpe.cli import app
 HEAD = """# The command line
 
 Every argument is a path: a file, a glob, a folder, a url, or `-` for standard input. Results go to standard output,
-everything else to standard error: a bar in a terminal, in a pipe or a log a line every few seconds. Exit codes: 0, 1 for
-a failure (in one line; `batchbpe --debug …` shows the traceback), 2 for wrong usage, 130 after Ctrl-C.
+everything else to standard error: a bar in a terminal, in a pipe or a log a line every few seconds. Exit codes: 0, 1
+for a failure (in one line; `batchbpe --debug …` shows the traceback), 2 for wrong usage, 130 after Ctrl-C.
 `batchbpe --install-completion` sets up the shell's completion, `batchbpe --version` prints the version.
 
 A `count` that was stopped, killed, or met a full disk goes on with `--resume`: what it has counted is kept in a folder
 beside the result, `counts.parquet.parts`, where it is saved every minute and at the first Ctrl-C. No file is counted
-twice, and the result is the same as without the interruption. `encode` into a folder goes on after the last whole shard.
+twice, and the result is the same as without the interruption. `encode` into a folder goes on after the last whole
+shard.
 """
 
 

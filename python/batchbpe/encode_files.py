@@ -17,7 +17,7 @@ from .chunks import BLOCK, surrogate_error
 from .count_files import Stopped, identity
 from .files import replacing
 from .progress import bar
-from .readers import CountsFile, Documents, Source, TextFile
+from .readers import CountsFile, Documents, Source, TextFile, ahead
 from .selection import Selection
 from .tokenizer import Tokenizer
 
@@ -213,7 +213,7 @@ class _Job:
             items = current[1] if current and current[0] == known else 0
             self.record["current"] = [known, items]
             try:
-                for item, documents in enumerate(selection.of(source)):
+                for item, documents in enumerate(ahead(selection.of(source))):
                     if item < items:
                         continue
                     yield from encode_documents(self.tokenizer, documents, self.threads, self.errors)
@@ -294,9 +294,11 @@ class _parquet_writer:
             ids, ends = np.insert(ids, ends, end), ends + np.arange(1, len(ends) + 1)
             self.tokens += len(some.ends)
         self.documents += len(ends)
-        offsets = pa.array(np.concatenate([[0], ends]), pa.int64())
-        lists: Any = pa.LargeListArray.from_arrays(offsets, pa.array(ids.astype(self.dtype)))
-        self.writer.write_table(pa.table({"ids": lists}, schema=self.schema))
+        offsets, ids = np.concatenate([[0], ends]).astype(np.int64), ids.astype(self.dtype)
+        numbers = pa.Array.from_buffers(pa.from_numpy_dtype(self.dtype), len(ids), [None, pa.py_buffer(ids.data)])
+        buffers = [None, pa.py_buffer(offsets.data)]
+        lists: Any = pa.Array.from_buffers(self.schema.types[0], len(ends), buffers, children=[numbers])
+        self.writer.write_table(pa.Table.from_arrays([lists], schema=self.schema))
 
     def __exit__(self, *failure: Any) -> None:
         self.writer.close()

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 
 from .files import CODECS, decompressed, kind, open_stream, size_of
 
@@ -24,6 +25,7 @@ KNOWN = (".txt", ".md", ".parquet", ".arrow", ".jsonl", ".csv")
 SUFFIXES = tuple(known + codec for known in KNOWN for codec in ("", *CODECS))
 _BATCH_CHARACTERS = 4_000_000
 _BATCH_DOCUMENTS = 4096
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,20 @@ class Source:
     def moved(self, at: int) -> None:
         """Note how far reading has come."""
         self.at = at
+
+
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """Read the next item while the last one is worked on.
+
+    >>> list(ahead("abc"))
+    ['a', 'b', 'c']
+    """
+    iterator, end = iter(items), object()
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, iterator, end)
+        while (item := coming.result()) is not end:
+            coming = reader.submit(next, iterator, end)
+            yield item  # type: ignore[misc]
 
 
 def source(place: Path | str, column: str) -> Source:
@@ -227,7 +243,8 @@ def arrays(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> Iterator[pa.Array[Any
         step = len(chunk) if plain else _BATCH_DOCUMENTS
         for start in range(0, len(chunk), step or 1):
             piece = chunk.slice(start, step)
-            piece = (piece if plain else piece.cast(pa.large_string())).drop_null()
+            piece = piece if plain else piece.cast(pa.large_string())
+            piece = piece.drop_null() if piece.null_count else piece  # which would import pyarrow's compute
             if len(piece):
                 yield piece
 

@@ -23,6 +23,10 @@ use merge::Merges;
 const PIECE: usize = 1 << 18;
 /// A longer token is not looked up as a whole: to find out whether it may be takes too long.
 const LONG_TOKEN: usize = 1 << 12;
+/// A text of less is encoded without a memory.
+const SHORT: usize = 1 << 12;
+/// A memory of more bytes is not kept.
+const KEPT: usize = 1 << 26;
 /// Chunks remembered before all are forgotten: a bound on memory.
 const REMEMBERED: usize = 1 << 18;
 
@@ -47,6 +51,7 @@ pub struct Encoder {
     special: Matcher,
     /// The matchers for the last subsets of special tokens that were asked for.
     subsets: Mutex<Vec<(Vec<String>, Matcher)>>,
+    memories: Mutex<Vec<Memory>>,
     dropped: AtomicUsize,
 }
 
@@ -67,13 +72,28 @@ enum Piece<'t> {
     Special(u32),
 }
 
-/// What one thread remembers.
+/// What one thread remembers, for its next texts too.
 #[derive(Default)]
 struct Memory {
     /// chunk → where its ids are in `ids`: the start and, in the low 32 bits, their number.
     chunks: ChunkMap,
     ids: Vec<u32>,
     ranks: Vec<u32>,
+}
+
+/// A memory that is given back.
+struct Lent<'a> {
+    memory: Memory,
+    owner: &'a Mutex<Vec<Memory>>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let size = self.memory.chunks.memory() + 4 * self.memory.ids.capacity();
+        if let (true, Ok(mut owner)) = (size <= KEPT, self.owner.lock()) {
+            owner.push(std::mem::take(&mut self.memory));
+        }
+    }
 }
 
 impl Encoder {
@@ -155,6 +175,7 @@ impl Encoder {
             stop_words: stop_words.iter().map(|word| word.0.clone()).collect(),
             special_ids: special_tokens.into_iter().collect(),
             subsets: Mutex::default(),
+            memories: Mutex::default(),
             dropped: AtomicUsize::new(0),
         })
     }
@@ -163,18 +184,25 @@ impl Encoder {
     pub fn encode(&self, text: &str, special: &Special, threads: usize, cancel: &Cancel) -> Result<Vec<u32>> {
         let pieces = self.pieces(text, special)?;
         if pieces.len() == 1 || threads == 1 {
-            let mut memory = Memory::default();
+            // A short text is over before a memory could be fetched.
+            let (mut own, mut lent) = (Memory::default(), (text.len() >= SHORT).then(|| self.lent()));
+            let memory = lent.as_mut().map_or(&mut own, |lent| &mut lent.memory);
             let mut ids = Vec::with_capacity(text.len() / 4 + 1);
             for piece in &pieces {
-                self.encode_piece(piece, &mut memory, &mut ids, cancel)?;
+                self.encode_piece(piece, memory, &mut ids, cancel)?;
             }
             return Ok(ids);
         }
-        let parts = parallel::map(&pieces, threads, Memory::default, |memory, piece| {
-            let mut ids = Vec::new();
-            self.encode_piece(piece, memory, &mut ids, cancel)?;
-            Ok(ids)
-        })?;
+        let parts = parallel::map(
+            &pieces,
+            threads,
+            || self.lent(),
+            |lent, piece| {
+                let mut ids = Vec::new();
+                self.encode_piece(piece, &mut lent.memory, &mut ids, cancel)?;
+                Ok(ids)
+            },
+        )?;
         Ok(parallel::concat(&parts, threads))
     }
 
@@ -192,13 +220,18 @@ impl Encoder {
         threads: usize,
         cancel: &Cancel,
     ) -> Result<Vec<Vec<u32>>> {
-        parallel::map(texts, threads, Memory::default, |memory, text| {
-            let mut ids = Vec::with_capacity(text.len() / 4 + 1);
-            for piece in self.pieces(text, special)? {
-                self.encode_piece(&piece, memory, &mut ids, cancel)?;
-            }
-            Ok(ids)
-        })
+        parallel::map(
+            texts,
+            threads,
+            || self.lent(),
+            |lent, text| {
+                let mut ids = Vec::with_capacity(text.len() / 4 + 1);
+                for piece in self.pieces(text, special)? {
+                    self.encode_piece(&piece, &mut lent.memory, &mut ids, cancel)?;
+                }
+                Ok(ids)
+            },
+        )
     }
 
     /// The ids of a chunk for training that goes on from this vocabulary: none for a stop word, which is left out there.
@@ -293,6 +326,11 @@ impl Encoder {
         }
         subsets.push((tokens.clone(), matcher.clone()));
         Ok(matcher)
+    }
+
+    fn lent(&self) -> Lent<'_> {
+        let memory = self.memories.lock().expect("no panic while it is held").pop();
+        Lent { memory: memory.unwrap_or_default(), owner: &self.memories }
     }
 
     fn encode_piece(&self, piece: &Piece, memory: &mut Memory, ids: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {

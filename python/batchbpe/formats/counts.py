@@ -42,7 +42,9 @@ def table(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], counts: n
     """Give counts as a table. Nothing is copied."""
     buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(data.data)]
     chunks = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(counts), buffers)
-    return pa.table({"chunk": chunks, "count": counts})
+    # Of a numpy array pyarrow asks whether it is pandas', and imports that to find out.
+    numbers = pa.UInt64Array.from_buffers(pa.uint64(), len(counts), [None, pa.py_buffer(counts.data)])
+    return pa.Table.from_arrays([chunks, numbers], schema=SCHEMA)
 
 
 def write(
