@@ -175,7 +175,7 @@ class ChunkCounts(Mapping[str, int]):
         suffix = Path(path).suffix.lower()
         if suffix not in (".csv", ".parquet"):
             raise ValueError(f"{path}: give a name that ends in .parquet or .csv, by which it is known again")
-        batches = files.table(self.data, self.offsets, self.counts).to_batches(max_chunksize=1 << 20)
+        batches = files.table(self.data, self.offsets, self.counts).to_batches(max_chunksize=files.ROWS)
         with replacing(path) as temporary:
             files.write(batches, self.pattern, self.total, self.unique, temporary, as_csv=suffix == ".csv")
 

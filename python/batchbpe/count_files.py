@@ -20,7 +20,7 @@ import numpy as np
 from .chunks import PATTERNS, check_special_tokens, pattern_of
 from .counting import Counter
 from .files import replacing
-from .progress import counting_bar
+from .progress import counting_bar, memory, release_memory
 from .readers import Source
 from .runs import Runs
 from .selection import Selection
@@ -29,7 +29,7 @@ VERSION = 1
 SAVE_EVERY = 60.0
 """Seconds after which what was counted is saved; or longer, if saving takes more than a tenth of them."""
 SHARE = 5
-"""The table may take one in so many bytes of the memory: adding up and sorting take several times as much."""
+"""The tables may take one in so many bytes of the memory that is left: adding up and sorting take as much again."""
 
 
 class Stopped(Exception):
@@ -140,6 +140,7 @@ class _Job:
         self.left = self.selection.left
         self.runs = Runs(self.folder)
         self.next_save = time.monotonic() + SAVE_EVERY
+        self.base = memory()
         if resume and self._record.exists():
             self._load()
         elif self.folder.exists() and not resume:
@@ -199,7 +200,7 @@ class _Job:
         if self.stop():
             self._save()
             self._stopped()
-        if self.max_memory and self.counter.memory * SHARE > self.max_memory:
+        if self.max_memory and self.counter.memory * SHARE > max(self.max_memory - self.base, self.max_memory // 8):
             self._spill()
         if time.monotonic() > self.next_save:
             self._save()
@@ -210,6 +211,7 @@ class _Job:
     def _spill(self) -> None:
         self.folder.mkdir(exist_ok=True)
         self.runs.add(self.counter.take())
+        release_memory()
 
     def _save(self) -> None:
         start = time.monotonic()

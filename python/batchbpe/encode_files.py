@@ -131,7 +131,7 @@ def encode_files(
     if shard_tokens < 1 or (format == "llm.c" and shard_tokens > 1 << 30):
         raise ValueError(f"shard_tokens={shard_tokens}: give 1 to 1,073,741,824")
     job = _Job(tokenizer, folder, format, end_of_text, shard_tokens, resume, skip_errors, threads, stop, errors)
-    with bar("encoding", sum(source.size for source in sources), "B", show=progress) as update:
+    with bar("encoding", sum(source.size for source in sources), show=progress) as update:
         job.encode(sources, selection or Selection(), update)
     return job.record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,8 @@ Update = Callable[[float, str], object]
 
 
 @contextmanager
-def bar(what: str, total: float, unit: str, *, show: bool = True) -> Iterator[Update]:
-    """Show how much of `total` is done; "B" as a unit means bytes. With a total of 0 it is not known."""
+def bar(what: str, total: float, *, show: bool = True) -> Iterator[Update]:
+    """Show how much of `total` is done, and how long the rest will take. With a total of 0 it is not known."""
     if not show:
         yield lambda done, note: None
         return
@@ -31,26 +31,20 @@ def bar(what: str, total: float, unit: str, *, show: bool = True) -> Iterator[Up
 
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
-        yield _Log(what, total, unit)
+        yield _Log(what, total)
         return
-    columns: list[Any] = [TextColumn("{task.description}"), TextColumn("{task.fields[amount]}")]
+    columns: list[Any] = [TextColumn("{task.description}"), TextColumn("{task.fields[note]}")]
     columns[1:1] = [BarColumn(None), TimeRemainingColumn(compact=True)] if total else [SpinnerColumn()]
     with Progress(*columns, console=console, transient=True, expand=bool(total), refresh_per_second=5) as progress:
-        task = progress.add_task(what, total=total or None, amount="")
-        start = time.monotonic()
-
-        def update(done: float, note: str) -> None:
-            amount = _amount(done, 0, unit, time.monotonic() - start)
-            progress.update(task, completed=done, amount=f"{amount}, {note}" if note else amount)
-
-        yield update
+        task = progress.add_task(what, total=total or None, note="")
+        yield lambda done, note: progress.update(task, completed=done, note=note)
 
 
 class _Log:
     """A line every few seconds."""
 
-    def __init__(self, what: str, total: float, unit: str) -> None:
-        self.what, self.total, self.unit = what, total, unit
+    def __init__(self, what: str, total: float) -> None:
+        self.what, self.total = what, total
         self.start = self.last = time.monotonic()
 
     def __call__(self, done: float, note: str) -> None:
@@ -58,21 +52,9 @@ class _Log:
         if now - self.last < EVERY:
             return
         self.last = now
-        seconds = now - self.start
-        left = f", {seconds * (self.total - done) / done:.0f} s left" if self.total and done else ""
-        amount = _amount(done, self.total, self.unit, seconds)
-        sys.stderr.write(f"{self.what}: {amount}{left}{', ' + note if note else ''}\n")
-
-
-def _amount(done: float, total: float, unit: str, seconds: float) -> str:
-    """Say how much is done, and how fast.
-
-    >>> _amount(5_000_000, 20_000_000, "B", 2.0), _amount(300, 0, "merges", 1.0)
-    ('5.0 MB of 20.0 MB, 2.5 MB/s', '300 merges')
-    """
-    if unit != "B":
-        return f"{done:,.0f} of {total:,.0f} {unit}" if total else f"{done:,.0f} {unit}"
-    return f"{size(done)}{f' of {size(total)}' if total else ''}, {size(done / max(seconds, 1e-3))}/s"
+        left = (now - self.start) * (self.total - done) / done if done else 0
+        share = f"{100 * done / self.total:.0f} %, {left:.0f} s left, " if self.total and done else ""
+        sys.stderr.write(f"{self.what}: {share}{note}\n")
 
 
 def size(number: float) -> str:
@@ -95,13 +77,14 @@ def counting_bar(counter: Counter, sources: Sequence[Source], *, show: bool = Tr
         yield
         return
     total = sum(source.size for source in sources)
-    moved = counter.moved
-    with bar("counting", total, "B") as update:
+    moved, start, before = counter.moved, time.monotonic(), counter.read
+    with bar("counting", total) as update:
 
         def both(done: int) -> None:
             moved(done)
-            at = sum(source.at for source in sources) if total else counter.read
-            update(at, f"{counter.unique:,} unique, {size(memory())}")
+            speed = (counter.read - before) / max(time.monotonic() - start, 1e-3)
+            note = f"{size(counter.read)}, {size(speed)}/s, ≤ {counter.unique:,} unique, {size(memory())} memory"
+            update(sum(source.at for source in sources), note)
 
         counter.moved = both
         yield
@@ -117,9 +100,10 @@ def training_bar(*, show: bool = True) -> Iterator[Callable[[Batch], None] | Non
 
     def on_batch(batch: Batch) -> None:
         if not shown:
-            shown.append(bar("training", batch.merges_wanted, "merges"))
+            shown.append(bar("training", batch.merges_wanted))
             shown.append(shown[0].__enter__())
-        shown[1](batch.merges_done, f"batch of {batch.size}")
+        note = f"{batch.merges_done:,} of {batch.merges_wanted:,} merges, batch of {batch.size}"
+        shown[1](batch.merges_done, note)
 
     try:
         yield on_batch
@@ -137,6 +121,17 @@ def memory() -> int:
         return pages * resource.getpagesize()
     except (ImportError, OSError):
         return peak_memory()
+
+
+def release_memory() -> None:
+    """Give memory that is free back to the system, where the allocators would keep it."""
+    import ctypes
+
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def peak_memory() -> int:

@@ -206,7 +206,7 @@ def _parquet(place: Path | str, column: str, source: Source) -> Iterator[Documen
             size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
             rows = min(_BATCH_CHARACTERS * file.metadata.num_rows // (size or 1), _BATCH_DOCUMENTS) or 1
             done = 0
-            for batch in file.iter_batches(rows, columns=[column]):
+            for batch in file.iter_batches(rows, columns=[column], use_threads=False):
                 yield from arrays(batch.column(column))
                 done += len(batch)
                 source.moved(source.size * done // file.metadata.num_rows)

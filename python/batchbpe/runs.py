@@ -21,9 +21,10 @@ from ._core import ChunkTable
 from .chunks import ChunkCounts
 from .files import replacing
 from .formats import counts as files
+from .progress import release_memory
 
 RANGES = 64
-_ROWS = 1 << 20
+_ROWS = files.ROWS
 
 
 class Runs:
@@ -50,7 +51,7 @@ class Runs:
             pa.ipc.new_file(str(temporary), files.SCHEMA, options=options) as writer,
         ):
             for start, end in pairwise(ends):
-                part = table.take(order[start:end]).combine_chunks().to_batches()
+                part = table.take(_indices(order[start:end])).combine_chunks().to_batches()
                 writer.write_batch(part[0] if part else pa.record_batch([[], []], schema=files.SCHEMA))
         self.names.append(name)
 
@@ -100,16 +101,28 @@ def _in_order(sums: Sequence[Path]) -> Iterator[pa.RecordBatch]:
         places = np.stack([np.full(len(starts), part), starts, np.append(starts[1:], len(counts))[: len(starts)]])
         stretches.append(np.vstack([counts[starts], places.astype(np.uint64)]))
     every = np.concatenate(stretches, axis=1)
-    every = every[:, np.lexsort((every[1], ~every[0]))]
-    waiting: list[Any] = []
-    rows = 0
-    for part, start, end in every[1:].T.tolist():
-        while start < end:
-            some = parts[part].slice(start, min(end - start, _ROWS - rows))
-            waiting.append(some)
-            rows, start = rows + len(some), start + len(some)
-            if rows == _ROWS:
-                yield from pa.concat_tables(waiting).combine_chunks().to_batches()
-                waiting, rows = [], 0
-    if waiting:
-        yield from pa.concat_tables(waiting).combine_chunks().to_batches()
+    which, starts, ends = every[1:, np.lexsort((every[1], ~every[0]))].astype(np.int64)
+    before = np.concatenate([[0], np.cumsum(ends - starts)])  # rows before each stretch
+    for first in range(0, int(before[-1]), _ROWS):
+        places = np.arange(first, min(first + _ROWS, int(before[-1])))
+        stretch = np.searchsorted(before, places, side="right") - 1
+        part_of, row_of = which[stretch], starts[stretch] + places - before[stretch]
+        # Row by row, in the order of the sums; then in the order of the counts.
+        order = np.argsort(part_of, kind="stable")
+        bounds = np.searchsorted(part_of[order], np.arange(len(parts) + 1))
+        some = [
+            parts[part].take(_indices(row_of[order[start:end]]))
+            for part, (start, end) in enumerate(pairwise(bounds))
+            if start < end
+        ]
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        yield from pa.concat_tables(some).take(_indices(back)).combine_chunks().to_batches()
+        del some
+        release_memory()
+
+
+def _indices(rows: npt.NDArray[np.int64]) -> Any:
+    """Give an array of pyarrow; of numpy's it would ask whether they are pandas', and import that to find out."""
+    rows = np.ascontiguousarray(rows)
+    return pa.Int64Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows.data)])

@@ -42,7 +42,9 @@ def count(
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
     max_chunk_bytes: Annotated[int | None, option("Leave out longer chunks, of corrupt files.")] = None,
-    max_memory: Annotated[float | None, option("Gigabytes of memory to stay below; more goes to disk.")] = None,
+    max_memory: Annotated[
+        float | None, option("Gigabytes of memory to stay below, 0.5 or more; the rest goes to disk.")
+    ] = None,
     resume: Resume = False,
     skip_errors: SkipErrors = False,
     threads: Threads = None,

@@ -23,6 +23,8 @@ from .._core import read_counts_csv
 VERSION = 1
 KEY = b"batchbpe"
 HEADER = ["text_chunk", "count"]
+ROWS = 1 << 18
+"""Rows in a row group."""
 SCHEMA = pa.schema([("chunk", pa.large_binary()), ("count", pa.uint64())])  # type: ignore[arg-type]
 
 
