@@ -27,7 +27,7 @@ LARGE = Tokenizer.train(iter(TEXTS), 1000, special_tokens={END: 70_000})
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("batchbpe.readers._BATCH_CHARACTERS", 8000)
-    monkeypatch.setattr("batchbpe.encode_files.BLOCK", 5000)
+    monkeypatch.setattr("batchbpe.readers.BLOCK", 5000)
     data = tmp_path / "data"
     data.mkdir()
     pq.write_table(pa.table({"text": TEXTS[:40]}), data / "a.parquet", row_group_size=10)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .chunks import BLOCK, PATTERNS, ChunkCounts, in_order, pattern_of, surrogate_error
-from .readers import CountsFile, Documents, TextFile
+from .chunks import PATTERNS, ChunkCounts, in_order, pattern_of, surrogate_error
+from .readers import CountsFile, Documents, TextFile, in_blocks
 
 
 class Counter:
@@ -83,25 +82,11 @@ class Counter:
         self._moved(len(counts.data))
 
     def _add_file(self, file: TextFile, skip: int) -> None:
-        decoder = codecs.getincrementaldecoder("utf-8")("replace") if self.errors == "replace" else None
-        done, rest = 0, b""
-        with file.open() as stream:
-            last = False
-            while not last:
-                # As much again as could not be used yet: a file with no place to cut is still read in linear time.
-                block = stream.read(max(BLOCK, len(rest)))
-                last = not block
-                rest += decoder.decode(block, last).encode() if decoder else block
-                if done < skip:
-                    used = min(len(rest), skip - done)
-                    done, rest = done + used, rest[used:]
-                    continue
-                try:
-                    used = self._started().add_block(rest, done, last)
-                except ValueError as error:
-                    raise ValueError(f"{file.name}: {error}") from None
-                done, rest = done + used, rest[used:]
-                self._moved(used, done)
+        before = skip
+        use = lambda block, offset, last: self._started().add_block(block, offset, last)  # noqa: E731  a new table may come
+        for done in in_blocks(file, self.errors, use, skip):
+            self._moved(done - before, done)
+            before = done
 
     def _moved(self, size: int, done: int = 0) -> None:
         self.read += size

@@ -13,11 +13,12 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .chunks import BLOCK, surrogate_error
+from ._core import Encoder
+from .chunks import surrogate_error
 from .count_files import Stopped, identity
 from .files import replacing
 from .progress import bar
-from .readers import CountsFile, Documents, Source, TextFile, ahead
+from .readers import CountsFile, Documents, Source, TextFile, ahead, in_blocks
 from .selection import Selection
 from .tokenizer import Tokenizer
 
@@ -80,22 +81,16 @@ def encode_documents(
         yield Encoded(ids, offsets[1:])
 
 
-def _encode_file(encoder: Any, file: TextFile, threads: int | None, errors: str) -> Iterator[Encoded]:
-    import codecs
+def _encode_file(encoder: Encoder, file: TextFile, threads: int | None, errors: str) -> Iterator[Encoded]:
+    encoded: list[Encoded] = []
 
-    decoder = codecs.getincrementaldecoder("utf-8")("replace") if errors == "replace" else None
-    done, rest, last = 0, b"", False
-    with file.open() as stream:
-        while not last:
-            block = stream.read(max(BLOCK, len(rest)))
-            last = not block
-            rest += decoder.decode(block, last).encode() if decoder else block
-            try:
-                ids, used = encoder.encode_block(rest, done, last, ([], []), threads)
-            except ValueError as error:
-                raise ValueError(f"{file.name}: {error}") from None
-            done, rest = done + used, rest[used:]
-            yield Encoded(ids, np.array([len(ids)] if last else [], np.int64))
+    def use(block: bytes, offset: int, last: bool) -> int:
+        ids, used = encoder.encode_block(block, offset, last, ([], []), threads)
+        encoded.append(Encoded(ids, np.array([len(ids)] if last else [], np.int64)))
+        return used
+
+    for _ in in_blocks(file, errors, use):
+        yield encoded.pop()
 
 
 def encode_files(

@@ -5,6 +5,7 @@ One source is open at a time, and one batch of it in memory. Nothing is split or
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,6 +26,8 @@ KNOWN = (".txt", ".md", ".parquet", ".arrow", ".jsonl", ".csv")
 SUFFIXES = tuple(known + codec for known in KNOWN for codec in ("", *CODECS))
 _BATCH_CHARACTERS = 4_000_000
 _BATCH_DOCUMENTS = 4096
+BLOCK = 1 << 22
+"""How much of a text file is read at once."""
 T = TypeVar("T")
 
 
@@ -82,6 +85,30 @@ class Source:
     def moved(self, at: int) -> None:
         """Note how far reading has come."""
         self.at = at
+
+
+def in_blocks(file: TextFile, errors: str, use: Callable[[bytes, int, bool], int], skip: int = 0) -> Iterator[int]:
+    """Give a text to `use` block by block, but for its first `skip` bytes, and yield how far it has come.
+
+    `use` gets bytes, the place where they begin, and whether they are the last, and says how many of them it has used:
+    the others come again, with the next block.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("replace") if errors == "replace" else None
+    done, rest, last = 0, b"", False
+    with file.open() as stream:
+        while not last:
+            # As much again as could not be used yet: a file with no place to cut is still read in linear time.
+            block = stream.read(max(BLOCK, len(rest)))
+            last = not block
+            rest += decoder.decode(block, last).encode() if decoder else block
+            skipping = done < skip
+            try:
+                used = min(len(rest), skip - done) if skipping else use(rest, done, last)
+            except ValueError as error:
+                raise ValueError(f"{file.name}: {error}") from None
+            done, rest = done + used, rest[used:]
+            if not skipping:
+                yield done
 
 
 def ahead(items: Iterable[T]) -> Iterator[T]:
