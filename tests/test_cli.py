@@ -98,6 +98,8 @@ def test_encode_and_decode(place: Path) -> None:
         run("encode mine.model --show", "to be\n").stdout
         == "|".join(mine.decode([token]).replace("\n", "\\n") for token in mine.encode("to be\n")) + "\n"
     )
+    assert run(["encode", "mine.model", "--end-of-text", END], "to be").stdout == printed.strip() + " 599\n"
+    assert json.loads(run("encode mine.model --json", "to be").stdout) == mine.encode("to be")
     result = run(["encode", "mine.model", "book.txt", "book.txt", "-o", "tokens", "--end-of-text", END])
     assert "tokens of 2 documents in 1 files" in result.stderr
     assert np.fromfile("tokens/shard_000000.bin", np.uint16).tolist() == [*ids, 599] * 2
@@ -108,10 +110,11 @@ def test_inspect(place: Path) -> None:
     assert json.loads(run("inspect mine.model --json").stdout)["merges"] == 343
     tree = run(["inspect", "mine.model", "--token", " be"]).stdout
     assert tree.splitlines()[0] == f"{Tokenizer.from_file('mine.model').encode(' be')[0]} ' be'"
-    assert json.loads(run("inspect mine.model --token 300 --json").stdout)["id"] == 300
+    assert json.loads(run("inspect mine.model --id 300 --json").stdout)["id"] == 300
     longest = json.loads(run("inspect mine.model --longest 3 --json").stdout)
     assert longest[0]["bytes"] == max(map(len, Tokenizer.from_file("mine.model").vocab.values()))
     assert "' question'" in run("inspect mine.model --search question").stdout
+    assert run("inspect counts.parquet --top 0").exit_code == 0
     counts = run("inspect counts.parquet --top 3").stdout
     assert "commonest" in counts and "distribution" in counts
     told = json.loads(run("inspect counts.parquet --json").stdout)
@@ -151,6 +154,11 @@ def test_evaluate_and_export(place: Path) -> None:
         ("decode mine.model book.txt", "error: book.txt: ids are read from .npy and .bin files"),
         ("inspect mine.model --token thou", "error: there is no token 'thou'"),
         ("inspect book.txt", "error: book.txt is no model file"),
+        ("count book.txt -o a.csv --max-memory nan", "error: --max-memory nan: give 0.5 gigabytes or more"),
+        ("encode mine.model book.txt -o a.npy --resume", "error: --resume is for a folder of shards"),
+        ("encode mine.model book.txt -o book.txt", "error: book.txt is a file: give a folder, or a name"),
+        ("encode mine.model book.txt -o absent/a", "error: cannot write absent/a: there is no folder absent"),
+        ("decode mine.model absent.npy", "error: there is no file absent.npy"),
         ("evaluate mine.model mine.model --data book.txt", "error: a model is given twice"),
         ("export mine.model --to minbpe -o absent/x", "error: cannot write absent/x: there is no folder absent"),
     ],
@@ -174,7 +182,8 @@ def test_files_that_cannot_be_read(place: Path) -> None:
     assert (strict.exit_code, Path("a.csv").exists()) == (1, False)
     result = run("count bad.txt book.txt -o a.csv --skip-errors")
     assert result.exit_code == 1
-    assert "1 files could not be read to their end: bad.txt: the text is no UTF-8 at byte 0" in result.stderr
+    assert "bad.txt: the text is no UTF-8 at byte 0; --replace-errors puts U+FFFD there and goes on\n" in result.stderr
+    assert result.stderr.endswith("error: 1 files could not be read to their end; what comes before that is there\n")
     assert ChunkCounts.load("a.csv") == ChunkCounts.load("counts.parquet")
     assert run("count bad.txt -o b.csv -q --replace-errors").exit_code == 0
 
@@ -183,10 +192,10 @@ def spawned(place: Path, command: list[str]) -> "subprocess.Popen[str]":
     """Start the command in a process that saves often, and heeds Ctrl-C even in the background."""
     code = """if True:
         import signal
-        from batchbpe import cli, count_files
+        from batchbpe import __main__, count_files
         signal.signal(signal.SIGINT, signal.default_int_handler)
         count_files.SAVE_EVERY = 0.1
-        cli.main()
+        __main__.main()
     """
     return subprocess.Popen([sys.executable, "-c", code, *command], cwd=place, stderr=subprocess.PIPE, text=True)
 

@@ -11,7 +11,8 @@ from conftest import multilingual
 
 from batchbpe import ChunkCounts
 from batchbpe.corpus import sources
-from batchbpe.count_files import Options, Stopped, count_files
+from batchbpe.count_files import Options, count_files
+from batchbpe.record import Stopped
 from batchbpe.runs import Runs
 
 TEXTS = [multilingual(3000, seed) for seed in range(200)]
@@ -161,12 +162,10 @@ def test_changed_meanwhile(folder: Path, tmp_path: Path) -> None:
         count_files(sources(folder), output, stop=StopAfter(4))
     with pytest.raises(FileExistsError, match=r"parts holds a count that was not finished: --resume goes on with it"):
         count_files(sources(folder), output)
-    with pytest.raises(ValueError, match=r"it was begun with seed=0, not 5; give the same options, or remove"):
+    with pytest.raises(ValueError, match=r"it was begun with seed=0, not 5; give the same again, or remove"):
         count_files(sources(folder), output, Options(seed=5), resume=True)
     (folder / "a.parquet").write_bytes((folder / "a.parquet").read_bytes() + b" ")
-    with pytest.raises(
-        ValueError, match=r"a\.parquet has changed since it was counted; .*remove .*parts to begin anew"
-    ):
+    with pytest.raises(ValueError, match=r"a\.parquet has changed since then; .*remove .*parts to begin anew"):
         count_files(sources(folder), output, resume=True)
     with pytest.raises(ValueError, match=r"a\.parquet is not given again; "):
         count_files(sources(folder / "d.txt"), output, resume=True)

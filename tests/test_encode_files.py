@@ -14,9 +14,10 @@ from conftest import multilingual
 
 from batchbpe import Tokenizer
 from batchbpe.corpus import sources
-from batchbpe.count_files import Stopped
 from batchbpe.encode_files import encode_files
 from batchbpe.ids import load_ids
+from batchbpe.record import Stopped
+from batchbpe.selection import Selection
 
 END = "<|endoftext|>"
 TEXTS = [multilingual(2000, seed) for seed in range(60)]
@@ -77,16 +78,19 @@ def test_as_parquet(end: str | None, folder: Path, tmp_path: Path) -> None:
     assert rows == expected(TOKENIZER, bool(end))
 
 
-@pytest.mark.parametrize("form", ["bin", "llm.c", "parquet"])
-def test_stopped_again_and_again(form: Any, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("form", "limit"), [("bin", None), ("bin", 200_000), ("llm.c", None), ("parquet", None)])
+def test_stopped_again_and_again(form: Any, limit: int | None, folder: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"format": form, "end_of_text": END, "shard_tokens": 4000}
-    encode_files(TOKENIZER, sources(folder), tmp_path / "whole", **options)
+    part = partial(Selection, limit_bytes=limit)
+    encode_files(TOKENIZER, sources(folder), tmp_path / "whole", selection=part(), **options)
     stops = 0
     finished = False
     while not finished:
         stop = partial(lambda left: next(left, None) is None, iter(range(9 + stops)))
         try:
-            record = encode_files(TOKENIZER, sources(folder), tmp_path / "out", resume=True, stop=stop, **options)
+            record = encode_files(
+                TOKENIZER, sources(folder), tmp_path / "out", resume=True, stop=stop, selection=part(), **options
+            )
             finished = record["finished"]
         except Stopped:
             stops += 1
@@ -101,8 +105,18 @@ def test_what_goes_wrong(folder: Path, tmp_path: Path) -> None:
     encode_files(TOKENIZER, sources(folder / "c.txt"), tmp_path / "out")
     with pytest.raises(FileExistsError, match="out holds shards already: give another folder, or --resume to go on"):
         encode_files(TOKENIZER, sources(folder), tmp_path / "out")
-    with pytest.raises(ValueError, match=r"shards\.json: it was begun with .*'end_of_text': None"):
-        encode_files(TOKENIZER, sources(folder), tmp_path / "out", end_of_text=END, resume=True)
+    for changed, problem in (
+        ({"end_of_text": END}, "it was begun with end_of_text=None"),
+        ({"selection": Selection(sample=0.5)}, r"it was begun with sample=1\.0"),
+        ({"columns": ["body"]}, "it was begun with columns"),
+    ):
+        with pytest.raises(ValueError, match=rf"shards\.json: {problem}"):
+            encode_files(TOKENIZER, sources(folder), tmp_path / "out", resume=True, **changed)
+    with pytest.raises(ValueError, match=r"shards\.json: it was begun with vocabulary="):
+        encode_files(Tokenizer.train("to be", 258), sources(folder), tmp_path / "out", resume=True)
+    shards(tmp_path / "out")[0].rename(tmp_path / "gone")
+    with pytest.raises(FileNotFoundError, match=r"shard_000000\.bin is gone: remove .*out to begin anew"):
+        encode_files(TOKENIZER, sources(folder), tmp_path / "out", resume=True)
     (folder / "c.txt").write_bytes(b"good \xff")
     with pytest.raises(ValueError, match=r"c\.txt: the text is no UTF-8 at byte 5"):
         encode_files(TOKENIZER, sources(folder / "c.txt"), tmp_path / "new")

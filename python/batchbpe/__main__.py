@@ -1,5 +1,17 @@
-"""`python -m batchbpe` is the command `batchbpe`."""
+"""The command `batchbpe`, which is also `python -m batchbpe`."""
 
-from .cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run it; Ctrl-C while it starts ends it as quietly as later."""
+    try:
+        from . import cli
+
+        cli.app(prog_name="batchbpe")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -84,6 +84,15 @@ def surrogate_error(error: UnicodeEncodeError) -> UnicodeEncodeError:
     return UnicodeEncodeError(error.encoding, error.object, error.start, error.end, reason)
 
 
+def without_surrogates(text: str) -> str:
+    """Put U+FFFD in place of lone surrogates.
+
+    >>> without_surrogates("a\\ud800")
+    'a\ufffd'
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 class ChunkCounts(Mapping[str, int]):
     """How often each chunk occurs in a dataset: commonest first, those of equal count in the order of their bytes.
 

@@ -7,33 +7,29 @@ runs bound the memory: they are written when the table has grown too large, and 
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from .chunks import PATTERNS, check_special_tokens, pattern_of
+from .chunks import PATTERNS, ChunkCounts, check_special_tokens, pattern_of
 from .counting import Counter
-from .files import replacing
+from .files import check_writable
 from .progress import counting_bar, memory, release_memory
 from .readers import Source
+from .record import Record, Stopped, named
 from .runs import Runs
 from .selection import Selection
 
-VERSION = 1
 SAVE_EVERY = 60.0
 """Seconds after which what was counted is saved; or longer, if saving takes more than a tenth of them."""
 SHARE = 5
 """The tables may take one in so many bytes of the memory that is left: adding up and sorting take as much again."""
-
-
-class Stopped(Exception):
-    """The count was asked to stop. What was counted is saved."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +43,8 @@ class Options:
     seed: int = 0
     limit_bytes: int | None = None
     max_chunk_bytes: int | None = None
+    columns: Sequence[str | None] = ()
+    """By which the text was found in tables and jsonl."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -99,8 +97,7 @@ def count_files(
     """
     if output.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"{output}: give a name that ends in .parquet or .csv, by which it is known again")
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {output}: there is no folder {output.parent}; make it first")
+    check_writable(output)
     if any(source.name and Path(source.name).resolve() == output.resolve() for source in sources):
         raise ValueError(f"{output} is among the files to count: give another name, or remove it")
     job = _Job(sources, output, options or Options(), resume, skip_errors, max_memory, threads, stop)
@@ -128,66 +125,50 @@ class _Job:
         threads: int | None,
         stop: Callable[[], bool],
     ) -> None:
-        self.sources, self.options = sources, options
+        self.pattern = options.pattern
         self.skip_errors, self.max_memory, self.threads, self.stop = skip_errors, max_memory, threads, stop
         self.folder = output.with_name(output.name + ".parts")
         given = options.pattern, options.special_tokens, options.errors, threads, options.max_chunk_bytes
         self.counter = Counter(*given, moved=self._moved_in_text)
         self.report = Report(str(output))
         self.selection = Selection(options.sample, options.seed, options.limit_bytes)
-        self.done: list[list[Any]] = []
-        self.current: list[Any] = []  # which source, how many of its items are counted, and how far the next one
-        self.left = self.selection.left
-        self.runs = Runs(self.folder)
+        more: dict[str, Any] = {"runs": [], "bounds": [], "read": 0, "dropped": 0, "skipped": 0, "failed": {}}
+        self.record = Record(self.folder / "record.json", asdict(options), sources, self.selection, **more)
         self.next_save = time.monotonic() + SAVE_EVERY
         self.base = memory()
-        if resume and self._record.exists():
-            self._load()
+        if resume and self.record.path.exists():
+            self.record.load()
         elif self.folder.exists() and not resume:
             raise FileExistsError(
                 f"{self.folder} holds a count that was not finished: --resume goes on with it; or remove the folder"
             )
-
-    @property
-    def _record(self) -> Path:
-        return self.folder / "record.json"
+        more = self.record.more
+        self.runs = Runs(self.folder, more["runs"], more["bounds"])
+        self.counter.read, self.counter.dropped, self.counter.skipped = more["read"], more["dropped"], more["skipped"]
+        self.report.failed = more["failed"]
 
     def count(self) -> None:
-        done = [tuple(source) for source in self.done]
-        for source in self.sources:
-            known = identity(source)
-            if tuple(known) in done:
-                done.remove(tuple(known))
-                source.at = source.size
-                continue
-            if self.selection.is_over:
-                break
-            begun = bool(self.current) and self.current[0] == known
-            items, skip = self.current[1:] if begun else (0, 0)
-            self.left = self.selection.left
-            self.current = [known, items, skip]
+        for source, items, skip in self.record.todo():
             try:
                 for item, documents in enumerate(self.selection.of(source)):
                     if item < items:
                         continue
                     self.counter.add(documents, skip=skip)
                     skip = 0
-                    self.current = [known, item + 1, 0]
+                    self.record.move(item + 1)
                     self._moved(0)
             except (ValueError, OSError) as error:
                 if not self.skip_errors:
-                    raise
-                self.report.failed[source.name or "the data"] = str(error)
+                    raise ValueError(named(source, error)) from None
+                self.report.failed[source.name or "the data"] = named(source, error)
             except _Unsaved as error:
                 raise error.reason from None
-            self.done.append(known)
-            self.current, self.left = [], self.selection.left
-            self._pause()
+        self._pause()
 
     def _moved_in_text(self, done: int) -> None:
         # Between two batches the place is not known yet.
         if done:
-            self.current[2] = done
+            self.record.move(self.record.current[1], done)
             self._moved(done)
 
     def _moved(self, _: int) -> None:
@@ -201,90 +182,57 @@ class _Job:
             self._save()
             self._stopped()
         if self.max_memory and self.counter.memory * SHARE > max(self.max_memory - self.base, self.max_memory // 8):
-            self._spill()
+            self._spill(self.counter.take())
         if time.monotonic() > self.next_save:
             self._save()
 
     def _stopped(self) -> NoReturn:
         raise Stopped(f"stopped; what was counted is in {self.folder}, and --resume goes on with it")
 
-    def _spill(self) -> None:
+    def _spill(self, counts: ChunkCounts) -> None:
         self.folder.mkdir(exist_ok=True)
-        self.runs.add(self.counter.take())
+        self.runs.add(counts)
+        del counts
         release_memory()
 
     def _save(self) -> None:
         start = time.monotonic()
         if self.counter.unique:
-            self._spill()
+            self._spill(self.counter.take())
         self.folder.mkdir(exist_ok=True)
-        record = {
-            "version": VERSION,
-            "options": _plain(self.options),
+        counter = self.counter
+        self.record.more = {
             "runs": self.runs.names,
             "bounds": self.runs.bounds,
-            "done": self.done,
-            "current": self.current,
-            "left": self.left,
-            "read": self.counter.read,
-            "dropped": self.counter.dropped,
-            "skipped": self.counter.skipped,
+            "read": counter.read,
+            "dropped": counter.dropped,
+            "skipped": counter.skipped,
             "failed": self.report.failed,
         }
-        with replacing(self._record) as temporary:
-            temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
+        self.record.save()
         self.next_save = time.monotonic() + max(SAVE_EVERY, 10 * (time.monotonic() - start))
-
-    def _load(self) -> None:
-        try:
-            record = json.loads(self._record.read_text(encoding="utf-8"))
-            if record["version"] != VERSION:
-                raise ValueError(f"it has version {record['version']}, this program reads {VERSION}")
-            for name, value in _plain(self.options).items():
-                if record["options"][name] != value:
-                    raise ValueError(f"it was begun with {name}={record['options'][name]!r}, not {value!r}")
-            self.runs = Runs(self.folder, record["runs"], record["bounds"])
-            self.done, self.current, self.left = record["done"], record["current"], record["left"]
-            self.counter.read, self.counter.dropped = record["read"], record["dropped"]
-            self.counter.skipped, self.report.failed = record["skipped"], record["failed"]
-            self.selection.left = self.left
-            now = [identity(source) for source in self.sources]
-            for name, *rest in (*self.done, *self.current[:1]):
-                if [name, *rest] not in now:
-                    changed = any(name == other[0] for other in now)
-                    raise ValueError(
-                        f"{name} {'has changed since it was counted' if changed else 'is not given again'}"
-                    )
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{self._record}: {error}; give the same options, or remove {self.folder} to begin anew"
-            ) from None
 
     def finish(self) -> Report:
         report, counter = self.report, self.counter
         path = Path(report.output)
         if self.runs.names:
             self._save()
-            for _ in self.runs.save_sum(path, self.options.pattern, self.threads):
+            for _ in self.runs.save_sum(path, self.pattern, self.threads):
                 if self.stop():
                     self._stopped()
             report.total, report.unique, report.longest_chunk = self.runs.total, self.runs.unique, self.runs.longest
-            shutil.rmtree(self.folder)
         else:
             counts = counter.take()
-            counts.save(path)
+            try:
+                counts.save(path)
+            except OSError:
+                with suppress(OSError):  # there may be no room for a run either
+                    self._spill(counts)
+                    self._save()
+                raise
             report.total, report.unique = counts.total, counts.unique
             report.longest_chunk = int(np.diff(counts.offsets).max(initial=0))
-        report.bytes_read, report.files = counter.read, len(self.done)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        report.bytes_read, report.files = counter.read, len(self.record.done) - len(report.failed)
         report.dropped_bytes, report.skipped_chunks = counter.dropped, counter.skipped
         return report
-
-
-def _plain(options: Options) -> dict[str, Any]:
-    return json.loads(json.dumps(asdict(options)))  # type: ignore[no-any-return]
-
-
-def identity(source: Source) -> list[Any]:
-    """Give the name of a file, its size and when it was changed, by which it is known again."""
-    path = Path(source.name)
-    return [source.name, source.size, path.stat().st_mtime_ns if source.size and path.is_file() else 0]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .chunks import PATTERNS, ChunkCounts, in_order, pattern_of, surrogate_error
+from .chunks import PATTERNS, ChunkCounts, in_order, pattern_of, surrogate_error, without_surrogates
 from .readers import CountsFile, Documents, TextFile, in_blocks
 
 
@@ -50,7 +50,9 @@ class Counter:
             try:
                 self._started().add_strings(documents)
             except UnicodeEncodeError as error:
-                raise surrogate_error(error) from None
+                if self.errors != "replace":
+                    raise surrogate_error(error) from None
+                self._started().add_strings(list(map(without_surrogates, documents)))
             self._moved(sum(map(len, documents)))
         else:
             from .formats.counts import bytes_and_offsets  # which imports pyarrow

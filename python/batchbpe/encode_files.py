@@ -5,7 +5,7 @@ A shard is a file that is written whole or not at all. With each, the place is r
 
 from __future__ import annotations
 
-import json
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ._core import Encoder
-from .chunks import surrogate_error
-from .count_files import Stopped, identity
+from .chunks import surrogate_error, without_surrogates
 from .files import replacing
 from .progress import bar
 from .readers import CountsFile, Documents, Source, TextFile, ahead, in_blocks
+from .record import Record, Stopped, named
 from .selection import Selection
 from .tokenizer import Tokenizer
 
@@ -70,7 +70,9 @@ def encode_documents(
         try:
             ids, offsets = encoder.encode_batch_to_numpy(documents, ([], []), threads)
         except UnicodeEncodeError as error:
-            raise surrogate_error(error) from None
+            if errors != "replace":
+                raise surrogate_error(error) from None
+            ids, offsets = encoder.encode_batch_to_numpy(list(map(without_surrogates, documents)), ([], []), threads)
         yield Encoded(ids, offsets[1:])
     elif isinstance(documents, CountsFile | dict):
         raise ValueError("chunk counts have no text to encode; give the documents")
@@ -103,6 +105,7 @@ def encode_files(
     shard_tokens: int = 100_000_000,
     selection: Selection | None = None,
     errors: str = "strict",
+    columns: Sequence[str | None] = (),
     resume: bool = False,
     skip_errors: bool = False,
     threads: int | None = None,
@@ -112,7 +115,8 @@ def encode_files(
     """Encode all documents into shards in a folder, and say how many, of how many tokens.
 
     A shard is closed after `shard_tokens` tokens, at the end of the batch of documents. `end_of_text` names a special
-    token to put after each document. Special tokens in the text are plain text.
+    token to put after each document. Special tokens in the text are plain text. `columns` are those by which the text
+    was found: for the record, as a job goes on only with the same.
 
     >>> import tempfile
     >>> from batchbpe.corpus import sources
@@ -125,65 +129,75 @@ def encode_files(
     """
     if shard_tokens < 1 or (format == "llm.c" and shard_tokens > 1 << 30):
         raise ValueError(f"shard_tokens={shard_tokens}: give 1 to 1,073,741,824")
-    job = _Job(tokenizer, folder, format, end_of_text, shard_tokens, resume, skip_errors, threads, stop, errors)
+    chosen = format, end_of_text, shard_tokens, selection or Selection(), errors, columns
+    job = _Job(tokenizer, sources, folder, *chosen, resume, skip_errors, threads, stop)
     with bar("encoding", sum(source.size for source in sources), show=progress) as update:
-        job.encode(sources, selection or Selection(), update)
-    return job.record
+        job.encode(update)
+    return job.record.more
 
 
 class _Job:
     def __init__(
         self,
         tokenizer: Tokenizer,
+        sources: Sequence[Source],
         folder: Path,
         format: ShardFormat,
         end_of_text: str | None,
         shard_tokens: int,
+        selection: Selection,
+        errors: str,
+        columns: Sequence[str | None],
         resume: bool,
         skip_errors: bool,
         threads: int | None,
         stop: Callable[[], bool],
-        errors: str,
     ) -> None:
         self.end = end_token(tokenizer, end_of_text)
         self.tokenizer, self.folder, self.format, self.shard_tokens = tokenizer, folder, format, shard_tokens
-        self.skip_errors, self.threads, self.stop, self.errors = skip_errors, threads, stop, errors
+        self.sources, self.selection, self.errors = sources, selection, errors
+        self.skip_errors, self.threads, self.stop = skip_errors, threads, stop
         self.dtype = dtype_of(tokenizer)
-        options = {"format": format, "end_of_text": end_of_text, "shard_tokens": shard_tokens}
-        options |= {"n_vocab": tokenizer.n_vocab, "dtype": self.dtype.name}
-        self.record: dict[str, Any] = {
-            "version": 1, "options": options, "shards": [], "tokens": 0, "documents": 0,
-            "done": [], "current": [], "failed": {}, "finished": False,
+        options = {
+            "vocabulary": fingerprint(tokenizer), "format": format, "dtype": self.dtype.name, "columns": columns,
+            "end_of_text": end_of_text, "shard_tokens": shard_tokens, "errors": errors,
+            "sample": selection.sample, "seed": selection.seed, "limit_bytes": selection.limit_bytes,
         }  # fmt: skip
-        path = folder / RECORD
-        if path.exists() and not resume:
+        more = {"shards": [], "tokens": 0, "documents": 0, "failed": {}, "finished": False}
+        self.record = Record(folder / RECORD, options, sources, selection, **more)
+        if self.record.path.exists() and not resume:
             raise FileExistsError(f"{folder} holds shards already: give another folder, or --resume to go on with them")
+        if folder.exists() and not folder.is_dir():
+            raise FileExistsError(f"{folder} is a file: give a folder, or a name that ends in .npy or .bin")
+        if not folder.parent.is_dir():
+            raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}; make it first")
         folder.mkdir(exist_ok=True)
-        if path.exists():
-            record = json.loads(path.read_text(encoding="utf-8"))
-            if record.get("options") != options:
-                raise ValueError(f"{path}: it was begun with {record.get('options')}, not {options}; give the same")
-            self.record = record
+        if self.record.path.exists():
+            self.record.load()
+        for name in self.record.more["shards"]:
+            if not (folder / name).exists():
+                raise FileNotFoundError(f"{folder / name} is gone: remove {folder} to begin anew")
+        for half in folder.glob(".shard_*.tmp"):
+            half.unlink()
 
-    def encode(self, sources: Sequence[Source], selection: Selection, update: Callable[[float, str], object]) -> None:
-        todo = self._todo(sources, selection)
-        finished = False
-        while not finished:
-            name = f"shard_{len(self.record['shards']):06}.{'parquet' if self.format == 'parquet' else 'bin'}"
+    def encode(self, update: Callable[[float, str], object]) -> None:
+        todo = self._todo()
+        more = self.record.more
+        while not more["finished"]:
+            name = f"shard_{len(more['shards']):06}.{'parquet' if self.format == 'parquet' else 'bin'}"
             with replacing(self.folder / name) as temporary:
                 writer = _parquet_writer if self.format == "parquet" else _bin_writer
                 with writer(temporary, self.format, self.dtype) as shard:
-                    finished = self._fill(shard, todo, sources, update)
-            if shard.tokens or not self.record["shards"]:
-                self.record["shards"].append(name)
+                    more["finished"] = self._fill(shard, todo, update)
+            if shard.tokens or not more["shards"]:
+                more["shards"].append(name)
             else:
                 (self.folder / name).unlink()
-            self.record["tokens"] += shard.tokens
-            self.record["documents"] += shard.documents
-            self.record["finished"] = finished
-            self._save()
+            more["tokens"] += shard.tokens
+            more["documents"] += shard.documents
+            self.record.save()
 
-    def _fill(self, shard: Any, todo: Iterator[Encoded | None], sources: Sequence[Source], update: Any) -> bool:
+    def _fill(self, shard: Any, todo: Iterator[Encoded | None], update: Any) -> bool:
         for some in todo:
             if some is None:  # all up to here can be recorded
                 if shard.tokens >= self.shard_tokens:
@@ -192,41 +206,32 @@ class _Job:
                     raise Stopped(f"stopped; the shards are in {self.folder}, and --resume goes on with them")
                 continue
             shard.add(some, self.end)
-            update(sum(source.at for source in sources), f"{self.record['tokens'] + shard.tokens:,} tokens")
+            tokens = self.record.more["tokens"] + shard.tokens
+            update(sum(source.at for source in self.sources), f"{tokens:,} tokens")
         return True
 
-    def _todo(self, sources: Sequence[Source], selection: Selection) -> Iterator[Encoded | None]:
+    def _todo(self) -> Iterator[Encoded | None]:
         """Give the ids of all documents that are not encoded yet, and None where the place is recorded."""
-        done = [tuple(source) for source in self.record["done"]]
-        for source in sources:
-            known = identity(source)
-            if tuple(known) in done:
-                done.remove(tuple(known))
-                source.at = source.size
-                continue
-            current = self.record["current"]
-            items = current[1] if current and current[0] == known else 0
-            self.record["current"] = [known, items]
+        for source, items, _ in self.record.todo():
             try:
-                for item, documents in enumerate(ahead(selection.of(source))):
+                for item, documents in enumerate(ahead(self.selection.of(source))):
                     if item < items:
                         continue
                     yield from encode_documents(self.tokenizer, documents, self.threads, self.errors)
-                    self.record["current"] = [known, item + 1]
+                    self.record.move(item + 1)
                     yield None
             except (ValueError, OSError) as error:
                 if not self.skip_errors:
-                    raise
-                self.record["failed"][source.name or "the data"] = str(error)
-            self.record["done"].append(known)
-            self.record["current"] = []
-            yield None
-            if selection.is_over:
-                return
+                    raise ValueError(named(source, error)) from None
+                self.record.more["failed"][source.name or "the data"] = named(source, error)
 
-    def _save(self) -> None:
-        with replacing(self.folder / RECORD) as temporary:
-            temporary.write_text(json.dumps(self.record, indent=1), encoding="utf-8")
+
+def fingerprint(tokenizer: Tokenizer) -> str:
+    """Give a number by which a vocabulary is known again."""
+    model = tokenizer.model
+    parts = (model.pattern, model.byte_ids, *map(sorted, (model.stop_words.items(), model.special_tokens.items())))
+    merges = np.array([(*pair, token) for pair, token in model.merges.items()], np.uint32)
+    return hashlib.sha256(repr(parts).encode() + merges.tobytes()).hexdigest()[:16]
 
 
 class _bin_writer:
@@ -244,7 +249,7 @@ class _bin_writer:
 
     def add(self, some: Encoded, end: int | None) -> None:
         ids = some.with_end(end)
-        ids.astype(self.dtype).tofile(self.file)
+        self.file.write(ids.astype(self.dtype).tobytes())
         self.tokens += len(ids)
         self.documents += len(some.ends)
 

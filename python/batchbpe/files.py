@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import has_magic
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, TypeAlias
@@ -47,13 +47,16 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+class _Enough(Exception):
+    """It could be written."""
+
+
 def check_writable(path: Path) -> None:
     """Raise now what writing a file would raise later, after long work."""
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(f"cannot write {path}: it is not yours to write")
-    with replacing(path.with_name(f"{path.name}.test")) as temporary:
-        temporary.write_text("", encoding="utf-8")
-    path.with_name(f"{path.name}.test").unlink()
+    with suppress(_Enough), replacing(path):
+        raise _Enough
 
 
 Codec: TypeAlias = Literal["gzip", "zstd"]

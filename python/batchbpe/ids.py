@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .encode_files import HEADERS, Encoded, dtype_of, encode_documents
+from .encode_files import HEADERS, Encoded, dtype_of
 from .files import replacing
 from .inspection import shown
-from .readers import Documents
 from .tokenizer import Tokenizer
 
 Ids = npt.NDArray[Any]
@@ -27,9 +26,8 @@ def save_ids(encoded: Iterable[Encoded], path: Path, tokenizer: Tokenizer, end: 
     ids = np.concatenate([*parts, np.zeros(0, dtype)])
     with replacing(path) as temporary, temporary.open("wb") as file:
         if path.suffix == ".npy":
-            np.save(file, ids)
-        else:
-            ids.tofile(file)
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(ids))
+        file.write(ids.tobytes())  # numpy's own way says nothing of a full disk
     return len(ids)
 
 
@@ -41,8 +39,13 @@ def load_ids(path: Path, tokenizer: Tokenizer) -> Ids:
     ...
     ValueError: a.txt: ids are read from .npy and .bin files, or as numbers from standard input
     """
+    if path.suffix in (".npy", ".bin") and not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
     if path.suffix == ".npy":
-        ids = np.load(path, allow_pickle=False)
+        try:
+            ids = np.load(path, allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{path} is no .npy file, or a damaged one: {error}") from None
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise ValueError(f"{path} is an array of {ids.dtype} with {ids.ndim} dimensions, not a row of ids")
         return np.asarray(ids)
@@ -66,6 +69,9 @@ def parse_ids(text: str) -> Ids:
     wrong = next((word for word in words if not word.isdecimal()), None)
     if wrong is not None:
         raise ValueError(f"{wrong!r} is no id: give whole numbers")
+    long = next((word for word in words if len(word) > 18), None)
+    if long is not None:
+        raise ValueError(f"there is no token {long}")
     return np.array(list(map(int, words)), np.int64)
 
 
@@ -77,23 +83,21 @@ def decoded(tokenizer: Tokenizer, ids: Ids) -> Iterator[bytes]:
         yield tokenizer.decode_bytes(wide)
 
 
-def print_ids(tokenizer: Tokenizer, documents: Documents, *, errors: str, show: bool, threads: int | None) -> None:
+def print_ids(tokenizer: Tokenizer, encoded: Iterable[Encoded], end: int | None, *, show: bool, as_json: bool) -> None:
     """Print a line of ids for each document, or its text in coloured tokens."""
-    waiting: list[Any] = []
-    for some in encode_documents(tokenizer, documents, threads, errors):
-        starts = [0, *some.ends.tolist()]
-        for start, end in zip(starts, [*some.ends.tolist(), len(some.ids)], strict=True):
-            waiting += some.ids[start:end].tolist()
-            if end in starts[1:] and start != len(some.ids):
-                _print(tokenizer, waiting, show)
-                waiting = []
-    if waiting:
-        _print(tokenizer, waiting, show)
+    waiting: list[int] = []
+    for some in encoded:
+        start = 0
+        for stop in some.ends.tolist():
+            line = [*waiting, *some.ids[start:stop].tolist(), *([] if end is None else [end])]
+            _print(tokenizer, line, show, as_json)
+            waiting, start = [], stop
+        waiting += some.ids[start:].tolist()
 
 
-def _print(tokenizer: Tokenizer, ids: list[int], show: bool) -> None:
+def _print(tokenizer: Tokenizer, ids: list[int], show: bool, as_json: bool) -> None:
     if not show:
-        sys.stdout.write(" ".join(map(str, ids)) + "\n")
+        sys.stdout.write((str(ids) if as_json else " ".join(map(str, ids))) + "\n")
         return
     from rich.console import Console
 
@@ -116,7 +120,8 @@ def coloured(tokenizer: Tokenizer, ids: Iterable[int]) -> Any:
     for place, token in enumerate(ids):
         value = tokenizer.vocab[token]
         try:
-            piece = value.decode("utf-8")
+            decoded = value.decode("utf-8")
+            piece = "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in decoded)
         except UnicodeDecodeError:
             piece = repr(value)[2:-1]
         text.append(piece, style=f"black {_COLOURS[place % len(_COLOURS)]}")

@@ -39,7 +39,7 @@ def describe(tokenizer: Tokenizer) -> dict[str, Any]:
         "stop words": len(model.stop_words),
         "special tokens": dict(model.special_tokens),
         "pattern": model.pattern,
-        "longest token": f"{shown(model.vocab[longest][:40])} ({len(model.vocab[longest])} bytes)",
+        "longest token": f"{_short(model.vocab[longest])} ({len(model.vocab[longest])} bytes)",
         "mean bytes of a merge": round(mean, 3),
         "training": dict(model.training),
     }
@@ -67,7 +67,8 @@ def describe_counts(counts: ChunkCounts, n: int = 10) -> dict[str, Any]:
     ([("' be'", 2)], {'1': 4, '2 to 9': 1})
     """
     total = counts.total
-    rarest = ChunkCounts(counts.data, counts.offsets[max(0, counts.unique - n) :], counts.counts[-n:], counts.pattern)
+    last = max(0, counts.unique - n)
+    rarest = ChunkCounts(counts.data, counts.offsets[last:], counts.counts[last:], counts.pattern)
     lengths = np.diff(counts.offsets)
     shares = {size: int(counts.counts[:size].sum(dtype=object)) / max(1, total) for size in (100, 10_000)}
     distribution = {}
@@ -89,5 +90,10 @@ def describe_counts(counts: ChunkCounts, n: int = 10) -> dict[str, Any]:
     }
 
 
+def _short(token: bytes) -> str:
+    """Give the beginning of a token, which may have megabytes."""
+    return shown(token) if len(token) <= 60 else f"{shown(token[:60])}…"
+
+
 def _shown(chunk: str) -> str:
-    return shown(chunk.encode("utf-8", "surrogateescape"))
+    return _short(chunk[:100].encode("utf-8", "surrogateescape"))

@@ -198,19 +198,25 @@ def fields(records: Iterable[tuple[int, Any]], column: str, where: str) -> Itera
 
 
 def batches(texts: Iterable[object]) -> Iterator[list[str]]:
-    """Gather single documents into batches of bounded size."""
+    """Gather single documents into batches of bounded size; those before an error come before it."""
     batch: list[str] = []
     size = 0
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"document {index} is of type {type(text).__name__}, not str")
-        batch.append(text)
-        size += len(text)
-        if size >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
-            yield batch
-            batch, size = [], 0
+    failure: Exception | None = None
+    try:
+        for index, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"document {index} is of type {type(text).__name__}, not str")
+            batch.append(text)
+            size += len(text)
+            if size >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
+                yield batch
+                batch, size = [], 0
+    except Exception as error:
+        failure = error
     if size:
         yield batch
+    if failure:
+        raise failure
 
 
 def _parquet(place: Path | str, column: str, source: Source) -> Iterator[Documents]:

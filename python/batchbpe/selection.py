@@ -44,6 +44,8 @@ class Selection:
 
     def of(self, source: Source) -> Iterator[Documents]:
         """Give the documents of a source that are selected. What is left out of a batch leaves an empty one."""
+        if self.is_over:
+            return
         if self.sample == 1 and self.limit_bytes is None:
             yield from source
             return

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -15,8 +15,8 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import typer
 
 from .. import __version__
-from ..count_files import Stopped
 from ..readers import Source
+from ..record import Stopped
 from ..tokenizer import Tokenizer
 
 app = typer.Typer(
@@ -69,9 +69,29 @@ def command(function: F) -> F:
     return run  # type: ignore[return-value]
 
 
+_IN_A_SHELL = {
+    'errors="replace"': "--replace-errors",
+    "choose by text_column": "choose by --text-column",
+    "allow_inexact=True": "--allow-inexact",
+    'format="batchbpe" or "transformers"': "--to batchbpe or --to transformers",
+    'format="transformers"': "--to transformers",
+    "stop_list_size=0": "--stop-list-size 0",
+    "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')": "--replace-errors",
+    "load it by Tokenizer.from_tiktoken(path, pattern)": "give it by --pattern",
+}
+"""What the package advises, as options."""
+
+
+def in_a_line(message: str) -> str:
+    """Give an error of the package as one line for a shell."""
+    for advice, option in _IN_A_SHELL.items():
+        message = message.replace(advice, option)
+    return " ".join(message.split()) + "\n"
+
+
 def fail(message: str, code: int) -> NoReturn:
     """Say in one line what is wrong, and leave."""
-    sys.stderr.write(" ".join(message.split()) + "\n")
+    sys.stderr.write(in_a_line(message))
     raise typer.Exit(code) from None
 
 
@@ -91,6 +111,8 @@ def print_rows(title: str, rows: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for name, value in rows.items():
         pairs = value.items() if isinstance(value, dict) else [("", value)]
         table.add_row(name, "\n".join(f"{key}  {_text(item)}".strip() for key, item in pairs))
@@ -160,8 +182,11 @@ def load(path: Path, pattern: str | None = None) -> Tokenizer:
     """Load a tokenizer."""
     if pattern and path.suffix == ".tiktoken":
         return Tokenizer.from_tiktoken(path, pattern)
-    try:
-        return Tokenizer.from_file(path)
-    except ValueError as error:
-        remedy = "load it by Tokenizer.from_tiktoken(path, pattern)"
-        raise ValueError(str(error).replace(remedy, "give it by --pattern")) from None
+    return Tokenizer.from_file(path)
+
+
+def fail_if_any(failed: Mapping[str, str]) -> None:
+    """Name the files that could not be read, a line each."""
+    if failed:
+        sys.stderr.writelines(map(in_a_line, failed.values()))
+        fail(f"error: {len(failed)} files could not be read to their end; what comes before that is there", 1)

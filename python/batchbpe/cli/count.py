@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from .app import command, fail, note, print_json, sources_of, stoppable
+from .app import command, fail_if_any, note, print_json, sources_of, stoppable
 from .options import (
     Inputs,
     Json,
@@ -67,7 +67,10 @@ def count(
         seed=seed,
         limit_bytes=limit_bytes,
         max_chunk_bytes=max_chunk_bytes,
+        columns=[text_column, jsonl_field],
     )
+    if max_memory is not None and not 0.5 <= max_memory < 1e6:
+        raise ValueError(f"--max-memory {max_memory}: give 0.5 gigabytes or more")
     start = time.monotonic()
     with stoppable() as stop:
         report = count_files(
@@ -96,6 +99,4 @@ def count(
         note(f"{report.skipped_chunks:,} chunks of more than {max_chunk_bytes} bytes were left out", quiet)
     if report.longest_chunk > 10_000:
         note(f"the longest chunk has {report.longest_chunk:,} bytes: --max-chunk-bytes leaves such out", quiet)
-    if report.failed:
-        failed = "; ".join(f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in report.failed.items())
-        fail(f"{len(report.failed)} files could not be read to their end: {failed}", 1)
+    fail_if_any(report.failed)

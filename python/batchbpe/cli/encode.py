@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from .app import command, fail, load, note, print_json, sources_of, stoppable
+from .app import command, fail_if_any, load, note, print_json, sources_of, stoppable
 from .options import (
     Json,
     JsonlField,
@@ -57,7 +57,9 @@ def encode(
         ShardFormat, option("Of shards: bin, as nanoGPT reads; llm.c; or parquet, a list of ids for each document.")
     ] = ShardFormat.bin,
     end_of_text: Annotated[str | None, option("Put this special token after each document.")] = None,
-    shard_tokens: Annotated[int, option("Begin another shard after so many tokens.")] = 100_000_000,
+    shard_tokens: Annotated[
+        int, option("Begin another shard after so many tokens, at the end of some megabytes of text.", min=1)
+    ] = 100_000_000,
     pattern: RankPattern = None,
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
@@ -76,26 +78,29 @@ def encode(
     Example: batchbpe encode mine.model data/*.parquet -o tokens/ --end-of-text "<|endoftext|>"
     """
     from .. import encode_files, ids
-    from ..progress import size
     from ..selection import Selection
 
     tokenizer = load(model, pattern)
     sources = sources_of(inputs or ["-"], text_column, jsonl_field)
     errors = "replace" if replace_errors else "strict"
     selection = Selection(sample, seed, limit_bytes)
-    if output is None:
-        for documents in chain.from_iterable(map(selection.of, sources)):
-            ids.print_ids(tokenizer, documents, errors=errors, show=show, threads=threads)
-        return
-    if output.suffix in (".npy", ".bin"):
-        every = chain.from_iterable(map(selection.of, sources))
-        encoded = (encode_files.encode_documents(tokenizer, some, threads, errors) for some in every)
+    if output is None or output.suffix in (".npy", ".bin"):
+        for name, given in {"--resume": resume, "--skip-errors": skip_errors}.items():
+            if given:
+                raise ValueError(f"{name} is for a folder of shards: give one by --output")
         end = encode_files.end_token(tokenizer, end_of_text)
-        tokens = ids.save_ids(chain.from_iterable(encoded), output, tokenizer, end)
+        every = chain.from_iterable(map(selection.of, sources))
+        encoded = chain.from_iterable(encode_files.encode_documents(tokenizer, it, threads, errors) for it in every)
+        if output is None:
+            ids.print_ids(tokenizer, encoded, end, show=show, as_json=json)
+            return
+        tokens = ids.save_ids(encoded, output, tokenizer, end)
         if json:
             print_json({"tokens": tokens, "output": str(output)})
         note(f"{tokens:,} tokens\n{output}", quiet or json)
         return
+    if show:
+        raise ValueError("--show prints tokens: leave out --output")
     start = time.monotonic()
     with stoppable() as stop:
         record = encode_files.encode_files(
@@ -107,24 +112,21 @@ def encode(
             shard_tokens=shard_tokens,
             selection=selection,
             errors=errors,
+            columns=[text_column, jsonl_field],
             resume=resume,
             skip_errors=skip_errors,
             threads=threads,
             stop=stop,
             progress=not quiet,
         )
-    seconds = time.monotonic() - start
-    read = sum(source.size for source in sources)
     if json:
         print_json({name: record[name] for name in ("tokens", "documents", "shards", "failed")})
     note(
         f"{record['tokens']:,} tokens of {record['documents']:,} documents in {len(record['shards'])} files; "
-        f"{seconds:.1f} s, {size(read / max(seconds, 1e-9))}/s\n{output}",
+        f"{time.monotonic() - start:.1f} s\n{output}",
         quiet or json,
     )
-    if record["failed"]:
-        failed = "; ".join(f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in record["failed"].items())
-        fail(f"{len(record['failed'])} files could not be read to their end: {failed}", 1)
+    fail_if_any(record["failed"])
 
 
 @command

@@ -32,10 +32,11 @@ FormatName = Enum("FormatName", {name: name for name in FORMATS}, type=str)  # t
 @command
 def inspect(
     file: Annotated[Path, typer.Argument(help="A model, or a file of counts.")],
-    token: Annotated[str | None, option("Show how this token is built: its text, or its id.")] = None,
-    longest: Annotated[int, option("List so many of the longest tokens.")] = 0,
+    token: Annotated[str | None, option("Show how this token is built.")] = None,
+    id: Annotated[int | None, option("Show how the token with this id is built.")] = None,
+    longest: Annotated[int, option("List so many of the longest tokens.", min=0)] = 0,
     search: Annotated[str | None, option("List the tokens that have this text in them.")] = None,
-    top: Annotated[int, option("List so many of the commonest and rarest chunks.")] = 10,
+    top: Annotated[int, option("List so many of the commonest and rarest chunks.", min=0)] = 10,
     pattern: RankPattern = None,
     json: Json = False,
 ) -> None:
@@ -59,8 +60,8 @@ def inspect(
             print_table([title, "count"], [list(row) for row in rows])
         return
     tokenizer = load(file, pattern)
-    if token is not None:
-        id = int(token) if token.isdigit() and int(token) in tokenizer.vocab else tokenizer.encode_single_token(token)
+    if token is not None or id is not None:
+        id = tokenizer.encode_single_token(token) if token is not None else id or 0
         tree = tokenizer.merge_tree(id)
         if json:
             print_json({"id": id, "token": inspection.shown(tree.value), "tree": str(tree).splitlines()})
