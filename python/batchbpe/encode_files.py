@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -230,7 +231,7 @@ def fingerprint(tokenizer: Tokenizer) -> str:
     """Give a number by which a vocabulary is known again."""
     model = tokenizer.model
     parts = (model.pattern, model.byte_ids, *map(sorted, (model.stop_words.items(), model.special_tokens.items())))
-    merges = np.array([(*pair, token) for pair, token in model.merges.items()], np.uint32)
+    merges = np.fromiter(chain(chain.from_iterable(model.merges), model.merges.values()), np.uint32)
     return hashlib.sha256(repr(parts).encode() + merges.tobytes()).hexdigest()[:16]
 
 
