@@ -31,6 +31,11 @@ const LITTLE: usize = 1 << 18;
 /// How often one who waits for the threads looks whether to go on waiting.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// Checks bytes, many at once; where they are wrong is found out only if they are.
+pub fn utf8(bytes: &[u8]) -> std::result::Result<&str, Utf8Error> {
+    simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes))
+}
+
 /// What holds the bytes of texts: always the same ones.
 pub type Owner = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
@@ -43,7 +48,7 @@ pub struct Text {
 
 impl Text {
     pub fn new(owner: Owner, span: Range<usize>) -> std::result::Result<Self, Utf8Error> {
-        std::str::from_utf8(&(*owner).as_ref()[span.clone()])?;
+        utf8(&(*owner).as_ref()[span.clone()])?;
         Ok(Self { owner, span })
     }
 

@@ -12,6 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString};
 
 use super::{Array, LONG_TEXT, no_utf8, run, spans, threads_or_all};
+use crate::count::utf8;
 use crate::encode::{self, Special, Which};
 use crate::error::Result;
 use crate::parallel;
@@ -210,7 +211,7 @@ impl Encoder {
         let (special, all) = (special(tokens), threads_or_all(threads)?);
         let ids = run(py, data.len(), |cancel| {
             let text = |(i, span): (usize, Range<usize>)| {
-                let text = std::str::from_utf8(&data[span]);
+                let text = utf8(&data[span]);
                 text.map_err(|error| no_utf8(format_args!("document {i}"), error.valid_up_to()))
             };
             let texts = spans.into_iter().enumerate().map(text).collect::<Result<Vec<_>>>()?;
@@ -233,7 +234,7 @@ impl Encoder {
     ) -> PyResult<(Array<'py, u32>, usize)> {
         let (special, threads) = (special(tokens), threads_or_all(threads)?);
         let (ids, end) = run(py, block.len(), |cancel| {
-            let text = match std::str::from_utf8(block) {
+            let text = match utf8(block) {
                 // The block may end within a character; anything else is the file's fault.
                 Err(error) if !last && error.error_len().is_none() => {
                     std::str::from_utf8(&block[..error.valid_up_to()])
