@@ -129,7 +129,7 @@ def evaluate(
 @command
 def export(
     model: ModelFile,
-    to: Annotated[FormatName, option("The format to write.", "--to")],
+    to: Annotated[FormatName, option(f"The format to write: {', '.join(FORMATS)}.", "--to")],
     output: Annotated[Path, option("A file, or for transformers a folder.", "--output", "-o")],
     allow_inexact: Annotated[bool, option("Accept that encodings change.", "--allow-inexact")] = False,
     pattern: RankPattern = None,

@@ -34,7 +34,9 @@ JsonlField = Annotated[
     str | None,
     option("The field of jsonl that holds the text; --text-column by default. With it, standard input is jsonl."),
 ]
-LimitBytes = Annotated[int | None, option("Stop after so many bytes of text.", min=1)]
+LimitBytes = Annotated[
+    int | None, option("Stop after so many bytes of text. Only a text file is cut; other documents are whole.", min=1)
+]
 Sample = Annotated[float, option("Take this share of the documents, always the same ones.")]
 Seed = Annotated[int, option("Take another sample.", min=0)]
 ReplaceErrors = Annotated[bool, option("Put U+FFFD in place of bytes that are no UTF-8.", "--replace-errors")]
