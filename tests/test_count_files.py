@@ -12,7 +12,7 @@ from conftest import multilingual
 from batchbpe import ChunkCounts
 from batchbpe.corpus import sources
 from batchbpe.count_files import Options, count_files
-from batchbpe.record import Stopped
+from batchbpe.progress import Stopped
 from batchbpe.runs import Runs
 
 TEXTS = [multilingual(3000, seed) for seed in range(200)]

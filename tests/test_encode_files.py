@@ -16,7 +16,7 @@ from batchbpe import Tokenizer
 from batchbpe.corpus import sources
 from batchbpe.encode_files import encode_files
 from batchbpe.ids import load_ids
-from batchbpe.record import Stopped
+from batchbpe.progress import Stopped
 from batchbpe.selection import Selection
 
 END = "<|endoftext|>"

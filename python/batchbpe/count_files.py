@@ -20,9 +20,9 @@ import numpy as np
 from .chunks import PATTERNS, ChunkCounts, check_special_tokens, pattern_of
 from .counting import Counter
 from .files import check_writable
-from .progress import counting_bar, memory, release_memory
+from .progress import Stopped, counting_bar, memory, release_memory
 from .readers import Source
-from .record import Record, Stopped, named
+from .record import Record, named
 from .runs import Runs
 from .selection import Selection
 

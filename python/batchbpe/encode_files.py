@@ -17,9 +17,9 @@ import numpy.typing as npt
 from ._core import Encoder
 from .chunks import surrogate_error, without_surrogates
 from .files import replacing
-from .progress import bar
+from .progress import Stopped, bar
 from .readers import CountsFile, Documents, Source, TextFile, ahead, in_blocks
-from .record import Record, Stopped, named
+from .record import Record, named
 from .selection import Selection
 from .tokenizer import Tokenizer
 

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from .readers import Source
     from .training import Batch
 
+
+class Stopped(Exception):
+    """A job was asked to stop. What it has done is saved."""
+
+
 EVERY = 5.0
 """Seconds between two lines of a log."""
 Update = Callable[[float, str], object]

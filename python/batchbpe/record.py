@@ -14,10 +14,6 @@ from .selection import Selection
 VERSION = 1
 
 
-class Stopped(Exception):
-    """A job was asked to stop. What it has done is saved."""
-
-
 class Record:
     """The sources that are done, the place in the next one, and what else the job wants to know again.
 

@@ -10,14 +10,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
 from .. import __version__
-from ..readers import Source
-from ..record import Stopped
-from ..tokenizer import Tokenizer
+from ..progress import Stopped
+
+if TYPE_CHECKING:
+    from ..readers import Source
+    from ..tokenizer import Tokenizer
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -180,6 +182,8 @@ def sources_of(inputs: list[str], text_column: str = "text", jsonl_field: str | 
 
 def load(path: Path, pattern: str | None = None) -> Tokenizer:
     """Load a tokenizer."""
+    from ..tokenizer import Tokenizer
+
     if pattern and path.suffix == ".tiktoken":
         return Tokenizer.from_tiktoken(path, pattern)
     return Tokenizer.from_file(path)
