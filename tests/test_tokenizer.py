@@ -154,6 +154,8 @@ def test_wrong_types() -> None:
             SMALL.encode_batch(["a", wrong])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="threads=0: give at least 1"):
         SMALL.encode_batch(["a"], threads=0)
+    with pytest.raises(ValueError, match="threads=0: give at least 1"):
+        SMALL.encode("a", threads=0)
 
 
 def test_chunk_of_megabytes() -> None:
