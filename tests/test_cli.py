@@ -46,7 +46,6 @@ def test_help_and_version() -> None:
         result = run(f"{name} --help")
         assert result.exit_code == 0
         assert re.search(rf"Example: batchbpe {name} ", result.stdout)
-    assert "_BATCHBPE_COMPLETE" in run("--show-completion bash").stdout or run("--show-completion").exit_code == 0
 
 
 def test_count(place: Path) -> None:
