@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .files import URL, kind, urls
 from .readers import (
+    BATCH_DOCUMENTS,
     KNOWN,
     SUFFIXES,
     Counts,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CountsFile", "Data", "Documents", "TextFile", "documents", "sources"]
 
-_BATCH_DOCUMENTS = 4096
 
 Data: TypeAlias = (
     "str | os.PathLike[str] | Counts | pa.Array[Any] | pa.ChunkedArray[Any] | pa.Table | pa.RecordBatch | Iterable[Any]"
@@ -114,7 +114,7 @@ def _sources(data: Any, column: str, where: str) -> Iterator[Source]:
         yield in_memory(arrays(data.column(column)))
     elif "datasets.Dataset" in kinds:
         check(types_of(data.features.arrow_schema, where), column, where)
-        tables = data.with_format("arrow", columns=[column]).iter(batch_size=_BATCH_DOCUMENTS)
+        tables = data.with_format("arrow", columns=[column]).iter(batch_size=BATCH_DOCUMENTS)
         yield in_memory(chain.from_iterable(arrays(table.column(column)) for table in tables))
     elif "datasets.IterableDataset" in kinds:
         yield in_memory(batches(fields(enumerate(data), column, f"{where}, row")))

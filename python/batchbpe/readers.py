@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KNOWN = (".txt", ".md", ".parquet", ".arrow", ".jsonl", ".csv")
 SUFFIXES = tuple(known + codec for known in KNOWN for codec in ("", *CODECS))
 _BATCH_CHARACTERS = 4_000_000
-_BATCH_DOCUMENTS = 4096
+BATCH_DOCUMENTS = 4096
 BLOCK = 1 << 22
 """How much of a text file is read at once."""
 T = TypeVar("T")
@@ -208,7 +208,7 @@ def batches(texts: Iterable[object]) -> Iterator[list[str]]:
                 raise TypeError(f"document {index} is of type {type(text).__name__}, not str")
             batch.append(text)
             size += len(text)
-            if size >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
+            if size >= _BATCH_CHARACTERS or len(batch) >= BATCH_DOCUMENTS:
                 yield batch
                 batch, size = [], 0
     except Exception as error:
@@ -237,7 +237,7 @@ def _parquet(place: Path | str, column: str, source: Source) -> Iterator[Documen
                 return
             check(types, column, str(place))
             size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
-            rows = min(_BATCH_CHARACTERS * file.metadata.num_rows // (size or 1), _BATCH_DOCUMENTS) or 1
+            rows = min(_BATCH_CHARACTERS * file.metadata.num_rows // (size or 1), BATCH_DOCUMENTS) or 1
             done = 0
             for batch in file.iter_batches(rows, columns=[column], use_threads=False):
                 yield from arrays(batch.column(column))
@@ -273,7 +273,7 @@ def arrays(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> Iterator[pa.Array[Any
 
     plain = str(array.type) in ("string", "large_string")
     for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
-        step = len(chunk) if plain else _BATCH_DOCUMENTS
+        step = len(chunk) if plain else BATCH_DOCUMENTS
         for start in range(0, len(chunk), step or 1):
             piece = chunk.slice(start, step)
             piece = piece if plain else piece.cast(pa.large_string())
