@@ -54,6 +54,20 @@ pub struct Key {
     hash: u64,
 }
 
+/// A short chunk and its length, or how a long one begins, as a number: it is less where the bytes are, as a chunk
+/// comes before all that begin with it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sortable(u128);
+
+impl Sortable {
+    /// The bytes and how many of them are the chunk, unless it is a long one.
+    #[inline(always)]
+    pub fn short(self) -> Option<([u8; 16], usize)> {
+        let len = self.0 as u8 as usize;
+        (len <= SHORT_MAX).then(|| (self.0.to_be_bytes(), len))
+    }
+}
+
 fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
 }
@@ -212,7 +226,8 @@ impl ChunkMap {
         at
     }
 
-    fn long(&self, place: u64) -> &[u8] {
+    /// The long key at a place that `sortable` told.
+    pub fn long(&self, place: u64) -> &[u8] {
         let start = place as usize + 8;
         let len = word(&self.arena[start - 8..start]) as usize;
         &self.arena[start..start + len]
@@ -230,21 +245,33 @@ impl ChunkMap {
         }
     }
 
-    /// Every chunk and its value, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
-        self.sample(1)
-    }
-
-    /// The chunks in one of so many slots, and their values.
-    pub fn sample(&self, step: usize) -> impl Iterator<Item = (&[u8], u64)> {
-        self.slots.iter().step_by(step).filter(|slot| slot.hi() != 0).map(|slot| self.content(slot))
+    /// The chunks in one of so many slots to be sorted, where they are if they are long, and their values.
+    pub fn sortable(&self, step: usize) -> impl Iterator<Item = (Sortable, u64, u64)> {
+        let sortable = |slot: &Slot| {
+            let mut bytes = slot.key;
+            if slot.hi() >= LONG {
+                bytes[..SHORT_MAX].copy_from_slice(&self.long(slot.lo())[..SHORT_MAX]);
+            }
+            (Sortable(u128::from_be_bytes(bytes)), slot.lo(), slot.value)
+        };
+        self.occupied(step).map(sortable)
     }
 
     /// One of so many shares of the chunks: a chunk is in the same share of any map.
     pub fn share(&self, share: u64, shares: u64) -> impl Iterator<Item = (&[u8], u64)> {
         // Not by the low bits of the hash, by which a map finds its slots.
         let shared = move |slot: &&Slot| (slot.hash() >> 32) % shares == share;
-        self.slots.iter().filter(|slot| slot.hi() != 0).filter(shared).map(|slot| self.content(slot))
+        self.occupied(1).filter(shared).map(|slot| self.content(slot))
+    }
+
+    /// One of so many slots, if there is a chunk in it. The arena is fetched ahead: neighbours here are not so there.
+    fn occupied(&self, step: usize) -> impl Iterator<Item = &Slot> {
+        (0..self.slots.len()).step_by(step).filter_map(move |at| {
+            if let Some(slot) = self.slots.get(at + AHEAD * step).filter(|slot| slot.hi() >= LONG) {
+                prefetch(&self.arena, slot.lo() as usize);
+            }
+            Some(&self.slots[at]).filter(|slot| slot.hi() != 0)
+        })
     }
 
     fn content<'a>(&'a self, slot: &'a Slot) -> (&'a [u8], u64) {
@@ -295,12 +322,12 @@ impl<'t> Pending<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
 
     #[test]
     fn agrees_with_std_for_every_length() {
         let mut map = ChunkMap::default();
-        let mut expected: HashMap<Vec<u8>, u64> = HashMap::new();
+        let mut expected: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
         for n in 1..40usize {
             // Keys that differ in one byte only, zero bytes included: a short key must not equal its padding.
             for i in 0..n {
@@ -313,12 +340,16 @@ mod tests {
             }
         }
         assert_eq!(map.len(), expected.len());
-        assert_eq!(map.iter().count(), expected.len());
         let shares = (0..3).flat_map(|share| map.share(share, 3));
-        for found in [map.iter().collect::<Vec<_>>(), shares.collect()] {
-            let found: HashMap<_, _> = found.into_iter().map(|(chunk, value)| (chunk.to_vec(), value)).collect();
-            assert_eq!(found, expected);
-        }
+        assert_eq!(shares.map(|(chunk, value)| (chunk.to_vec(), value)).collect::<BTreeMap<_, _>>(), expected);
+        let chunk = |(bytes, place, _): &(Sortable, u64, u64)| match bytes.short() {
+            Some((bytes, len)) => bytes[..len].to_vec(),
+            None => map.long(*place).to_vec(),
+        };
+        let mut sorted: Vec<_> = map.sortable(1).collect();
+        sorted.sort_by_key(|row| (row.0, if row.0.short().is_some() { Vec::new() } else { chunk(row) }));
+        let sorted: Vec<_> = sorted.iter().map(|row| (chunk(row), row.2)).collect();
+        assert_eq!(sorted, expected.clone().into_iter().collect::<Vec<_>>());
         assert!(expected.iter().all(|(chunk, &value)| map.get(chunk) == Some(value)));
         assert_eq!(map.get(b"absent"), None);
         assert_eq!(ChunkMap::default().get(b"absent"), None);

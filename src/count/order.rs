@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::chunk_map::ChunkMap;
+use crate::chunk_map::{ChunkMap, Sortable};
 use crate::error::{Cancel, Result};
 use crate::parallel;
 
@@ -19,46 +19,55 @@ pub struct Counted {
     pub counts: Vec<u64>,
 }
 
-/// A chunk as it is sorted: commonest first, then in byte order, which the first eight bytes nearly always decide.
+/// A chunk as it is sorted. A short one is here whole: only for a long one, and another that begins as it does, a table is
+/// looked into, which is too large for any cache.
 #[derive(Clone, Copy)]
-struct Row<'a> {
-    chunk: &'a [u8],
+struct Row {
+    bytes: Sortable,
     count: u64,
-    prefix: u64,
+    /// Which table the chunk is in, and where, if it is a long one.
+    place: u64,
 }
 
-impl<'a> Row<'a> {
-    fn new((chunk, count): (&'a [u8], u64)) -> Self {
-        let mut prefix = [0; 8];
-        let n = chunk.len().min(8);
-        prefix[..n].copy_from_slice(&chunk[..n]);
-        Self { chunk, count, prefix: u64::from_be_bytes(prefix) }
+impl Row {
+    /// Whether it comes before the other, or both are long and begin alike. Without a jump, as nobody can tell which way.
+    #[inline(always)]
+    fn not_after(&self, other: &Self) -> bool {
+        (self.count > other.count) | ((self.count == other.count) & (self.bytes <= other.bytes))
     }
+}
 
-    /// As one number, which is compared without a jump.
-    fn number(&self) -> u128 {
-        u128::from(!self.count) << 64 | u128::from(self.prefix)
-    }
+const TABLE: u32 = 48;
 
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.number().cmp(&other.number()).then_with(|| self.chunk.cmp(other.chunk))
-    }
+fn rows(tables: &[ChunkMap], table: usize, step: usize) -> impl Iterator<Item = Row> {
+    let row = move |(bytes, place, count)| Row { bytes, count, place: (table as u64) << TABLE | place };
+    tables[table].sortable(step).map(row)
+}
+
+fn long<'a>(tables: &'a [ChunkMap], row: &Row) -> &'a [u8] {
+    tables[(row.place >> TABLE) as usize].long(row.place & ((1 << TABLE) - 1))
 }
 
 /// Sorts range by range, so that threads can share them and nobody waits long for a sort that was cancelled.
 pub fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<Counted> {
-    let mut sample: Vec<Row> = tables.iter().flat_map(|table| table.sample(RANGE / SAMPLES)).map(Row::new).collect();
-    sample.sort_unstable_by(Row::cmp);
+    let by_order = |a: &Row, b: &Row| {
+        let among_long =
+            || if a.bytes.short().is_some() { Ordering::Equal } else { long(tables, a).cmp(long(tables, b)) };
+        b.count.cmp(&a.count).then(a.bytes.cmp(&b.bytes)).then_with(among_long)
+    };
+    let numbers: Vec<usize> = (0..tables.len()).collect();
+    let mut sample: Vec<Row> = numbers.iter().flat_map(|&table| rows(tables, table, RANGE / SAMPLES)).collect();
+    sample.sort_unstable_by(by_order);
     let bounds: Vec<Row> = sample.into_iter().skip(SAMPLES).step_by(SAMPLES).collect();
     let shared = parallel::map(
-        tables,
+        &numbers,
         threads,
         || (),
-        |(), table| {
+        |(), &table| {
             let mut ranges = vec![Vec::new(); bounds.len() + 1];
-            for row in table.iter().map(Row::new) {
+            for row in rows(tables, table, 1) {
                 cancel.check()?;
-                ranges[bounds.partition_point(|bound| bound.cmp(&row).is_le())].push(row);
+                ranges[bounds.partition_point(|bound| bound.not_after(&row))].push(row);
             }
             Ok(ranges)
         },
@@ -71,9 +80,17 @@ pub fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<
         |(), &range| {
             cancel.check()?;
             let mut rows: Vec<Row> = shared.iter().flat_map(|ranges| &ranges[range]).copied().collect();
-            rows.sort_unstable_by(Row::cmp);
-            let chunks: Vec<&[u8]> = rows.iter().map(|row| row.chunk).collect();
-            Ok((chunks.concat(), rows.iter().map(|row| (row.chunk.len(), row.count)).collect::<Vec<_>>()))
+            rows.sort_unstable_by(by_order);
+            let mut data = Vec::with_capacity(16 * rows.len());
+            let mut ends = Vec::with_capacity(rows.len());
+            for row in &rows {
+                match row.bytes.short() {
+                    Some((bytes, len)) => data.extend_from_slice(&bytes[..len]),
+                    None => data.extend_from_slice(long(tables, row)),
+                }
+                ends.push((data.len(), row.count));
+            }
+            Ok((data, ends))
         },
     )?;
 
@@ -81,15 +98,12 @@ pub fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<
     let mut counted =
         Counted { data: Vec::new(), offsets: Vec::with_capacity(size + 1), counts: Vec::with_capacity(size) };
     counted.data.reserve_exact(sorted.iter().map(|(data, _)| data.len()).sum());
-    let mut end = 0;
     counted.offsets.push(0);
-    for (data, rows) in sorted {
+    for (data, ends) in sorted {
+        let start = counted.data.len();
+        counted.offsets.extend(ends.iter().map(|(end, _)| (start + end) as i64));
+        counted.counts.extend(ends.iter().map(|(_, count)| count));
         counted.data.extend_from_slice(&data);
-        for (len, count) in rows {
-            end += len as i64;
-            counted.offsets.push(end);
-            counted.counts.push(count);
-        }
     }
     Ok(counted)
 }
