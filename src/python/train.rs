@@ -3,6 +3,7 @@
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use rustc_hash::FxHashSet;
 
 use super::encode::Encoder;
 use super::{Array, run, threads_or_all};
@@ -36,12 +37,12 @@ impl PairTable {
         base: Option<&Encoder>,
     ) -> PyResult<Self> {
         let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
-        let bounds = offsets.first().copied().unwrap_or(0)..=data.len() as i64;
-        if !offsets.is_sorted() || offsets.iter().any(|offset| !bounds.contains(offset)) || offsets.first() < Some(&0) {
+        let (first, last) = (offsets.first().unwrap_or(&0), offsets.last().unwrap_or(&0));
+        if *first < 0 || !offsets.is_sorted() || *last > data.len() as i64 {
             return Err(PyValueError::new_err("the offsets do not fit the data"));
         }
         let threads = threads_or_all(threads)?;
-        let skip: std::collections::HashSet<usize> = skip.into_iter().collect();
+        let skip: FxHashSet<usize> = skip.into_iter().collect();
         Ok(Self(run(py, data.len(), |cancel| {
             let chunks = offsets.windows(2).zip(counts).enumerate().filter(|(i, _)| !skip.contains(i));
             let chunks = chunks.map(|(_, (span, &count))| (&data[span[0] as usize..span[1] as usize], count));

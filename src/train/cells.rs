@@ -80,14 +80,23 @@ pub struct Met {
     pub weight: u64,
 }
 
-/// What a batch met in one part.
+/// What a batch met in one part; in no cache line that another thread writes.
 #[derive(Default)]
+#[repr(align(128))]
 pub struct Found {
     pub met: Vec<Met>,
     /// How far `met` goes for each merge.
     pub ends: Vec<usize>,
     /// What the pairs of one repeated token lost: that depends on how long their run is.
     pub lost: Vec<(Pair, u64)>,
+}
+
+impl Found {
+    fn clear(&mut self) {
+        self.met.clear();
+        self.ends.clear();
+        self.lost.clear();
+    }
 }
 
 /// A stretch of the cells that one thread may change: from a separator up to the next part's, that one not included.
@@ -97,7 +106,7 @@ pub struct Part<'a> {
     widths: &'a [u32],
     weights: &'a Weights,
     overlapping: bool,
-    pub found: Found,
+    found: &'a mut Found,
 }
 
 enum PartCells<'a> {
@@ -138,7 +147,8 @@ impl Cells {
         self.cuts.windows(2).map(|cut| (cut[0], cut[1])).collect()
     }
 
-    pub fn parts(&mut self) -> Vec<Mutex<Part<'_>>> {
+    /// Each part with what is found there.
+    pub fn parts<'a>(&'a mut self, found: &'a mut [Found]) -> Vec<Mutex<Part<'a>>> {
         fn cut<'a, C>(mut cells: &'a mut [C], bounds: &[(usize, usize)]) -> Vec<&'a mut [C]> {
             let one = |&(start, end): &(usize, usize)| {
                 let (part, rest) = std::mem::take(&mut cells).split_at_mut(end - start);
@@ -153,10 +163,8 @@ impl Cells {
             Store::Wide(cells) => cut(cells, &bounds).into_iter().map(PartCells::Wide).collect(),
         };
         let (widths, weights, overlapping) = (&self.widths[..], &self.weights, self.overlapping);
-        let part = |(cells, (base, _))| {
-            Mutex::new(Part { base, cells, widths, weights, overlapping, found: Found::default() })
-        };
-        parts.into_iter().zip(bounds).map(part).collect()
+        let part = |((cells, (base, _)), found)| Mutex::new(Part { base, cells, widths, weights, overlapping, found });
+        parts.into_iter().zip(bounds).zip(found).map(part).collect()
     }
 
     /// Calls `each` with every pair of a part, its place, and the weight it counts with there.
@@ -209,11 +217,10 @@ fn lay_out<C: Cell, S: Iterator<Item = u32>>(
     let mut cells = vec![C::SEPARATOR];
     let mut weights = Weights::default();
     let mut total = 0u128;
-    let mut largest = 0;
     for (sequence, weight) in sequences {
         cancel.check()?;
         let start = cells.len();
-        cells.extend(sequence.inspect(|&id| largest = largest.max(id)).map(C::of));
+        cells.extend(sequence.inspect(|&id| debug_assert!((id as usize) < ids)).map(C::of));
         if cells.len() < start + 2 || weight == 0 {
             cells.truncate(start);
             continue;
@@ -224,9 +231,6 @@ fn lay_out<C: Cell, S: Iterator<Item = u32>>(
         total += u128::from(weight) * (cells.len() - start) as u128;
         cells.push(C::SEPARATOR);
         weights.push(start as u32, weight);
-    }
-    if largest as usize >= ids {
-        return Err(Error::invalid(format!("the id {largest} is not below {ids}, as was promised")));
     }
     let total = u64::try_from(total)
         .map_err(|_| Error::invalid("the counts add up to more than 64 bits hold; scale them down"))?;
@@ -268,6 +272,7 @@ struct Replacer<'a, C> {
 
 impl<C: Cell> Replacer<'_, C> {
     fn replace(&mut self, merges: &[Merge]) {
+        self.found.clear();
         for (i, merge) in merges.iter().enumerate() {
             // Most lists are short: their cells are fetched while the one before is worked on.
             if let Some(later) = merges.get(i + 2) {

@@ -24,7 +24,7 @@ use index::{Entry, PairIndex, PairMap};
 use neighbours::{Neighbours, Side};
 
 /// Places handled before their effects are added up: bounds the memory of a batch.
-const GROUP: usize = 1 << 22;
+const GROUP: usize = 1 << 21;
 /// With fewer places than this, threads cost more than they save.
 const PARALLEL: usize = 1 << 16;
 /// How far the threshold falls when the pairs above it have run out.
@@ -42,6 +42,8 @@ pub struct PairTable {
     /// Pairs that a new scan must not bring back.
     forgotten: FxHashSet<Pair>,
     pool: rayon::ThreadPool,
+    /// What the last group of merges met, for each part: memory that is used again.
+    found: Vec<Found>,
     /// One for each thread.
     workers: Vec<Mutex<Neighbours>>,
 }
@@ -65,8 +67,10 @@ impl PairTable {
             .num_threads(threads)
             .build()
             .map_err(|error| Error::invalid(format!("cannot start {threads} threads: {error}")))?;
+        let found = cells.bounds().iter().map(|_| Found::default()).collect();
         Ok(Self {
             cells,
+            found,
             next_id,
             end_id: ids as u32,
             index: PairIndex::new(threshold.max(1)),
@@ -161,16 +165,16 @@ impl PairTable {
 
     fn merge_group(&mut self, merges: &[Merge]) {
         let parallel = merges.iter().map(|merge| merge.places.len()).sum::<usize>() > PARALLEL;
-        let parts = self.cells.parts();
+        let parts = self.cells.parts(&mut self.found);
         run(&self.pool, parts.len(), parallel, |_, part| parts[part].lock().expect("no panic").replace(merges));
-        let found: Vec<Found> = parts.into_iter().map(|part| part.into_inner().expect("no panic").found).collect();
+        drop(parts);
 
         // The pairs that a new token makes to its left, or to its right, are no other token's.
         let threshold = self.index.threshold();
         run(&self.pool, merges.len() * 2, parallel, |worker, job| {
             let side = if job % 2 == 0 { Side::Left } else { Side::Right };
             let mut worker = self.workers[worker].lock().expect("no panic");
-            worker.add(&merges[job / 2], job / 2, side, &found, &self.cells, threshold);
+            worker.add(&merges[job / 2], job / 2, side, &self.found, &self.cells, threshold);
         });
 
         // All new pairs before any loss: within a batch a new pair may lose again to the next merge.
@@ -180,8 +184,8 @@ impl PairTable {
         for worker in &mut self.workers {
             self.index.lose(worker.get_mut().expect("no panic").lost.drain(..));
         }
-        for part in found {
-            self.index.lose(part.lost.into_iter());
+        for part in &self.found {
+            self.index.lose(part.lost.iter().copied());
         }
     }
 

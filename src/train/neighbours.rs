@@ -11,8 +11,9 @@ pub enum Side {
     Right,
 }
 
-/// A thread's scratch, by token id, and what it found out.
+/// A thread's scratch, by token id, and what it found out; in no cache line that another thread writes.
 #[derive(Default)]
+#[repr(align(128))]
 pub struct Neighbours {
     sums: Vec<u64>,
     numbers: Vec<u32>,
