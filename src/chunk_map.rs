@@ -6,6 +6,9 @@
 //! `u128`, compared as two words. Longer keys live in an arena and are compared only where their hashes
 //! agree. There is no removal.
 
+use std::iter::StepBy;
+use std::ops::Range;
+
 use crate::prefetch::prefetch;
 
 const LONG: u64 = 0xFF << 56;
@@ -188,7 +191,7 @@ impl ChunkMap {
 
     /// Says that `key` will be looked for soon.
     #[inline(always)]
-    fn prefetch(&self, key: Key) {
+    pub fn prefetch(&self, key: Key) {
         if !self.slots.is_empty() {
             prefetch(&self.slots, key.hash as usize & (self.slots.len() - 1));
         }
@@ -226,7 +229,7 @@ impl ChunkMap {
         at
     }
 
-    /// The long key at a place that `sortable` told.
+    /// The long chunk at the place of an entry.
     pub fn long(&self, place: u64) -> &[u8] {
         let start = place as usize + 8;
         let len = word(&self.arena[start - 8..start]) as usize;
@@ -245,44 +248,72 @@ impl ChunkMap {
         }
     }
 
-    /// The chunks in one of so many slots to be sorted, where they are if they are long, and their values.
-    pub fn sortable(&self, step: usize) -> impl Iterator<Item = (Sortable, u64, u64)> {
-        let sortable = |slot: &Slot| {
-            let mut bytes = slot.key;
-            if slot.hi() >= LONG {
-                bytes[..SHORT_MAX].copy_from_slice(&self.long(slot.lo())[..SHORT_MAX]);
-            }
-            (Sortable(u128::from_be_bytes(bytes)), slot.lo(), slot.value)
-        };
-        self.occupied(step).map(sortable)
+    /// How many places there are for chunks.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
     }
 
-    /// One of so many shares of the chunks: a chunk is in the same share of any map.
-    pub fn share(&self, share: u64, shares: u64) -> impl Iterator<Item = (&[u8], u64)> {
-        // Not by the low bits of the hash, by which a map finds its slots.
-        let shared = move |slot: &&Slot| (slot.hash() >> 32) % shares == share;
-        self.occupied(1).filter(shared).map(|slot| self.content(slot))
-    }
-
-    /// One of so many slots, if there is a chunk in it. The arena is fetched ahead: neighbours here are not so there.
-    fn occupied(&self, step: usize) -> impl Iterator<Item = &Slot> {
-        (0..self.slots.len()).step_by(step).filter_map(move |at| {
-            if let Some(slot) = self.slots.get(at + AHEAD * step).filter(|slot| slot.hi() >= LONG) {
+    /// The chunks in these slots, some of them empty. Long ones are fetched ahead: neighbours here are not so in the arena.
+    pub fn entries(&self, slots: StepBy<Range<usize>>) -> impl Iterator<Item = Entry<'_>> {
+        let mut later = slots.clone().skip(AHEAD);
+        slots.filter_map(move |at| {
+            if let Some(slot) = later.next().map(|at| &self.slots[at])
+                && slot.hi() >= LONG
+            {
                 prefetch(&self.arena, slot.lo() as usize);
             }
-            Some(&self.slots[at]).filter(|slot| slot.hi() != 0)
+            let slot = &self.slots[at];
+            (slot.hi() != 0).then_some(Entry { map: self, slot })
         })
     }
 
-    fn content<'a>(&'a self, slot: &'a Slot) -> (&'a [u8], u64) {
-        let hi = slot.hi();
-        let chunk = if hi >= LONG { self.long(slot.lo()) } else { &slot.key[..(hi >> 56) as usize] };
-        (chunk, slot.value)
+    /// The value here of a chunk of another map.
+    #[inline(always)]
+    pub fn get_entry(&self, entry: Entry) -> Option<u64> {
+        self.get_key(entry.chunk(), entry.key())
+    }
+}
+
+/// A chunk in a map.
+#[derive(Clone, Copy)]
+pub struct Entry<'a> {
+    map: &'a ChunkMap,
+    slot: &'a Slot,
+}
+
+impl<'a> Entry<'a> {
+    #[inline(always)]
+    pub fn chunk(&self) -> &'a [u8] {
+        let hi = self.slot.hi();
+        if hi >= LONG { self.map.long(self.slot.lo()) } else { &self.slot.key[..(hi >> 56) as usize] }
+    }
+
+    pub fn value(&self) -> u64 {
+        self.slot.value
+    }
+
+    /// Where it is, if it is long.
+    pub fn place(&self) -> u64 {
+        self.slot.lo()
+    }
+
+    pub fn sortable(&self) -> Sortable {
+        let mut bytes = self.slot.key;
+        if self.slot.hi() >= LONG {
+            bytes[..SHORT_MAX].copy_from_slice(&self.chunk()[..SHORT_MAX]);
+        }
+        Sortable(u128::from_be_bytes(bytes))
+    }
+
+    #[inline(always)]
+    pub fn key(&self) -> Key {
+        let (lo, hi, hash) = (self.slot.lo(), self.slot.hi(), self.slot.hash());
+        Key { lo: if hi >= LONG { u64::MAX } else { lo }, hi, hash }
     }
 }
 
 /// How many chunks are looked up together.
-const AHEAD: usize = 32;
+pub const AHEAD: usize = 32;
 
 /// Chunks of a text that are about to be looked up together, their slots being fetched at the same time: a map of many
 /// chunks does not fit into any cache.
@@ -340,15 +371,15 @@ mod tests {
             }
         }
         assert_eq!(map.len(), expected.len());
-        let shares = (0..3).flat_map(|share| map.share(share, 3));
-        assert_eq!(shares.map(|(chunk, value)| (chunk.to_vec(), value)).collect::<BTreeMap<_, _>>(), expected);
-        let chunk = |(bytes, place, _): &(Sortable, u64, u64)| match bytes.short() {
+        let chunk = |entry: &Entry| match entry.sortable().short() {
             Some((bytes, len)) => bytes[..len].to_vec(),
-            None => map.long(*place).to_vec(),
+            None => map.long(entry.place()).to_vec(),
         };
-        let mut sorted: Vec<_> = map.sortable(1).collect();
-        sorted.sort_by_key(|row| (row.0, if row.0.short().is_some() { Vec::new() } else { chunk(row) }));
-        let sorted: Vec<_> = sorted.iter().map(|row| (chunk(row), row.2)).collect();
+        let mut sorted: Vec<_> = map.entries((0..map.slots()).step_by(1)).collect();
+        assert!(sorted.iter().all(|&entry| map.get_entry(entry) == Some(entry.value())));
+        assert!(sorted.iter().all(|entry| entry.chunk() == chunk(entry)));
+        sorted.sort_by_key(|entry| (entry.sortable(), entry.sortable().short().is_none().then(|| chunk(entry))));
+        let sorted: Vec<_> = sorted.iter().map(|entry| (chunk(entry), entry.value())).collect();
         assert_eq!(sorted, expected.clone().into_iter().collect::<Vec<_>>());
         assert!(expected.iter().all(|(chunk, &value)| map.get(chunk) == Some(value)));
         assert_eq!(map.get(b"absent"), None);

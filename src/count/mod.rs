@@ -17,7 +17,6 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bo
 
 use crate::chunk_map::{ChunkMap, Pending};
 use crate::error::{Cancel, Error, Result};
-use crate::parallel;
 use crate::special::special_matcher;
 use crate::split::Splitter;
 pub use order::Counted;
@@ -222,19 +221,6 @@ impl ChunkTable {
         let mut tables = self.results(cancel)?;
         tables.push(std::mem::take(&mut self.own));
         tables.retain(|table| !table.is_empty());
-        // A chunk that is in several tables is in the same share of each.
-        if tables.len() > 1 {
-            let shares: Vec<u64> = (0..self.threads as u64).collect();
-            let sum = |share: u64| {
-                let largest = tables.iter().map(ChunkMap::len).max().unwrap_or(0);
-                let mut sum = ChunkMap::with_capacity(largest / shares.len());
-                for table in &tables {
-                    add_all(&mut sum, table.share(share, shares.len() as u64), cancel)?;
-                }
-                Ok(sum)
-            };
-            tables = parallel::map(&shares, self.threads, || (), |(), &share| sum(share))?;
-        }
         let counted = order::in_order(&tables, self.threads, cancel)?;
         Ok((counted, self.counter.dropped.load(Relaxed), self.counter.skipped.load(Relaxed)))
     }

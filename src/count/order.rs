@@ -1,8 +1,11 @@
 //! Chunks in order: commonest first, then by their bytes, which makes equal counts equal files.
 
 use std::cmp::Ordering;
+use std::iter::StepBy;
+use std::ops::Range;
 
-use crate::chunk_map::{ChunkMap, Sortable};
+use super::too_many;
+use crate::chunk_map::{AHEAD, ChunkMap, Entry, Sortable};
 use crate::error::{Cancel, Result};
 use crate::parallel;
 
@@ -39,36 +42,72 @@ impl Row {
 
 const TABLE: u32 = 48;
 
-fn rows(tables: &[ChunkMap], table: usize, step: usize) -> impl Iterator<Item = Row> {
-    let row = move |(bytes, place, count)| Row { bytes, count, place: (table as u64) << TABLE | place };
-    tables[table].sortable(step).map(row)
-}
-
 fn long<'a>(tables: &'a [ChunkMap], row: &Row) -> &'a [u8] {
     tables[(row.place >> TABLE) as usize].long(row.place & ((1 << TABLE) - 1))
 }
 
-/// Sorts range by range, so that threads can share them and nobody waits long for a sort that was cancelled.
+/// Calls `visit` with the chunks in some slots of a table, as often as they are in all tables together, but not with those
+/// that are in an earlier table: so each chunk has its row once.
+fn each_row(
+    tables: &[ChunkMap],
+    table: usize,
+    slots: StepBy<Range<usize>>,
+    cancel: &Cancel,
+    mut visit: impl FnMut(Row),
+) -> Result<()> {
+    let mut entries = tables[table].entries(slots);
+    let mut block: Vec<(Entry, u64)> = Vec::with_capacity(AHEAD);
+    loop {
+        cancel.check()?;
+        block.extend(entries.by_ref().take(AHEAD).map(|entry| (entry, entry.value())));
+        if block.is_empty() {
+            return Ok(());
+        }
+        for (other, counts) in tables.iter().enumerate().filter(|(other, _)| *other != table) {
+            block.iter().for_each(|(entry, _)| counts.prefetch(entry.key()));
+            if other < table {
+                block.retain(|(entry, _)| counts.get_entry(*entry).is_none());
+                continue;
+            }
+            for (entry, sum) in &mut block {
+                let count = counts.get_entry(*entry).unwrap_or(0);
+                *sum = sum.checked_add(count).ok_or_else(|| too_many(entry.chunk()))?;
+            }
+        }
+        for (entry, count) in block.drain(..) {
+            visit(Row { bytes: entry.sortable(), count, place: (table as u64) << TABLE | entry.place() });
+        }
+    }
+}
+
+/// Adds the tables up and sorts range by range, so that threads can share them and nobody waits long for a sort that was
+/// cancelled.
 pub fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<Counted> {
     let by_order = |a: &Row, b: &Row| {
         let among_long =
             || if a.bytes.short().is_some() { Ordering::Equal } else { long(tables, a).cmp(long(tables, b)) };
         b.count.cmp(&a.count).then(a.bytes.cmp(&b.bytes)).then_with(among_long)
     };
-    let numbers: Vec<usize> = (0..tables.len()).collect();
-    let mut sample: Vec<Row> = numbers.iter().flat_map(|&table| rows(tables, table, RANGE / SAMPLES)).collect();
+    let mut sample = Vec::new();
+    for (table, slots) in tables.iter().map(ChunkMap::slots).enumerate() {
+        each_row(tables, table, (0..slots).step_by(RANGE / SAMPLES), cancel, |row| sample.push(row))?;
+    }
     sample.sort_unstable_by(by_order);
     let bounds: Vec<Row> = sample.into_iter().skip(SAMPLES).step_by(SAMPLES).collect();
+
+    let part = |table: usize, nth: usize| tables[table].slots() * nth / threads;
+    let parts: Vec<(usize, Range<usize>)> = (0..tables.len())
+        .flat_map(|table| (0..threads).map(move |nth| (table, part(table, nth)..part(table, nth + 1))))
+        .collect();
     let shared = parallel::map(
-        &numbers,
+        &parts,
         threads,
         || (),
-        |(), &table| {
+        |(), (table, slots)| {
             let mut ranges = vec![Vec::new(); bounds.len() + 1];
-            for row in rows(tables, table, 1) {
-                cancel.check()?;
+            each_row(tables, *table, slots.clone().step_by(1), cancel, |row| {
                 ranges[bounds.partition_point(|bound| bound.not_after(&row))].push(row);
-            }
+            })?;
             Ok(ranges)
         },
     )?;
@@ -94,7 +133,7 @@ pub fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<
         },
     )?;
 
-    let size = tables.iter().map(ChunkMap::len).sum();
+    let size = sorted.iter().map(|(_, ends)| ends.len()).sum();
     let mut counted =
         Counted { data: Vec::new(), offsets: Vec::with_capacity(size + 1), counts: Vec::with_capacity(size) };
     counted.data.reserve_exact(sorted.iter().map(|(data, _)| data.len()).sum());
