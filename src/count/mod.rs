@@ -52,10 +52,9 @@ impl Text {
     }
 
     /// # Safety
-    /// All that the owner has is UTF-8.
-    pub unsafe fn new_unchecked(owner: Owner) -> Self {
-        let span = 0..(*owner).as_ref().len();
-        Self { owner, span }
+    /// The first `len` bytes that the owner has are UTF-8.
+    pub unsafe fn new_unchecked(len: usize, owner: Owner) -> Self {
+        Self { owner, span: 0..len }
     }
 
     /// The part at `span`.

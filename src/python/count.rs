@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyString;
 
-use super::{Array, no_utf8, run, spans, threads_or_all};
+use super::{Array, Utf8, block_text, no_utf8, run, spans, threads_or_all};
 use crate::count::{self, Owner, Text};
 use crate::counts_csv;
 use crate::split;
@@ -24,16 +23,6 @@ impl ChunkTable {
     fn table(&mut self) -> PyResult<&mut count::ChunkTable> {
         self.0.as_mut().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is finished: make a new one"))
     }
-}
-
-/// A string of Python as UTF-8, which Python has already if it is ASCII. Else in a copy of our own: Python keeps the
-/// UTF-8 of a string as long as the string, once it was asked for it.
-fn owner(text: &Bound<'_, PyString>) -> PyResult<Owner> {
-    Ok(if text.call_method0(intern!(text.py(), "isascii"))?.is_truthy()? {
-        Arc::new(PyBackedStr::try_from(text.clone())?)
-    } else {
-        Arc::new(PyBackedBytes::from(text.encode_utf8()?))
-    })
 }
 
 /// The bytes of a numpy array.
@@ -81,12 +70,12 @@ impl ChunkTable {
     }
 
     fn add_strings(&mut self, py: Python<'_>, texts: Vec<Bound<'_, PyString>>) -> PyResult<()> {
-        // SAFETY: what `owner` gives is UTF-8.
-        let text = |text| Ok(unsafe { Text::new_unchecked(owner(text)?) });
-        let texts = texts.iter().map(text).collect::<PyResult<Vec<_>>>()?;
+        let texts = texts.iter().map(Utf8::new).collect::<PyResult<Vec<_>>>()?;
         let size = texts.iter().map(|text| text.get().len()).sum();
+        // SAFETY: it is UTF-8, all of it.
+        let text = |text: Utf8| Ok(unsafe { Text::new_unchecked(text.get().len(), Arc::new(text)) });
         let table = self.table()?;
-        run(py, table.work(size), |cancel| table.add(texts.into_iter().map(Ok), cancel))
+        run(py, table.work(size), |cancel| table.add(texts.into_iter().map(text), cancel))
     }
 
     /// Documents as in a pyarrow string array: all bytes, and where each begins.
@@ -115,15 +104,9 @@ impl ChunkTable {
     fn add_block(&mut self, py: Python<'_>, block: PyBackedBytes, offset: usize, last: bool) -> PyResult<usize> {
         let table = self.table()?;
         run(py, block.len(), |cancel| {
-            let len = block.len();
-            let block: Owner = Arc::new(block);
-            let text = match Text::new(block.clone(), 0..len) {
-                // The block may end within a character; anything else is the file's fault.
-                Err(error) if !last && error.error_len().is_none() => Text::new(block, 0..error.valid_up_to()),
-                text => text,
-            };
-            let text = text.map_err(|error| no_utf8(format_args!("the text"), offset + error.valid_up_to()))?;
-            let len = text.get().len();
+            let len = block_text(&block, offset, last)?.len();
+            // SAFETY: so much of it is UTF-8.
+            let text = unsafe { Text::new_unchecked(len, Arc::new(block)) };
             let end = if last { len } else { table.cut_before(text.get(), 0, len).unwrap_or(0) };
             table.add([Ok(text.part(0..end))], cancel)?;
             Ok(end)

@@ -7,35 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString};
 
-use super::{Array, LONG_TEXT, no_utf8, run, spans, threads_or_all};
+use super::{Array, LONG_TEXT, Utf8, block_text, no_utf8, run, spans, threads_or_all};
 use crate::count::utf8;
 use crate::encode::{self, Special, Which};
 use crate::error::Result;
 use crate::parallel;
 use crate::split;
-
-/// Many strings of Python as UTF-8. In copies of our own: Python keeps the UTF-8 of a string as long as the string, once
-/// it was asked for it.
-struct Texts(Vec<PyBackedBytes>);
-
-impl Texts {
-    fn new(texts: &[Bound<'_, PyString>]) -> PyResult<Self> {
-        Ok(Self(texts.iter().map(|text| Ok(text.encode_utf8()?.into())).collect::<PyResult<_>>()?))
-    }
-
-    fn size(&self) -> usize {
-        self.0.iter().map(|bytes| bytes.len()).sum()
-    }
-
-    fn get(&self) -> Vec<&str> {
-        // SAFETY: what `encode_utf8` gives is UTF-8.
-        self.0.iter().map(|bytes| unsafe { std::str::from_utf8_unchecked(bytes) }).collect()
-    }
-}
 
 /// For tokens of more than one byte, in the order of their ranks: each token and the two it is merged from.
 #[pyfunction]
@@ -81,9 +62,10 @@ impl Encoder {
         threads: Option<i64>,
     ) -> PyResult<Vec<Vec<u32>>> {
         let threads = threads_or_all(threads)?;
-        let texts = Texts::new(texts)?;
-        let special = special(tokens);
-        let ids = run(py, texts.size(), |cancel| self.encoder.encode_batch(&texts.get(), &special, threads, cancel))?;
+        let texts = texts.iter().map(Utf8::new).collect::<PyResult<Vec<_>>>()?;
+        let texts: Vec<&str> = texts.iter().map(Utf8::get).collect();
+        let (size, special) = (texts.iter().map(|text| text.len()).sum(), special(tokens));
+        let ids = run(py, size, |cancel| self.encoder.encode_batch(&texts, &special, threads, cancel))?;
         self.warn(py)?;
         Ok(ids)
     }
@@ -234,14 +216,7 @@ impl Encoder {
     ) -> PyResult<(Array<'py, u32>, usize)> {
         let (special, threads) = (special(tokens), threads_or_all(threads)?);
         let (ids, end) = run(py, block.len(), |cancel| {
-            let text = match utf8(block) {
-                // The block may end within a character; anything else is the file's fault.
-                Err(error) if !last && error.error_len().is_none() => {
-                    std::str::from_utf8(&block[..error.valid_up_to()])
-                }
-                text => text,
-            };
-            let text = text.map_err(|error| no_utf8(format_args!("the text"), offset + error.valid_up_to()))?;
+            let text = block_text(block, offset, last)?;
             let end = if last { text.len() } else { self.encoder.cut_before(text).unwrap_or(0) };
             Ok((self.encoder.encode(&text[..end], &special, threads, cancel)?, end))
         })?;

@@ -14,9 +14,12 @@ use std::time::Duration;
 
 use numpy::PyArray1;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::PyString;
 
+use crate::count::utf8;
 use crate::error::{Cancel, Error, Result};
 use crate::split;
 
@@ -89,6 +92,47 @@ fn spans(data: &[u8], offsets: &[i64]) -> PyResult<Vec<Range<usize>>> {
     };
     let spans: Option<Vec<_>> = offsets.windows(2).map(span).collect();
     spans.ok_or_else(|| PyValueError::new_err("the offsets do not fit the data"))
+}
+
+/// A string of Python as UTF-8, which Python has already if it is ASCII. Else in a copy of our own: Python keeps the
+/// UTF-8 of a string as long as the string, once it was asked for it.
+enum Utf8 {
+    Kept(PyBackedStr),
+    Copied(PyBackedBytes),
+}
+
+impl Utf8 {
+    fn new(text: &Bound<'_, PyString>) -> PyResult<Self> {
+        Ok(if text.call_method0(intern!(text.py(), "isascii"))?.is_truthy()? {
+            Self::Kept(PyBackedStr::try_from(text.clone())?)
+        } else {
+            Self::Copied(PyBackedBytes::from(text.encode_utf8()?))
+        })
+    }
+
+    fn get(&self) -> &str {
+        match self {
+            Self::Kept(text) => text,
+            // SAFETY: what `encode_utf8` gives is UTF-8.
+            Self::Copied(bytes) => unsafe { std::str::from_utf8_unchecked(bytes) },
+        }
+    }
+}
+
+impl AsRef<[u8]> for Utf8 {
+    fn as_ref(&self) -> &[u8] {
+        self.get().as_bytes()
+    }
+}
+
+/// A block of a text that begins at `offset` of it. Unless it is the last, it may end within a character, which is left
+/// to the next one; anything else is the file's fault.
+fn block_text(block: &[u8], offset: usize, last: bool) -> Result<&str> {
+    let text = match utf8(block) {
+        Err(error) if !last && error.error_len().is_none() => std::str::from_utf8(&block[..error.valid_up_to()]),
+        text => text,
+    };
+    text.map_err(|error| no_utf8(format_args!("the text"), offset + error.valid_up_to()))
 }
 
 fn no_utf8(what: Arguments, at: usize) -> Error {
