@@ -25,8 +25,9 @@ def heading(tries):
     machine = f"{cpu}, {len(os.sched_getaffinity(0))} cores; Python {platform.python_version()}"
     return (
         f"# Results\n\n{datetime.date.today()}; {machine}; {', '.join(map(installed, PACKAGES))}.\n"
-        f"Best of {tries}, each in a fresh process, in turns; `relative` is to the first row. Memory is above the\n"
-        "interpreter after its imports; `of it data` was loaded before the clock started.\n"
+        f"Best of {tries}, each in a fresh process, in turns; `relative` is the median of the ratios to the first row\n"
+        "within a turn. Memory is above the interpreter after its imports; `of it data` was loaded before the clock\n"
+        "started.\n"
     )
 
 

@@ -4,6 +4,7 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 
 from benchmarks.measure import ROOT, run_apart
@@ -19,8 +20,8 @@ PATIENCE = 20
 
 
 def measure(rows, least, most):
-    """The best run of each row: what else the machine does only adds. Short ones have more tries, and the rows take
-    turns, so that a slow minute falls on all of them.
+    """The best run of each row: what else the machine does only adds. Short ones have more tries. The rows take turns,
+    and `relative` is the median of what each turn gives, so that a slow minute falls on all of them.
     """
     runs = {tool: [] for tool, *_ in rows}
     start = perf_counter()
@@ -31,22 +32,29 @@ def measure(rows, least, most):
             runs[tool].append(run_apart(case, params))
     if len({str(run.get("ids")) for each in runs.values() for run in each}) > 1:
         raise SystemExit(f"{' and '.join(runs)} give different ids")
-    return {tool: min(each, key=lambda run: run["seconds"]) for tool, each in runs.items()}
+    ours = runs[rows[0][0]]
+    return {tool: min(each, key=seconds) | {"relative": relative(each, ours)} for tool, each in runs.items()}
+
+
+def seconds(run):
+    return run["seconds"]
+
+
+def relative(runs, ours):
+    return median(seconds(run) / seconds(our) for run, our in zip(runs, ours, strict=True))
 
 
 def markdown(title, rows, least, most):
     best = measure([row for row in rows if installed(row[0])], least, most)
-    ours = best.get(rows[0][0])
-    lines = [line(tool, run, ours) for tool, run in best.items()]
+    lines = [line(tool, run) for tool, run in best.items()]
     skipped = [f"\nSkipped, not installed: {tool}." for tool, *_ in rows if tool not in best]
     return "\n".join([f"## {title}\n", HEADER, *lines, *skipped, ""])
 
 
-def line(tool, run, ours):
-    relative = f"{run['seconds'] / ours['seconds']:.2f}" if ours else "–"
+def line(tool, run):
     memory = [f"{max(run[part], 0):,.0f}" for part in ("peak", "data")]
     rest = ["–"] * 3 if run["cpu"] is None else [time(run["cpu"]), *memory]
-    return f"| {' | '.join([tool, time(run['seconds']), relative, *rest, run.get('result', '')])} |"
+    return f"| {' | '.join([tool, time(run['seconds']), f"{run['relative']:.2f}", *rest, run.get('result', '')])} |"
 
 
 def time(seconds):

@@ -41,8 +41,8 @@ pub fn map<'a, T: Sync, R: Send, S>(
 }
 
 /// The parts in a row, copied by as many threads: most of it is the first touch of fresh memory.
-pub fn concat(parts: &[Vec<u32>], threads: usize) -> Vec<u32> {
-    let mut whole = vec![0; parts.iter().map(Vec::len).sum()];
+pub fn concat<T: Copy + Default + Send + Sync>(parts: &[Vec<T>], threads: usize) -> Vec<T> {
+    let mut whole = vec![T::default(); parts.iter().map(Vec::len).sum()];
     let mut rest = &mut whole[..];
     let mut copies = Vec::with_capacity(parts.len());
     for part in parts {

@@ -127,22 +127,19 @@ pub fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<
                     Some((bytes, len)) => data.extend_from_slice(&bytes[..len]),
                     None => data.extend_from_slice(long(tables, row)),
                 }
-                ends.push((data.len(), row.count));
+                ends.push(data.len() as i64);
             }
-            Ok((data, ends))
+            Ok((data, (ends, rows.iter().map(|row| row.count).collect())))
         },
     )?;
 
-    let size = sorted.iter().map(|(_, ends)| ends.len()).sum();
-    let mut counted =
-        Counted { data: Vec::new(), offsets: Vec::with_capacity(size + 1), counts: Vec::with_capacity(size) };
-    counted.data.reserve_exact(sorted.iter().map(|(data, _)| data.len()).sum());
-    counted.offsets.push(0);
-    for (data, ends) in sorted {
-        let start = counted.data.len();
-        counted.offsets.extend(ends.iter().map(|(end, _)| (start + end) as i64));
-        counted.counts.extend(ends.iter().map(|(_, count)| count));
-        counted.data.extend_from_slice(&data);
+    let (data, (ends, counts)): (Vec<_>, (Vec<_>, Vec<_>)) = sorted.into_iter().unzip();
+    let mut offsets = Vec::with_capacity(1 + counts.iter().map(Vec::len).sum::<usize>());
+    let mut start = 0;
+    offsets.push(start);
+    for ends in ends {
+        offsets.extend(ends.iter().map(|end| start + end));
+        start = offsets[offsets.len() - 1];
     }
-    Ok(counted)
+    Ok(Counted { data: parallel::concat(&data, threads), offsets, counts: parallel::concat(&counts, threads) })
 }
