@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import json
+import os
 import subprocess
 import sys
 import time
@@ -36,7 +37,9 @@ def run_here(load, job, describe):
 def run_apart(case, params):
     """A case in a new interpreter: nothing is warm, the peak is its own."""
     command = [sys.executable, "-m", "benchmarks.measure", case, json.dumps(params)]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    # Bytecode is written, as it is where packages are installed.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(f"{case} {params} failed: see above")
     return json.loads(done.stdout.splitlines()[-1])

@@ -54,7 +54,8 @@ def markdown(title, rows, least, most):
 def line(tool, run):
     memory = [f"{max(run[part], 0):,.0f}" for part in ("peak", "data")]
     rest = ["–"] * 3 if run["cpu"] is None else [time(run["cpu"]), *memory]
-    return f"| {' | '.join([tool, time(run['seconds']), f"{run['relative']:.2f}", *rest, run.get('result', '')])} |"
+    cells = [tool, time(run["seconds"]), f"{run['relative']:.2f}", *rest, run.get("result", "")]
+    return f"| {' | '.join(cells)} |"
 
 
 def time(seconds):
