@@ -187,6 +187,13 @@ def count(path, threads):
     return partial(column, path), partial(ChunkCounts.count, threads=threads), describe
 
 
+def read(path):
+    """As `count_files` reads, and nothing else."""
+    from batchbpe.readers import source
+
+    return int, lambda _: sum(map(len, source(Path(path), "text"))), lambda rows: {"result": f"{rows:,} documents"}
+
+
 def count_files(path):
     """As the command does, from a file to a file."""
     from batchbpe.corpus import sources

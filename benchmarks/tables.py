@@ -106,13 +106,14 @@ def threads(data):
 
 
 def files(data):
-    """The commands beside the core on text in memory."""
+    """The commands beside the core on text in memory, and beside reading alone, which the same cores must do."""
     ranks = {"ranks": str(data / "cl100k_base.tiktoken")}
-    memory, file = "batchbpe, in memory", "batchbpe, parquet to file"
+    memory, file, reading = "batchbpe, in memory", "batchbpe, parquet to file", "pyarrow, reading alone"
     for language in ("english", "multilingual"):
         path = {"path": str(data / f"{language}.parquet")}
         all_cores = path | {"threads": None}
-        yield f"Counting {language} documents", [(memory, "count", all_cores), (file, "count_files", path)]
+        rows = [(memory, "count", all_cores), (file, "count_files", path), (reading, "read", path)]
+        yield f"Counting {language} documents", rows
         rows = [(memory, "encode_batch", all_cores | ranks), (file, "encode_files", path | ranks)]
         yield f"Encoding {language} documents", rows
 

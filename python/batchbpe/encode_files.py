@@ -9,10 +9,9 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ._core import Encoder
 from .chunks import surrogate_error, without_surrogates
@@ -21,25 +20,10 @@ from .progress import Stopped, bar
 from .readers import CountsFile, Documents, Source, TextFile, ahead, in_blocks
 from .record import Record, named
 from .selection import Selection
+from .shards import SHARDS, Encoded, Shard, ShardFormat
 from .tokenizer import Tokenizer
 
-ShardFormat = Literal["bin", "llm.c", "parquet"]
-Ids = npt.NDArray[np.uint32]
 RECORD = "shards.json"
-HEADERS = {2: (20240520, 1), 4: (20240801, 7)}
-"""Magic number and version of llm.c's files of uint16 and of uint32."""
-
-
-class Encoded:
-    """Ids of documents, and where each document ends: at `ends`, none for the part of one that goes on."""
-
-    def __init__(self, ids: Ids, ends: npt.NDArray[np.int64]) -> None:
-        """Take what the core gives."""
-        self.ids, self.ends = ids, ends
-
-    def with_end(self, end: int | None) -> Ids:
-        """Give the ids with another one after each document."""
-        return self.ids if end is None else np.insert(self.ids, self.ends, end)
 
 
 def dtype_of(tokenizer: Tokenizer) -> np.dtype[Any]:
@@ -186,10 +170,8 @@ class _Job:
         more = self.record.more
         while not more["finished"]:
             name = f"shard_{len(more['shards']):06}.{'parquet' if self.format == 'parquet' else 'bin'}"
-            with replacing(self.folder / name) as temporary:
-                writer = _parquet_writer if self.format == "parquet" else _bin_writer
-                with writer(temporary, self.format, self.dtype) as shard:
-                    more["finished"] = self._fill(shard, todo, update)
+            with replacing(self.folder / name) as path, SHARDS[self.format](path, self.dtype) as shard:
+                more["finished"] = self._fill(shard, todo, update)
             if shard.tokens or not more["shards"]:
                 more["shards"].append(name)
             else:
@@ -198,7 +180,7 @@ class _Job:
             more["documents"] += shard.documents
             self.record.save()
 
-    def _fill(self, shard: Any, todo: Iterator[Encoded | None], update: Any) -> bool:
+    def _fill(self, shard: Shard, todo: Iterator[Encoded | None], update: Any) -> bool:
         for some in todo:
             if some is None:  # all up to here can be recorded
                 if shard.tokens >= self.shard_tokens:
@@ -233,73 +215,3 @@ def fingerprint(tokenizer: Tokenizer) -> str:
     parts = (model.pattern, model.byte_ids, *map(sorted, (model.stop_words.items(), model.special_tokens.items())))
     merges = np.fromiter(chain(chain.from_iterable(model.merges), model.merges.values()), np.uint32)
     return hashlib.sha256(repr(parts).encode() + merges.tobytes()).hexdigest()[:16]
-
-
-class _bin_writer:
-    """Ids one after the other, behind a header for llm.c."""
-
-    def __init__(self, path: Path, format: ShardFormat, dtype: np.dtype[Any]) -> None:
-        self.path, self.dtype, self.header = path, dtype, format == "llm.c"
-        self.tokens = self.documents = 0
-
-    def __enter__(self) -> _bin_writer:
-        self.file: BinaryIO = self.path.open("wb")
-        if self.header:
-            self.file.write(bytes(1024))
-        return self
-
-    def add(self, some: Encoded, end: int | None) -> None:
-        ids = some.with_end(end)
-        self.file.write(ids.astype(self.dtype).tobytes())
-        self.tokens += len(ids)
-        self.documents += len(some.ends)
-
-    def __exit__(self, *failure: Any) -> None:
-        if self.header and not failure[0]:
-            header = np.zeros(256, "<i4")
-            header[:3] = *HEADERS[self.dtype.itemsize], self.tokens
-            self.file.seek(0)
-            self.file.write(header.tobytes())
-        self.file.close()
-
-
-class _parquet_writer:
-    """A list of ids for each document, in the column `ids`."""
-
-    def __init__(self, path: Path, format: ShardFormat, dtype: np.dtype[Any]) -> None:
-        import pyarrow as pa
-
-        self.path, self.dtype = path, dtype
-        self.schema = pa.schema([("ids", pa.large_list(pa.from_numpy_dtype(dtype)))])
-        self.tokens = self.documents = 0
-        self.begun: list[Ids] = []  # of a document that goes on
-
-    def __enter__(self) -> _parquet_writer:
-        import pyarrow.parquet as pq
-
-        self.writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")
-        return self
-
-    def add(self, some: Encoded, end: int | None) -> None:
-        import pyarrow as pa
-
-        self.tokens += len(some.ids)
-        if not len(some.ends):
-            self.begun.append(some.ids)
-            return
-        before = sum(map(len, self.begun))
-        ids = np.concatenate([*self.begun, some.ids]) if self.begun else some.ids
-        self.begun = []
-        ends = some.ends + before
-        if end is not None:
-            ids, ends = np.insert(ids, ends, end), ends + np.arange(1, len(ends) + 1)
-            self.tokens += len(some.ends)
-        self.documents += len(ends)
-        offsets, ids = np.concatenate([[0], ends]).astype(np.int64), ids.astype(self.dtype)
-        numbers = pa.Array.from_buffers(pa.from_numpy_dtype(self.dtype), len(ids), [None, pa.py_buffer(ids.data)])
-        buffers = [None, pa.py_buffer(offsets.data)]
-        lists: Any = pa.Array.from_buffers(self.schema.types[0], len(ends), buffers, children=[numbers])
-        self.writer.write_table(pa.Table.from_arrays([lists], schema=self.schema))
-
-    def __exit__(self, *failure: Any) -> None:
-        self.writer.close()

@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .encode_files import HEADERS, Encoded, dtype_of
+from .encode_files import dtype_of
 from .files import replacing
 from .inspection import shown
+from .shards import HEADERS, BinShard, Encoded, NpyShard
 from .tokenizer import Tokenizer
 
 Ids = npt.NDArray[Any]
 _COLOURS = ("on #d7e8ff", "on #ffe2c7", "on #d9f2d0", "on #f4d9ec", "on #fff3b8")
 
 
-def save_ids(encoded: Iterable[Encoded], path: Path, tokenizer: Tokenizer, end: int | None = None) -> int:
-    """Write ids as one .npy or .bin file, and give their number."""
-    dtype = dtype_of(tokenizer)
-    parts = [some.with_end(end).astype(dtype) for some in encoded]
-    ids = np.concatenate([*parts, np.zeros(0, dtype)])
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        if path.suffix == ".npy":
-            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(ids))
-        file.write(ids.tobytes())  # numpy's own way says nothing of a full disk
-    return len(ids)
+def save_ids(
+    encoded: Iterable[Encoded],
+    path: Path,
+    tokenizer: Tokenizer,
+    end: int | None = None,
+    moved: Callable[[int], object] = lambda _: None,
+) -> int:
+    """Write ids as one .npy or .bin file, and give their number, as `moved` gets it again and again."""
+    kind = NpyShard if path.suffix == ".npy" else BinShard
+    with replacing(path) as temporary, kind(temporary, dtype_of(tokenizer)) as file:
+        for some in encoded:
+            file.add(some, end)
+            moved(file.tokens)
+    return file.tokens
 
 
 def load_ids(path: Path, tokenizer: Tokenizer) -> Ids:

@@ -78,6 +78,8 @@ def encode(
     Example: batchbpe encode mine.model data/*.parquet -o tokens/ --end-of-text "<|endoftext|>"
     """
     from .. import encode_files, ids
+    from ..progress import bar
+    from ..readers import ahead
     from ..selection import Selection
 
     tokenizer = load(model, pattern)
@@ -89,12 +91,14 @@ def encode(
             if given:
                 raise ValueError(f"{name} is for a folder of shards: give one by --output")
         end = encode_files.end_token(tokenizer, end_of_text)
-        every = chain.from_iterable(map(selection.of, sources))
+        every = ahead(chain.from_iterable(map(selection.of, sources)))
         encoded = chain.from_iterable(encode_files.encode_documents(tokenizer, it, threads, errors) for it in every)
         if output is None:
             ids.print_ids(tokenizer, encoded, end, show=show, as_json=json)
             return
-        tokens = ids.save_ids(encoded, output, tokenizer, end)
+        with bar("encoding", sum(source.size for source in sources), show=not quiet) as update:
+            moved = lambda tokens: update(sum(source.at for source in sources), f"{tokens:,} tokens")  # noqa: E731
+            tokens = ids.save_ids(encoded, output, tokenizer, end, moved)
         if json:
             print_json({"tokens": tokens, "output": str(output)})
         note(f"{tokens:,} tokens\n{output}", quiet or json)
