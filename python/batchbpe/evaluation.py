@@ -1,15 +1,93 @@
-"""How good tokenizers are on a text: how short they make it, and how much of their vocabulary it takes."""
+"""How good tokenizers are on a text: how short they make it, how well they use their vocabulary, for whom.
+
+A text is counted once, and each tokenizer then encodes each chunk of it once, however often that occurs.
+docs/evaluation.md has the formulas and where they come from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import BytesIO
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
+from .chunks import ChunkCounts
+from .counting import Counter
 from .readers import CountsFile, Documents, TextFile
 from .tokenizer import Tokenizer
+
+WORDS = r"\S+"
+"""The pattern of words: what stands between white space."""
+ALPHA = 2.5
+"""The order of Rényi's entropy that goes best with how good translations are."""
+Unit = Literal["text", "byte", "character", "word"]
+
+
+class Text:
+    """A text as counts: of its words, and of its chunks by each pattern.
+
+    >>> text = Text(["gpt4"])
+    >>> text.add(["to be or not to be"])
+    >>> text.bytes, text.characters, text.words.total
+    (18, 18, 6)
+    """
+
+    def __init__(self, patterns: Iterable[str], threads: int | None = None) -> None:
+        """Begin with nothing; patterns are names or regular expressions."""
+        self._counters = [Counter(pattern, threads=threads) for pattern in (WORDS, *patterns)]
+
+    @classmethod
+    def of_counts(cls, counts: ChunkCounts) -> Text:
+        """Take a text of which only the chunks are known, not its words."""
+        text = cls([])
+        text.words, text.chunks = None, {counts.pattern: counts}
+        return text
+
+    def add(self, documents: Documents) -> None:
+        """Count documents, before any question is asked."""
+        if isinstance(documents, CountsFile | ChunkCounts | Mapping):
+            raise ValueError("chunk counts are no text to encode: give documents")
+        if isinstance(documents, TextFile) and documents.once:
+            with documents.open() as stream:
+                block = stream.read()
+            documents = TextFile(documents.name, lambda: BytesIO(block))
+        for counter in self._counters:
+            counter.add(documents)
+
+    @cached_property
+    def words(self) -> ChunkCounts | None:
+        """How often each word occurs; None if only chunks are known."""
+        return self._counters[0].take()
+
+    @cached_property
+    def chunks(self) -> dict[str, ChunkCounts]:
+        """How often each chunk occurs, by the pattern."""
+        counts = [counter.take() for counter in self._counters[1:]]
+        return {each.pattern: each for each in counts}
+
+    @cached_property
+    def _some(self) -> tuple[ChunkCounts, int]:
+        """The chunks by the pattern that drops least, and how many bytes it drops."""
+        dropped = [counter.dropped for counter in self._counters[1:]] if self.chunks else []
+        best = int(np.argmin(dropped)) if dropped else 0
+        return list(self.chunks.values())[best], dropped[best] if dropped else 0
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes the text has."""
+        counts, dropped = self._some
+        return int((np.diff(counts.offsets) * counts.counts.astype(np.int64)).sum()) + dropped
+
+    @property
+    def characters(self) -> int:
+        """How many characters the text has."""
+        counts, dropped = self._some
+        begins = np.concatenate([[0], np.cumsum((counts.data & 0xC0) != 0x80)])
+        return int((np.diff(begins[counts.offsets]) * counts.counts.astype(np.int64)).sum()) + dropped
 
 
 @dataclass(frozen=True)
@@ -21,10 +99,12 @@ class Evaluation:
     tokens: int
     bytes: int
     characters: int
-    words: int
+    words: int | None
     """What stands between white space."""
-    vocabulary_used: int
-    """How many different tokens the text has."""
+    single_token_words: int | None
+    """How many of them are one token, with the space before it."""
+    frequencies: npt.NDArray[np.uint64] = field(repr=False, compare=False)
+    """How often each token occurs, by id."""
 
     @property
     def bytes_per_token(self) -> float:
@@ -37,13 +117,80 @@ class Evaluation:
         return self.characters / max(1, self.tokens)
 
     @property
-    def tokens_per_word(self) -> float:
+    def tokens_per_word(self) -> float | None:
         """Fertility: 1 would be a token for each word."""
-        return self.tokens / max(1, self.words)
+        return None if self.words is None else self.tokens / max(1, self.words)
+
+    @property
+    def single_token_word_rate(self) -> float | None:
+        """STRR: the share of words that are one token."""
+        return None if self.single_token_words is None else self.single_token_words / max(1, self.words or 0)
+
+    @property
+    def vocabulary_used(self) -> int:
+        """How many different tokens the text has."""
+        return int(np.count_nonzero(self.frequencies))
+
+    @property
+    def shannon_efficiency(self) -> float:
+        """Entropy of the tokens, of the most it could be: 1 if all occur equally often."""
+        return renyi_entropy(self._shares, 1) / self._most
+
+    @property
+    def renyi_efficiency(self) -> float:
+        """The same with Rényi's entropy, which very common tokens lower more."""
+        return renyi_entropy(self._shares, ALPHA) / self._most
+
+    @property
+    def average_rank(self) -> float:
+        """The mean place of a token of the text, commonest first: larger if more of the vocabulary is really used."""
+        return float((self._shares * np.arange(1, len(self._shares) + 1)).sum())
+
+    @cached_property
+    def _shares(self) -> npt.NDArray[np.float64]:
+        used: npt.NDArray[np.float64] = np.sort(self.frequencies[self.frequencies > 0])[::-1].astype(np.float64)
+        return used / max(1.0, float(used.sum()))
+
+    @property
+    def _most(self) -> float:
+        return float(np.log(max(2, self.vocab_size)))
 
     def change(self, reference: Evaluation) -> float:
         """Give the percent change in encoded length against another tokenizer, the paper's metric."""
         return 100 * (self.tokens - reference.tokens) / max(1, reference.tokens)
+
+    def normalised_length(self, reference: Evaluation) -> float:
+        """NSL: the encoded length as a share of another tokenizer's."""
+        return self.tokens / max(1, reference.tokens)
+
+    def cost(self, unit: Unit) -> float:
+        """How many tokens a byte, a character or a word takes, or all of the text."""
+        size = {"text": 1, "byte": self.bytes, "character": self.characters, "word": self.words}[unit]
+        if size is None:
+            raise ValueError("the words of chunk counts are not known: choose another unit than word")
+        return self.tokens / max(1, size)
+
+    def metrics(self, reference: Evaluation) -> dict[str, float | None]:
+        """Give all metrics by their names."""
+        against = {"change": self.change(reference), "normalised_length": self.normalised_length(reference)}
+        return {name: against[name] if name in against else getattr(self, name) for name in METRICS}
+
+
+METRICS = {
+    "vocab_size": "vocabulary",
+    "tokens": "tokens",
+    "change": "change in length, %",
+    "normalised_length": "normalised length (NSL)",
+    "bytes_per_token": "bytes per token",
+    "characters_per_token": "characters per token",
+    "tokens_per_word": "tokens per word (fertility)",
+    "single_token_word_rate": "words of one token (STRR)",
+    "vocabulary_used": "vocabulary used",
+    "shannon_efficiency": "Shannon efficiency",
+    "renyi_efficiency": f"Rényi efficiency (α = {ALPHA})",
+    "average_rank": "average rank",
+}
+"""What each metric of an `Evaluation` is called in a table."""
 
 
 def evaluate(
@@ -52,42 +199,83 @@ def evaluate(
     """Encode documents with each tokenizer.
 
     >>> from batchbpe.corpus import documents
-    >>> serial, batch = (Tokenizer.train("to be or not to be", size) for size in (256, 258))
-    >>> [it.tokens for it in evaluate({"bytes": serial, "merged": batch}, documents("to be"))]
+    >>> plain, merged = (Tokenizer.train("to be or not to be", size) for size in (256, 258))
+    >>> [it.tokens for it in evaluate({"bytes": plain, "merged": merged}, documents("to be"))]
     [5, 3]
     """
-    size = characters = words = 0
-    tokens = dict.fromkeys(tokenizers, 0)
-    used = {name: np.zeros(tokenizer.n_vocab, bool) for name, tokenizer in tokenizers.items()}
-    for texts in map(_strings, documents):
-        size += sum(len(text.encode()) for text in texts)
-        characters += sum(map(len, texts))
-        words += sum(len(text.split()) for text in texts)
-        for name, tokenizer in tokenizers.items():
-            ids, _ = tokenizer.encode_batch_to_numpy(texts, "none", threads=threads)
-            tokens[name] += len(ids)
-            used[name][ids] = True
-    return [
-        Evaluation(
-            name=name,
-            vocab_size=len(tokenizer.vocab),
-            tokens=tokens[name],
-            bytes=size,
-            characters=characters,
-            words=words,
-            vocabulary_used=int(used[name].sum()),
-        )
-        for name, tokenizer in tokenizers.items()
-    ]
+    text = Text({tokenizer.pattern: None for tokenizer in tokenizers.values()}, threads)
+    for some in documents:
+        text.add(some)
+    return [evaluate_text(name, tokenizer, text, threads=threads) for name, tokenizer in tokenizers.items()]
 
 
-def _strings(documents: Any) -> list[str]:
-    if isinstance(documents, TextFile):
-        with documents.open() as stream:
-            try:
-                return [stream.read().decode("utf-8")]
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{documents.name} is no UTF-8 at byte {error.start}") from None
-    if isinstance(documents, CountsFile | dict):
-        raise ValueError("chunk counts are no text to encode: give documents")
-    return documents if isinstance(documents, list) else documents.to_pylist()
+def evaluate_text(name: str, tokenizer: Tokenizer, text: Text, *, threads: int | None = None) -> Evaluation:
+    """Evaluate a tokenizer on a text that has been counted with its pattern.
+
+    >>> counts = ChunkCounts.count("to be or not to be")
+    >>> evaluate_text("mine", Tokenizer.train(counts, 258), Text.of_counts(counts)).tokens
+    14
+    """
+    if tokenizer.pattern not in text.chunks:
+        raise ValueError(f"the text was not counted with the pattern of {name}, {tokenizer.pattern!r}")
+    chunks = text.chunks[tokenizer.pattern]
+    encoder = tokenizer._loaded.encoder
+    ids, sizes = encoder.encode_chunks(chunks.data, chunks.offsets, threads)
+    frequencies = np.zeros(tokenizer.n_vocab, np.uint64)
+    np.add.at(frequencies, ids, np.repeat(chunks.counts, sizes))
+    words = single = None
+    if text.words is not None:
+        words = text.words.total
+        spaced, offsets = _after_spaces(text.words)
+        _, places = encoder.encode_documents(spaced, offsets, ([], []), threads)
+        single = int(text.words.counts[np.diff(places) == 1].sum())
+    return Evaluation(
+        name=name,
+        vocab_size=len(tokenizer.vocab),
+        tokens=int(frequencies.sum()),
+        bytes=text.bytes,
+        characters=text.characters,
+        words=words,
+        single_token_words=single,
+        frequencies=frequencies,
+    )
+
+
+def _after_spaces(words: ChunkCounts) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Give words each with the space before it, as most stand in a text."""
+    spaced = np.insert(words.data, words.offsets[:-1], ord(" "))
+    return spaced, words.offsets + np.arange(len(words.offsets))
+
+
+def renyi_entropy(shares: npt.NDArray[np.float64], alpha: float) -> float:
+    """Give Rényi's entropy of an order, in nats; that of order 1 is Shannon's.
+
+    >>> round(renyi_entropy(np.array([0.5, 0.25, 0.25]), 2), 6)  # log(8 / 3)
+    0.980829
+    """
+    if alpha == 1:
+        return float(-(shares * np.log(shares)).sum())
+    return float(np.log((shares**alpha).sum()) / (1 - alpha)) if len(shares) else 0.0
+
+
+def parity(costs: Mapping[str, float], reference: str | None = None) -> dict[str, float]:
+    """Give what each group pays, of what a chosen one pays, or else the one that pays least.
+
+    >>> parity({"en": 0.25, "my": 1.0})
+    {'en': 1.0, 'my': 4.0}
+    """
+    least = min(costs.values()) if reference is None else costs[reference]
+    return {group: cost / least if least else 0.0 for group, cost in costs.items()}
+
+
+def gini(costs: Sequence[float]) -> float:
+    """Give the Gini coefficient of what groups pay: 0 if all pay the same, near 1 if one pays all.
+
+    >>> gini([1, 1, 1]), gini([1, 3])
+    (0.0, 0.25)
+    """
+    ordered = np.sort(np.asarray(costs, np.float64))
+    n = len(ordered)
+    if not n or not ordered.sum():
+        return 0.0
+    return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * ordered.sum()))

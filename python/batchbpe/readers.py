@@ -44,6 +44,8 @@ class TextFile:
 
     name: str
     open: Callable[[], BinaryIO]
+    once: bool = False
+    """Whether it can be opened only once."""
 
 
 @dataclass(frozen=True)
@@ -158,17 +160,17 @@ def in_memory(documents: Iterable[Documents]) -> Source:
 def standard_input(stream: BinaryIO, jsonl_field: str | None) -> Source:
     """Give a text, or jsonl if there is a field, that comes through a pipe."""
     if jsonl_field is None:
-        return Source("standard input", lambda _: [TextFile("standard input", lambda: stream)])
-    lines = _json_lines(stream, "standard input")
+        return Source("standard input", lambda _: [TextFile("standard input", lambda: stream, once=True)])
+    lines = json_lines(stream, "standard input")
     return Source("standard input", lambda _: batches(fields(lines, jsonl_field, "standard input, line")))
 
 
 def _json(place: Path | str, column: str, source: Source) -> Iterator[list[str]]:
     with open_stream(place, kind(place)[1], source.moved) as lines:
-        yield from batches(fields(_json_lines(lines, place), column, f"{place}, line"))
+        yield from batches(fields(json_lines(lines, place), column, f"{place}, line"))
 
 
-def _json_lines(lines: Iterable[bytes], place: Path | str) -> Iterator[tuple[int, Any]]:
+def json_lines(lines: Iterable[bytes], place: Path | str) -> Iterator[tuple[int, Any]]:
     """Yield the number and the value of each line that is not blank."""
     offset = 0
     for number, line in enumerate(lines, 1):

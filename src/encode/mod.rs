@@ -27,6 +27,8 @@ const LONG_TOKEN: usize = 1 << 12;
 const SHORT: usize = 1 << 12;
 /// A memory of more bytes is not kept.
 const KEPT: usize = 1 << 26;
+/// So many chunks are encoded by a thread before it takes others.
+const BLOCK: usize = 1 << 12;
 /// Chunks remembered before all are forgotten: a bound on memory.
 const REMEMBERED: usize = 1 << 18;
 
@@ -232,6 +234,28 @@ impl Encoder {
                 Ok(ids)
             },
         )
+    }
+
+    /// The ids of many chunks in a row, each as it is, not split; and how many each has. In parallel.
+    pub fn encode_each(&self, chunks: &[&[u8]], threads: usize, cancel: &Cancel) -> Result<(Vec<u32>, Vec<u32>)> {
+        let blocks: Vec<&[&[u8]]> = chunks.chunks(BLOCK).collect();
+        let parts = parallel::map(&blocks, threads, Vec::new, |ranks, block| {
+            cancel.check()?;
+            let (mut ids, mut sizes) = (Vec::new(), Vec::with_capacity(block.len()));
+            for chunk in *block {
+                let start = ids.len();
+                if let Some(id) = self.whole.get(chunk) {
+                    ids.push(id as u32);
+                } else {
+                    self.merges.apply(chunk, ranks, cancel)?;
+                    ids.extend(ranks.iter().map(|&rank| self.ids[rank as usize]));
+                }
+                sizes.push((ids.len() - start) as u32);
+            }
+            Ok((ids, sizes))
+        })?;
+        let (ids, sizes): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        Ok((parallel::concat(&ids, threads), parallel::concat(&sizes, threads)))
     }
 
     /// The ids of a chunk for training that goes on from this vocabulary: none for a stop word, which is left out there.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use numpy::{IntoPyArray, PyReadonlyArray1};
-use pyo3::exceptions::PyUserWarning;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
@@ -201,6 +201,25 @@ impl Encoder {
         })?;
         self.warn(py)?;
         in_a_row(py, &ids, threads)
+    }
+
+    /// The ids of chunks in a row, each as it is, not split; and how many each has.
+    #[allow(clippy::type_complexity)]
+    fn encode_chunks<'py>(
+        &self,
+        py: Python<'py>,
+        data: PyReadonlyArray1<u8>,
+        offsets: PyReadonlyArray1<i64>,
+        threads: Option<i64>,
+    ) -> PyResult<(Array<'py, u32>, Array<'py, u32>)> {
+        let data = data.as_slice()?;
+        let chunks: Vec<&[u8]> = spans(data, offsets.as_slice()?)?.into_iter().map(|span| &data[span]).collect();
+        if chunks.iter().any(|chunk| chunk.is_empty()) {
+            return Err(PyValueError::new_err("an empty chunk has no ids: leave it out"));
+        }
+        let threads = threads_or_all(threads)?;
+        let (ids, sizes) = run(py, data.len(), |cancel| self.encoder.encode_each(&chunks, threads, cancel))?;
+        Ok((ids.into_pyarray(py), sizes.into_pyarray(py)))
     }
 
     /// The ids of a block of a text, as far as it may be cut off from what follows (all of it if it is the last), and

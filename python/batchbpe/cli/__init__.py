@@ -3,7 +3,8 @@
 from .app import app
 from .count import count
 from .encode import decode, encode
-from .inspect import evaluate, export, inspect
+from .evaluate import evaluate
+from .inspect import export, inspect
 from .train import train
 
 __all__ = ["app"]

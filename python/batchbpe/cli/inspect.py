@@ -1,9 +1,8 @@
-"""The commands that look at models and counts, compare them, and pass them on."""
+"""The commands that look at models and counts, and pass them on."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -11,18 +10,12 @@ from typing import Annotated
 import typer
 
 from ..formats import FORMATS
-from .app import command, load, note, print_json, print_rows, print_table, sources_of
+from .app import command, load, note, print_json, print_rows, print_table
 from .options import (
     Json,
-    JsonlField,
-    LimitBytes,
     ModelFile,
     Quiet,
     RankPattern,
-    Sample,
-    Seed,
-    TextColumn,
-    Threads,
     option,
 )
 
@@ -77,53 +70,6 @@ def inspect(
         print_json(inspection.describe(tokenizer))
     else:
         print_rows(str(file), inspection.describe(tokenizer))
-
-
-@command
-def evaluate(
-    models: Annotated[
-        list[Path],
-        typer.Argument(metavar="MODELS...", help="Models of any of the formats; the first is the reference."),
-    ],
-    data: Annotated[list[str], option("The text to encode. May be given again.")],
-    pattern: RankPattern = None,
-    text_column: TextColumn = "text",
-    jsonl_field: JsonlField = None,
-    limit_bytes: LimitBytes = None,
-    sample: Sample = 1.0,
-    seed: Seed = 0,
-    threads: Threads = None,
-    json: Json = False,
-) -> None:
-    """Compare tokenizers on a text.
-
-    Example: batchbpe evaluate mine.model cl100k_base.tiktoken --data heldout.txt
-    """
-    from ..evaluation import evaluate
-    from ..selection import Selection
-
-    if len(set(models)) < len(models):
-        raise ValueError("a model is given twice")
-    selection = Selection(sample, seed, limit_bytes)
-    sources = sources_of(data, text_column, jsonl_field)
-    documents = (documents for source in sources for documents in selection.of(source))
-    results = evaluate({str(path): load(path, pattern) for path in models}, documents, threads=threads)
-    rows = [
-        {
-            "model": result.name,
-            "vocabulary": result.vocab_size,
-            "tokens": result.tokens,
-            "change %": round(result.change(results[0]), 3),
-            "bytes/token": round(result.bytes_per_token, 4),
-            "tokens/word": round(result.tokens_per_word, 4),
-            "used %": round(100 * result.vocabulary_used / result.vocab_size, 2),
-        }
-        for result in results
-    ]
-    if json:
-        print_json([asdict(result) for result in results])
-    else:
-        print_table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 @command

@@ -1,0 +1,160 @@
+"""The command that compares tokenizers."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .app import command, load, print_json, print_table, sources_of
+from .options import Json, JsonlField, LimitBytes, RankPattern, Sample, Seed, TextColumn, Threads, option
+
+if TYPE_CHECKING:
+    from ..evaluation import Evaluation
+    from ..tokenizer import Tokenizer
+
+
+class Unit(str, Enum):
+    """What groups pay for."""
+
+    text = "text"
+    byte = "byte"
+    character = "character"
+    word = "word"
+
+
+@command
+def evaluate(
+    models: Annotated[
+        list[Path],
+        typer.Argument(metavar="MODELS...", help="Models of any of the formats; the first is the reference."),
+    ],
+    data: Annotated[list[str], option("The text to encode, or chunk counts. May be given again.")],
+    group_column: Annotated[
+        str | None, option("Compare the groups that this column of parquet files, or field of jsonl, tells.")
+    ] = None,
+    by_file: Annotated[bool, option("Compare the files, each a group.", "--by-file")] = False,
+    parity: Annotated[str | None, option("The group that the others are compared with; the cheapest if none.")] = None,
+    per: Annotated[
+        Unit, option("What groups pay for: a byte, a character, a word; or all the text, if it says the same in each.")
+    ] = Unit.character,
+    audit: Annotated[bool, option("Look for tokens that are of no use, too.", "--audit")] = False,
+    pattern: RankPattern = None,
+    text_column: TextColumn = "text",
+    jsonl_field: JsonlField = None,
+    limit_bytes: LimitBytes = None,
+    sample: Sample = 1.0,
+    seed: Seed = 0,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Compare tokenizers on a text.
+
+    Example: batchbpe evaluate mine.model cl100k_base.tiktoken --data heldout.txt
+    """
+    from .. import groups
+    from ..evaluation import evaluate_text
+    from ..selection import Selection
+
+    if len(set(models)) < len(models):
+        raise ValueError("a model is given twice")
+    if group_column and by_file:
+        raise ValueError("groups are told by --group-column or by --by-file, not by both")
+    if parity is not None and not (group_column or by_file):
+        raise ValueError(f"--parity {parity}: tell groups by --group-column or --by-file")
+    if group_column and (sample != 1 or limit_bytes is not None):
+        raise ValueError("--group-column reads all of the data: leave out --sample and --limit-bytes")
+    tokenizers = {str(path): load(path, pattern) for path in models}
+    selection = Selection(sample, seed, limit_bytes)
+    sources = sources_of(data, text_column, jsonl_field)
+    if group_column:
+        documents = groups.by_column(sources, jsonl_field or text_column, group_column)
+    elif by_file:
+        documents = groups.by_file(sources, selection)
+    else:
+        documents = (("all", some) for source in sources for some in selection.of(source))
+    texts = groups.texts(documents, [tokenizer.pattern for tokenizer in tokenizers.values()], threads)
+    if not texts:
+        raise ValueError(f"there is no text in {', '.join(data)}")
+    if parity is not None and parity not in texts:
+        raise ValueError(f"--parity {parity}: the groups are {', '.join(texts)}")
+    results = {
+        name: {group: evaluate_text(name, tokenizer, text, threads=threads) for group, text in texts.items()}
+        for name, tokenizer in tokenizers.items()
+    }
+    first = next(iter(results.values()))
+    described = {name: _described(by_group, first, parity, per.value) for name, by_group in results.items()}
+    if audit:
+        for name, tokenizer in tokenizers.items():
+            described[name]["audit"] = _audited(tokenizer, list(results[name].values()))
+    if json:
+        print_json([{"model": name, **each} for name, each in described.items()])
+    elif group_column or by_file:
+        for name, each in described.items():
+            _print_groups(name, each, per.value)
+    else:
+        _print_metrics({name: each["groups"]["all"] for name, each in described.items()})
+    if audit and not json:
+        for name, tokenizer in tokenizers.items():
+            _print_audit(name, described[name]["audit"], tokenizer)
+
+
+def _described(
+    by_group: dict[str, Evaluation], reference: dict[str, Evaluation], parity: str | None, per: Any
+) -> dict[str, Any]:
+    from .. import evaluation
+
+    described = {group: each.metrics(reference[group]) for group, each in by_group.items()}
+    if len(by_group) == 1 and parity is None:
+        return {"groups": described}
+    costs = {group: each.cost(per) for group, each in by_group.items()}
+    against = evaluation.parity(costs, parity)
+    for group, metrics in described.items():
+        metrics |= {f"tokens_per_{per}": costs[group], "parity": against[group]}
+    return {"groups": described, "gini": evaluation.gini(list(costs.values()))}
+
+
+def _audited(tokenizer: Tokenizer, results: list[Evaluation]) -> dict[str, list[int]]:
+    from ..audit import audit
+
+    return asdict(audit(tokenizer, sum(result.frequencies for result in results)))  # type: ignore[arg-type]
+
+
+def _print_metrics(models: dict[str, dict[str, Any]]) -> None:
+    from ..evaluation import METRICS
+
+    rows = [[label, *(_number(model[name]) for model in models.values())] for name, label in METRICS.items()]
+    print_table(["", *models], rows)
+
+
+def _print_groups(name: str, described: dict[str, Any], per: str) -> None:
+    shown = {
+        "tokens": "tokens",
+        "bytes_per_token": "bytes/token",
+        f"tokens_per_{per}": f"tokens/{per}",
+        "parity": "parity",
+    }
+    groups = described["groups"]
+    rows = [[group, *(_number(each[column]) for column in shown if column in each)] for group, each in groups.items()]
+    print_table([name, *(label for column, label in shown.items() if column in next(iter(groups.values())))], rows)
+    if "gini" in described:
+        sys.stdout.write(f"Gini coefficient {described['gini']:.4f}\n\n")
+
+
+def _print_audit(name: str, audited: dict[str, list[int]], tokenizer: Tokenizer) -> None:
+    from ..inspection import shown
+
+    def some(ids: list[int]) -> str:
+        return " ".join(shown(tokenizer.vocab[token][:40]) for token in ids[:8]) + (" …" if len(ids) > 8 else "")
+
+    sys.stdout.write("\n")
+    rows = [[name.replace("_", " "), len(ids), some(ids)] for name, ids in audited.items()]
+    print_table([f"audit of {name}", "tokens", ""], rows)
+
+
+def _number(value: float | None) -> Any:
+    return "–" if value is None else round(value, 4)

@@ -1,0 +1,80 @@
+"""Documents by group, such as a language: a column of a table or a field of jsonl says which, or the name of a file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from .chunks import ChunkCounts
+from .evaluation import Text
+from .files import decompressed, kind, open_stream
+from .readers import BATCH_DOCUMENTS, CountsFile, Documents, Source, check, json_lines, types_of
+from .selection import Selection
+
+
+def texts(documents: Iterable[tuple[str, Documents]], patterns: Iterable[str], threads: int | None) -> dict[str, Text]:
+    """Count the text of each group, for tokenizers with these patterns. A file of counts is a group of its own.
+
+    >>> list(texts([("en", ["to be"]), ("de", ["zu sein"])], ["gpt4"], None))
+    ['de', 'en']
+    """
+    patterns = list(dict.fromkeys(patterns))
+    found: dict[str, Text] = {}
+    for group, some in documents:
+        if isinstance(some, CountsFile):
+            if group in found:
+                raise ValueError(f"{some.path}: chunk counts are evaluated alone: add them up first")
+            found[group] = Text.of_counts(ChunkCounts.load(some.path))
+        else:
+            if group not in found:
+                found[group] = Text(patterns, threads)
+            found[group].add(some)
+    return dict(sorted(found.items()))
+
+
+def by_file(sources: Iterable[Source], selection: Selection) -> Iterator[tuple[str, Documents]]:
+    """Give documents with the name of their file, without its ending, which is their group."""
+    for source in sources:
+        name = Path(source.name).name
+        for documents in selection.of(source):
+            yield name.partition(".")[0] or name, documents
+
+
+def by_column(sources: Iterable[Source], text_column: str, group_column: str) -> Iterator[tuple[str, Documents]]:
+    """Give the documents of tables, parquet or jsonl, with their groups. A text that is null is no document."""
+    for source in sources:
+        batches = _batches(source, text_column, group_column)
+        for batch in batches:
+            groups: dict[str, list[str]] = defaultdict(list)
+            for text, group in batch:
+                if text is not None:
+                    groups[str(group)].append(text)
+            yield from groups.items()
+
+
+def _batches(source: Source, text_column: str, group_column: str) -> Iterator[Iterable[tuple[Any, Any]]]:
+    suffix, codec = kind(source.name)
+    columns = [text_column, group_column]
+    if suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        with decompressed(Path(source.name), codec) as plain, pq.ParquetFile(plain, pre_buffer=False) as file:
+            types = types_of(file.schema_arrow, source.name)
+            check(types, text_column, source.name)
+            if group_column not in types:
+                raise ValueError(f"{source.name}: no {group_column!r} among {sorted(types)} to tell groups by")
+            for batch in file.iter_batches(BATCH_DOCUMENTS, columns=columns, use_threads=False):
+                yield zip(*(batch.column(column).to_pylist() for column in columns), strict=True)
+    elif suffix == ".jsonl":
+        with open_stream(Path(source.name), codec, source.moved) as lines:
+            for number, record in json_lines(lines, source.name):
+                missing = [column for column in columns if not isinstance(record, dict) or column not in record]
+                if missing:
+                    raise ValueError(f"{source.name}, line {number}: no field {missing[0]!r}")
+                yield [tuple(record[column] for column in columns)]
+    else:
+        raise ValueError(
+            f"{source.name}: only parquet and jsonl tell groups by a column; or give a file for each group"
+        )
