@@ -95,6 +95,8 @@ struct Counter {
     dropped: AtomicUsize,
     /// Chunks that were too long.
     skipped: AtomicUsize,
+    /// Chunks in texts, each as often as it was met.
+    total: AtomicUsize,
     /// Of all tables: a chunk may be in several.
     unique: AtomicUsize,
     memory: AtomicUsize,
@@ -111,11 +113,17 @@ impl ChunkTable {
             max_chunk_bytes,
             dropped: AtomicUsize::new(0),
             skipped: AtomicUsize::new(0),
+            total: AtomicUsize::new(0),
             unique: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
             cancel: Cancel::default(),
         };
         Ok(Self { counter: Arc::new(counter), threads, own: ChunkMap::default(), size: 0, workers: None })
+    }
+
+    /// How many chunks the texts had so far, each as often as it was met.
+    pub fn total(&self) -> usize {
+        self.counter.total.load(Relaxed)
     }
 
     /// How many unique chunks there are so far, or more: those that several threads have met count several times.
@@ -271,7 +279,9 @@ impl Counter {
     fn count(&self, text: &str, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
         let mut count = |text: &str| -> Result<()> {
             let mut pending = Pending::new(text.as_bytes());
+            let mut total = 0;
             let dropped = self.splitter.split(text, |chunk| {
+                total += 1;
                 if chunk.len() > self.max_chunk_bytes {
                     self.skipped.fetch_add(1, Relaxed);
                 } else if pending.add(chunk.as_bytes()) {
@@ -282,6 +292,7 @@ impl Counter {
             })?;
             count_all(table, &mut pending);
             self.dropped.fetch_add(dropped, Relaxed);
+            self.total.fetch_add(total, Relaxed);
             Ok(())
         };
         let mut start = 0;

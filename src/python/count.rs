@@ -57,6 +57,12 @@ impl ChunkTable {
         Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, longest, threads_or_all(threads)?)?)))
     }
 
+    /// How many chunks the texts had so far, each as often as it was met.
+    #[getter]
+    fn total(&mut self) -> PyResult<usize> {
+        Ok(self.table()?.total())
+    }
+
     /// How many unique chunks there are so far, or more.
     #[getter]
     fn unique(&mut self) -> PyResult<usize> {

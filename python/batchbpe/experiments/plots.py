@@ -1,0 +1,86 @@
+"""Figures: light, labelled, without decoration. Matplotlib is an extra, and is imported only here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+P = ParamSpec("P")
+T = TypeVar("T")
+COLOURS = ("#2563a8", "#d9822b", "#3a9a5b", "#a83c6b", "#6b6b6b")
+STYLE: dict[Any, Any] = {
+    "figure.dpi": 100,
+    "savefig.dpi": 160,
+    "font.size": 10.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "axes.edgecolor": "#888888",
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "batchbpe",
+}
+
+
+def styled(draw: Callable[P, T]) -> Callable[P, T]:
+    """Have something drawn, or saved, in this style, whatever the style of the notebook is."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            import matplotlib as mpl
+        except ImportError:
+            raise ImportError("figures need matplotlib: pip install batchbpe[plots]") from None
+        from cycler import cycler
+
+        with mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}):
+            return draw(*args, **options)
+
+    return drawn
+
+
+def axes(panels: int = 1, height: float = 4.0) -> tuple[Figure, Sequence[Axes]]:
+    """Make a figure with so many panels side by side. It is drawn without a screen, and belongs to nobody else."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2 * panels if panels > 1 else 6.4, height), layout="constrained")
+    return figure, figure.subplots(1, panels, squeeze=False)[0]
+
+
+def with_thousands(axis: Any) -> None:
+    """Write large numbers as people read them: 2 k, 17 M."""
+    from matplotlib.ticker import EngFormatter
+
+    axis.set_major_formatter(EngFormatter(sep=" "))
+
+
+def line(axes: Axes, x: Sequence[float], y: Sequence[float], *, zero: bool = False, **options: Any) -> None:
+    """Draw points and the line through them, and where nothing changes."""
+    if zero:
+        axes.axhline(0, color="#888888", linewidth=0.8)
+    axes.plot(x, y, marker="o", markersize=4, linewidth=1.6, **options)
+
+
+def tokens(axes: Axes, words: Sequence[Sequence[str]], title: str) -> None:
+    """Draw words cut into coloured tokens, a row each; a space is a dot."""
+    shades = ("#d7e8ff", "#ffe2c7", "#d9f2d0", "#f4d9ec", "#fff3b8")
+    axes.set_title(title)
+    axes.axis("off")
+    axes.set(xlim=(0, 1), ylim=(-len(words) + 0.4, 0.8))
+    for row, parts in enumerate(words):
+        text = None
+        for part, piece in enumerate(parts):
+            box = {"facecolor": shades[part % len(shades)], "edgecolor": "none", "boxstyle": "square,pad=0.15"}
+            at = ((0.01, -row), "data") if text is None else ((1.02, 0), text)
+            text = axes.annotate(
+                piece.replace(" ", "·"), at[0], xycoords=at[1], family="monospace", va="bottom", bbox=box
+            )

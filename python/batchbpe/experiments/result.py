@@ -1,0 +1,60 @@
+"""What an experiment found: tables, figures and parameters; in a notebook, or in a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.csv as pc
+
+from ..files import replacing
+from .plots import styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Result:
+    """Tables and figures by name; the first of each is the main one."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    tables: Mapping[str, pa.Table]
+    figures: Mapping[str, Figure]
+    findings: Mapping[str, str] = field(default_factory=dict)
+    """What the paper says, and what was found."""
+
+    @property
+    def table(self) -> pa.Table:
+        """The main table."""
+        return next(iter(self.tables.values()))
+
+    @property
+    def figure(self) -> Figure:
+        """The main figure."""
+        return next(iter(self.figures.values()))
+
+    @styled
+    def save(self, folder: Path) -> list[Path]:
+        """Write tables as csv, figures as svg and png, and the parameters; give the files."""
+        folder.mkdir(parents=True, exist_ok=True)
+        files = []
+        for name, table in self.tables.items():
+            with replacing(folder / f"{name}.csv") as path:
+                pc.write_csv(table, path)
+            files.append(folder / f"{name}.csv")
+        for name, figure in self.figures.items():
+            for kind in ("svg", "png"):
+                with replacing(folder / f"{name}.{kind}") as path:
+                    # A date would make equal figures different files.
+                    figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else None)
+                files.append(folder / f"{name}.{kind}")
+        described = {"experiment": self.name, "parameters": dict(self.parameters), "findings": dict(self.findings)}
+        with replacing(folder / "experiment.json") as path:
+            path.write_text(json.dumps(described, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        return [*files, folder / "experiment.json"]

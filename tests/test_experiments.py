@@ -1,0 +1,154 @@
+"""The experiments on data whose outcome is known, and what they write."""
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from batchbpe import ChunkCounts, Tokenizer
+from batchbpe.cli import app
+from batchbpe.experiments import Data, batching, chunks, freq_cutoff, stop_words
+from batchbpe.experiments.data import thinned
+from batchbpe.experiments.runs import train_all
+
+
+@pytest.fixture(scope="module")
+def data(library: list[str]) -> Data:
+    return Data.of(library[:200])
+
+
+def test_documents_are_held_out(library: list[str]) -> None:
+    documents = library[:200]
+    data = Data.of(documents, share=0.25, seed=3)
+    assert data.counts + data.heldout == ChunkCounts.count(documents)
+    assert 0.1 < data.heldout.total / (data.counts.total + data.heldout.total) < 0.4
+    assert data.heldout == Data.of(documents, share=0.25, seed=3).heldout
+    assert data.heldout != Data.of(documents, share=0.25, seed=4).heldout
+    assert data.heldout == Data.of(pa.array(documents), share=0.25, seed=3).heldout
+    assert data.parameters["held out"] == "documents"
+
+
+def test_chunks_are_held_out_of_counts_and_of_one_document() -> None:
+    text = "to be or not to be " * 200
+    counts = ChunkCounts.count(text)
+    for given in (text, counts):
+        data = Data.of(given, share=0.5)
+        assert data.parameters["held out"] == "chunks"
+        assert data.counts + data.heldout == counts
+        assert abs(data.heldout.total / counts.total - 0.5) < 0.05
+    kept, taken = thinned(counts, 0.5, seed=0)
+    assert list(kept.counts) == sorted(kept.counts, reverse=True)
+    assert taken == thinned(counts, 0.5, seed=0)[1]
+
+
+def test_given_text_is_held_out() -> None:
+    data = Data.of("to be", heldout="or not")
+    assert (data.counts.total, data.heldout.total) == (2, 2)
+    with pytest.raises(ValueError, match="held-out text has no chunks"):
+        Data.of("to be", heldout=[])
+    with pytest.raises(ValueError, match="share=1"):
+        Data.of("to be", share=1)
+
+
+def test_chunks_as_they_are_read(library: list[str]) -> None:
+    documents = [text[:2000] for text in library[:600]]
+    result = chunks(documents)
+    half, whole = ChunkCounts.count(documents[:512]), ChunkCounts.count(documents)
+    rows = [(row["total"], row["unique"]) for row in result.table.to_pylist()]
+    assert rows[1:] == [(half.total, half.unique), (whole.total, whole.unique)]
+    frequencies = result.tables["frequencies"].to_pylist()
+    assert frequencies[0]["unique"] == sum(count == 1 for count in whole.values())
+    assert sum(row["unique"] for row in frequencies) == whole.unique
+    assert result.parameters["growth"] == "as read"
+
+
+def test_chunks_of_counts_grow_as_in_random_order() -> None:
+    # Ten chunks twice each: of half of the twenty, a chunk is met with probability 1 - (1/2)².
+    result = chunks(ChunkCounts.count([" ".join("abcdefghij")] * 2), points=2)
+    assert result.parameters["growth"] == "expected"
+    assert [row["unique"] for row in result.table.to_pylist()][-1] == result.parameters["unique"]
+    counts = ChunkCounts.count({" a": 2, " b": 2, " c": 2, " d": 2})
+    assert chunks(counts, points=2).table.to_pylist()[0] == {"total": 4, "unique": 3}
+
+
+def test_stop_words(data: Data) -> None:
+    result = stop_words(data, vocab_size=600, sizes=[0, 30], prefix=" self")
+    rows = result.table.to_pylist()
+    trained = Tokenizer.train(data.counts, 600, stop_list_size=30)
+    encoded = sum(len(trained.encode_ordinary(chunk)) * count for chunk, count in data.heldout.items())
+    assert rows[1]["tokens"] == encoded
+    assert rows[1]["change"] == pytest.approx(100 * (encoded / rows[0]["tokens"] - 1))
+    words = list(trained.stop_words)
+    prefixes = {row["stop_word"]: row for row in result.tables["prefixes"].to_pylist()}
+    assert list(prefixes) == words
+    for word in words[:5]:
+        others = [count for chunk, count in data.counts.items() if chunk.startswith(word) and chunk != word]
+        assert (prefixes[word]["chunks"], prefixes[word]["occurrences"]) == (len(others), sum(others))
+
+
+def test_freq_cutoff(data: Data) -> None:
+    rows = freq_cutoff(data, vocab_size=600, cutoffs=[1, 3]).table.to_pylist()
+    assert rows[1]["unique"] == sum(count >= 3 for count in data.counts.values())
+    assert rows[0]["change"] == 0
+    assert all(row["seconds"] > 0 and row["vocab_size"] == 600 for row in rows)
+
+
+def test_batching(data: Data) -> None:
+    result = batching(data, vocab_size=800, cap_divisors=[2], max_batch_sizes=[10])
+    serial, naive, positional, default = result.table.to_pylist()
+    assert (serial["batches"], serial["mean_size"], serial["shared_with_serial"], serial["change"]) == (544, 1, 1, 0)
+    assert serial["batches"] > naive["batches"] > positional["batches"] > default["batches"]
+    same, small = result.tables["caps"].to_pylist()
+    assert same["batches"] == default["batches"] and small["largest"] <= 10
+
+
+def test_runs_come_in_order_and_are_what_training_gives(data: Data) -> None:
+    runs = list(train_all(data.counts, [{"vocab_size": size} for size in (300, 280, 290)]))
+    assert [run.tokenizer.n_vocab for run in runs] == [300, 280, 290]
+    assert runs[1].tokenizer.model.merges == Tokenizer.train(data.counts, 280).model.merges
+    assert sum(batch.size for batch in runs[0].batches) == 44
+
+
+def test_too_little_data() -> None:
+    data = Data.of("to be or not to be " * 20)
+    for experiment in (stop_words, freq_cutoff, batching):
+        with pytest.raises(ValueError, match=r"pairs for 2\d\d tokens only"):
+            experiment(data, vocab_size=5000)
+    with pytest.raises(ValueError, match="no chunks"):
+        chunks([])
+
+
+def run(*args: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, ["experiment", *args])
+    assert done.exit_code == code, done.output
+    return done.stderr if code else done.stdout
+
+
+def test_command(library: list[str], tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": library[:100]}), tmp_path / "docs.parquet")
+    folder = tmp_path / "found"
+    given = ["--data", str(tmp_path / "docs.parquet"), "-o", str(folder), "--vocab-size", "400"]
+    shown = run("freq-cutoff", *given)
+    assert "freq_cutoff" in shown and "the paper, and here" in shown
+    with (folder / "freq_cutoff.csv").open(newline="") as file:
+        assert [row["freq_cutoff"] for row in csv.DictReader(file)] == [str(cutoff) for cutoff in range(1, 11)]
+    assert (folder / "freq_cutoff.svg").read_bytes().startswith(b"<?xml")
+    assert (folder / "freq_cutoff.png").read_bytes().startswith(b"\x89PNG")
+    described = json.loads((folder / "experiment.json").read_text())
+    assert described["parameters"]["vocab_size"] == 400
+    assert "is there already" in run("freq-cutoff", *given, code=1)
+    again = json.loads(run("chunks", *given, "--overwrite", "--json"))
+    assert all(Path(file).exists() for file in again["files"])
+    assert "leave it out" in run("chunks", *given, "--overwrite", "--heldout", "x.txt", code=1)
+    assert "no such file" in run("chunks", "--data", str(tmp_path / "absent.txt"), "-o", str(tmp_path / "o"), code=1)
+
+
+def test_equal_figures_are_equal_files(data: Data, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        stop_words(data, vocab_size=400, sizes=[0, 5], prefix=" the").save(tmp_path / name)
+    for file in (tmp_path / "one").iterdir():
+        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes(), file.name
