@@ -2,7 +2,10 @@
 
 import csv
 import json
+import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +14,7 @@ from typer.testing import CliRunner
 
 from batchbpe import ChunkCounts, Tokenizer
 from batchbpe.cli import app
-from batchbpe.experiments import Data, batching, chunks, freq_cutoff, stop_words
+from batchbpe.experiments import Data, batching, chunks, freq_cutoff, stop_words, sweep
 from batchbpe.experiments.data import thinned
 from batchbpe.experiments.runs import train_all
 
@@ -143,7 +146,7 @@ def test_command(library: list[str], tmp_path: Path) -> None:
     assert "is there already" in run("freq-cutoff", *given, code=1)
     again = json.loads(run("chunks", *given, "--overwrite", "--json"))
     assert all(Path(file).exists() for file in again["files"])
-    assert "leave it out" in run("chunks", *given, "--overwrite", "--heldout", "x.txt", code=1)
+    assert "leave it out" in run("chunks", *given, "--overwrite", "--heldout", str(tmp_path), code=1)
     assert "no such file" in run("chunks", "--data", str(tmp_path / "absent.txt"), "-o", str(tmp_path / "o"), code=1)
 
 
@@ -152,3 +155,68 @@ def test_equal_figures_are_equal_files(data: Data, tmp_path: Path) -> None:
         stop_words(data, vocab_size=400, sizes=[0, 5], prefix=" the").save(tmp_path / name)
     for file in (tmp_path / "one").iterdir():
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes(), file.name
+
+
+def test_sweep_goes_on_where_it_was_stopped(
+    tmp_path: Path, library: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pa.table({"text": library[:60]}), tmp_path / "docs.parquet")
+    grid = {"vocab_size": [300, 320], "pattern": ["gpt2", "gpt4"], "policy": ["serial", "naive"]}
+    whole = sweep(tmp_path / "docs.parquet", grid=grid).table.drop_columns("seconds")
+    assert whole.num_rows == 8
+    tokens = whole["tokens"].to_pylist()
+    assert tokens == sorted(tokens)
+    folder = tmp_path / "sweep"
+    sweep(tmp_path / "docs.parquet", grid=grid | {"pattern": ["gpt2"]}, folder=folder)
+    runs = folder / "runs.jsonl"
+    runs.write_text(runs.read_text() + '{"pattern": "gp')  # a crash
+    trained: list[str] = []
+
+    def counted(data: object, *args: object, **options: object) -> Data:
+        trained.append(str(options["pattern"]))
+        return Data.of(data, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sys.modules[sweep.__module__], "Data", SimpleNamespace(of=counted))
+    assert sweep(tmp_path / "docs.parquet", grid=grid, folder=folder).table.drop_columns("seconds") == whole
+    assert trained == ["gpt4"]
+    with pytest.raises(ValueError, match="begun with other data or options"):
+        sweep(tmp_path / "docs.parquet", grid=grid, folder=folder, seed=5)
+
+
+@pytest.mark.parametrize(
+    ("grid", "problem"),
+    [
+        ({"vocab": [300]}, "'vocab' is nothing to vary"),
+        ({"vocab_size": []}, "give a list of values"),
+        ({"vocab_size": [300], "policy": ["best"]}, "policy='best'"),
+        ({"vocab_size": [300], "pattern": ["("]}, r"\("),
+        ({"pattern": ["gpt4"]}, "vocab_size is not in the grid"),
+    ],
+)
+def test_a_grid_that_cannot_be(grid: dict[str, list[object]], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        sweep("to be or not to be", grid=grid)
+
+
+def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": library[:60]}), tmp_path / "docs.parquet")
+    given = ["--data", str(tmp_path / "docs.parquet"), "--vocab-size", "600"]
+    shown = run("sweep", *given, "--grid", "stop_list_size=0,5", "-o", str(tmp_path / "all" / "sweep"))
+    assert "the shortest encoding" in shown
+    assert "are for sweep" in run("chunks", *given, "--resume", "-o", str(tmp_path / "x"), code=1)
+    assert "give whole numbers" in run("sweep", *given, "--grid", "freq_cutoff=a", "-o", str(tmp_path / "x"), code=1)
+    assert "give one of pattern" in run("sweep", *given, "--grid", "size=1", "-o", str(tmp_path / "x"), code=1)
+    run("stop-words", *given, "-o", str(tmp_path / "all" / "words"))
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "all")]).exit_code == 0
+    page = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
+    assert page.count("data:image/svg+xml;base64,") == len(list((tmp_path / "all").glob("*/*.svg"))) == 3
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    text = (tmp_path / "all" / "report.md").read_text(encoding="utf-8")
+    for link in re.findall(r"!\[.*?\]\((.*?)\)", text):
+        assert (tmp_path / "all" / link).exists()
+    for part in ("encoded length changes by", "stop list size"):
+        assert part in page and part in text
+    empty = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert empty.exit_code == 1 and "holds no experiment" in empty.stderr
+    (tmp_path / "all" / "words" / "experiment.json").write_text("{")
+    assert "is damaged" in CliRunner().invoke(app, ["report", str(tmp_path / "all")]).stderr

@@ -12,12 +12,11 @@ import numpy.typing as npt
 
 from .encode_files import dtype_of
 from .files import replacing
-from .inspection import shown
 from .shards import HEADERS, BinShard, Encoded, NpyShard
 from .tokenizer import Tokenizer
+from .view import Encoding
 
 Ids = npt.NDArray[Any]
-_COLOURS = ("on #d7e8ff", "on #ffe2c7", "on #d9f2d0", "on #f4d9ec", "on #fff3b8")
 
 
 def save_ids(
@@ -104,30 +103,4 @@ def _print(tokenizer: Tokenizer, ids: list[int], show: bool, as_json: bool) -> N
     if not show:
         sys.stdout.write((str(ids) if as_json else " ".join(map(str, ids))) + "\n")
         return
-    from rich.console import Console
-
-    console = Console(highlight=False, soft_wrap=True)
-    if console.is_terminal:
-        console.print(coloured(tokenizer, ids))
-    else:
-        sys.stdout.write("|".join(shown(tokenizer.vocab[token])[1:-1] for token in ids) + "\n")
-
-
-def coloured(tokenizer: Tokenizer, ids: Iterable[int]) -> Any:
-    """Give a text of rich, each token in the next colour; bytes that are no character of their own in hexadecimal.
-
-    >>> coloured(Tokenizer.train("aaabdaaabac", 259), [258, 195, 10]).plain
-    'aaab\\\\xc3\\n'
-    """
-    from rich.text import Text
-
-    text = Text()
-    for place, token in enumerate(ids):
-        value = tokenizer.vocab[token]
-        try:
-            decoded = value.decode("utf-8")
-            piece = "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in decoded)
-        except UnicodeDecodeError:
-            piece = repr(value)[2:-1]
-        text.append(piece, style=f"black {_COLOURS[place % len(_COLOURS)]}")
-    return text
+    Encoding(tokenizer, ids).show()

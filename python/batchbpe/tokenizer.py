@@ -23,6 +23,8 @@ from .training import Batch
 if TYPE_CHECKING:
     import tiktoken
 
+    from .view import Encoding
+
 AllowedSpecial = Literal["none_raise", "all", "none"] | Collection[str]
 DisallowedSpecial = Literal["all"] | Collection[str]
 Ids = npt.NDArray[np.uint32]
@@ -313,6 +315,20 @@ class Tokenizer(KnownNames):
                 raise ValueError(f"{name}={tokens!r}: give a set or list of special tokens")
         forbidden = special.keys() - set(allowed) if disallowed == "all" else set(disallowed)
         return sorted(special.keys() & set(allowed)), sorted(forbidden - {""})
+
+    def view(self, text: str) -> Encoding:
+        """Encode a text to be looked at: a notebook shows it in coloured tokens. Special tokens are plain text."""
+        from .view import Encoding
+
+        return Encoding(self, self.encode(text, "none"))
+
+    def show(self, text: str) -> None:
+        """Print a text in coloured tokens, or with | between them where there are no colours.
+
+        >>> Tokenizer.train("aaabdaaabac", 259).show("aaabd")
+        aaab|d
+        """
+        self.view(text).show()
 
     def decode(self, tokens: Iterable[int] | npt.NDArray[Any], errors: str = "replace") -> str:
         """Decode ids; where their bytes are no UTF-8, do what `errors` says, as in `bytes.decode`."""

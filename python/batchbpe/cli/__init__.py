@@ -4,11 +4,11 @@ from .app import app
 from .count import count
 from .encode import decode, encode
 from .evaluate import evaluate
-from .experiment import experiment
+from .experiment import experiment, report
 from .inspect import export, inspect
 from .train import train
 
 __all__ = ["app"]
 
-for _command in (count, train, encode, decode, inspect, evaluate, export, experiment):
+for _command in (count, train, encode, decode, inspect, evaluate, export, experiment, report):
     app.command()(_command)

@@ -1,4 +1,4 @@
-"""The command for the paper's experiments."""
+"""The commands for the paper's experiments, and for a page of what they found."""
 
 from __future__ import annotations
 
@@ -20,24 +20,29 @@ class Name(str, Enum):
     stop_words = "stop-words"
     freq_cutoff = "freq-cutoff"
     batching = "batching"
+    sweep = "sweep"
 
 
 @command
 def experiment(
     name: Annotated[
         Name,
-        typer.Argument(help="chunks: how they are distributed; the others: what each changes."),
+        typer.Argument(help="chunks: how they are distributed; sweep: any grid; the others: what each changes."),
     ],
     data: Annotated[list[str], option("Documents or chunk counts. May be given again.")],
     output: Annotated[Path, option("A folder for the tables, figures and parameters.", "--output", "-o")],
-    heldout: Annotated[list[str], option("The text to encode. May be given again.")] = [],  # noqa: B006
+    heldout: Annotated[list[str] | None, option("The text to encode. May be given again.")] = None,
     heldout_share: Annotated[float, option("How much to hold out of the data if no text is given.")] = 0.1,
     vocab_size: Annotated[int, option("Tokens in each vocabulary.", "--vocab-size", "-n")] = 50_304,
     pattern: Annotated[
-        str | None, option("gpt2, gpt4, cl100k, o200k, or a regular expression; that of the counts, or gpt4, if none.")
+        str | None, option("gpt2, gpt4, cl100k, o200k, or a regular expression; if none, that of counts, or gpt4.")
+    ] = None,
+    grid: Annotated[
+        list[str] | None, option("For sweep: a name and values, as stop_list_size=0,100. May be given again.")
     ] = None,
     text_column: TextColumn = "text",
     seed: Seed = 0,
+    resume: Annotated[bool, option("Go on with a sweep that was stopped.", "--resume")] = False,
     overwrite: Annotated[bool, option("Write into a folder that is there already.", "--overwrite")] = False,
     quiet: Quiet = False,
     json: Json = False,
@@ -48,30 +53,77 @@ def experiment(
     """
     from ..experiments import EXPERIMENTS, Data
 
-    if output.exists() and (not output.is_dir() or (any(output.iterdir()) and not overwrite)):
+    sweep = name is Name.sweep
+    if not sweep and (grid or resume):
+        raise ValueError(f"--grid and --resume are for sweep, not for {name.value}")
+    if output.exists() and (not output.is_dir() or (any(output.iterdir()) and not overwrite and not resume)):
         raise FileExistsError(f"{output} is there already: give another folder, or --overwrite")
-    options: dict[str, Any] = {"pattern": pattern, "text_column": text_column}
+    files, others = _paths(data), _paths(heldout or []) or None
+    options: dict[str, Any] = {"text_column": text_column}
+    run = EXPERIMENTS[name.value]
     if name is Name.chunks:
-        if heldout:
+        if others:
             raise ValueError("--heldout: chunks are counted, nothing is encoded; leave it out")
-        result = EXPERIMENTS[name.value](_paths(data), **options)
+        result = run(files, pattern=pattern, **options)
+    elif sweep:
+        from ..experiments.sweep import RUNS
+
+        if overwrite and not resume:
+            (output / RUNS).unlink(missing_ok=True)
+        values = {"pattern": [pattern or "gpt4"], "vocab_size": [vocab_size], **_grid(grid or [])}
+        options |= {"grid": values, "folder": output, "share": heldout_share, "seed": seed}
+        result = run(files, others, progress=not quiet, **options)
     else:
-        given = Data.of(_paths(data), _paths(heldout) or None, share=heldout_share, seed=seed, **options)
-        result = EXPERIMENTS[name.value](given, vocab_size=vocab_size, progress=not quiet)
-    files = result.save(output)
+        given = Data.of(files, others, pattern=pattern, share=heldout_share, seed=seed, **options)
+        result = run(given, vocab_size=vocab_size, progress=not quiet)
+    written = result.save(output)
     if json:
-        print_json({"files": [str(file) for file in files], "findings": dict(result.findings)})
+        print_json({"files": [str(file) for file in written], "findings": dict(result.findings)})
         return
     table = result.table
     print_table(table.column_names, [[_short(value) for value in row.values()] for row in table.to_pylist()])
     sys.stdout.write("\n")
-    print_rows("the paper, and here", dict(result.findings))
+    print_rows("what was found" if sweep else "the paper, and here", dict(result.findings))
     note(str(output), quiet)
+
+
+@command
+def report(
+    folder: Annotated[Path, typer.Argument(help="The folder of an experiment, or one with such folders in it.")],
+    quiet: Quiet = False,
+) -> None:
+    """Write what experiments found as one page: report.html, which needs no other file, and report.md.
+
+    Example: batchbpe report stop-words
+    """
+    from ..experiments import report
+
+    note("\n".join(map(str, report(folder))), quiet)
 
 
 def _paths(inputs: list[str]) -> list[Path | str]:
     """Find the files, by name: a url stays one."""
     return [source.name if "://" in source.name else Path(source.name) for source in sources_of(inputs)]
+
+
+def _grid(given: list[str]) -> dict[str, list[Any]]:
+    """Read names and their values."""
+    from ..chunks import PATTERNS
+    from ..experiments.sweep import GRID
+
+    grid: dict[str, list[Any]] = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if name not in GRID or not equals or not text:
+            raise ValueError(f"--grid {each}: give one of {', '.join(GRID)}, = and values, as vocab_size=8000,16000")
+        parts = text.split(",")
+        if name == "pattern" and not set(parts) <= set(PATTERNS):
+            parts = [text]  # a regular expression may have commas
+        try:
+            grid.setdefault(name, []).extend(map(GRID[name], parts))
+        except ValueError:
+            raise ValueError(f"--grid {each}: give whole numbers for {name}") from None
+    return grid
 
 
 def _short(value: Any) -> Any:

@@ -12,15 +12,18 @@ from .batching import batching
 from .chunks import chunks
 from .data import Data
 from .freq_cutoff import freq_cutoff
+from .report import report
 from .result import Result
 from .stop_words import stop_words
+from .sweep import sweep
 
 EXPERIMENTS: dict[str, Callable[..., Result]] = {
     "chunks": chunks,
     "stop-words": stop_words,
     "freq-cutoff": freq_cutoff,
     "batching": batching,
+    "sweep": sweep,
 }
 """The experiments by the names they have on the command line."""
 
-__all__ = ["EXPERIMENTS", "Data", "Result", "batching", "chunks", "freq_cutoff", "stop_words"]
+__all__ = ["EXPERIMENTS", "Data", "Result", "batching", "chunks", "freq_cutoff", "report", "stop_words", "sweep"]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from ..view import COLOURS as SHADES
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -72,14 +74,13 @@ def line(axes: Axes, x: Sequence[float], y: Sequence[float], *, zero: bool = Fal
 
 def tokens(axes: Axes, words: Sequence[Sequence[str]], title: str) -> None:
     """Draw words cut into coloured tokens, a row each; a space is a dot."""
-    shades = ("#d7e8ff", "#ffe2c7", "#d9f2d0", "#f4d9ec", "#fff3b8")
     axes.set_title(title)
     axes.axis("off")
     axes.set(xlim=(0, 1), ylim=(-len(words) + 0.4, 0.8))
     for row, parts in enumerate(words):
         text = None
         for part, piece in enumerate(parts):
-            box = {"facecolor": shades[part % len(shades)], "edgecolor": "none", "boxstyle": "square,pad=0.15"}
+            box = {"facecolor": SHADES[part % len(SHADES)], "edgecolor": "none", "boxstyle": "square,pad=0.15"}
             at = ((0.01, -row), "data") if text is None else ((1.02, 0), text)
             text = axes.annotate(
                 piece.replace(" ", "·"), at[0], xycoords=at[1], family="monospace", va="bottom", bbox=box

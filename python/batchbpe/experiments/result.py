@@ -54,7 +54,13 @@ class Result:
                     # A date would make equal figures different files.
                     figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else None)
                 files.append(folder / f"{name}.{kind}")
-        described = {"experiment": self.name, "parameters": dict(self.parameters), "findings": dict(self.findings)}
+        described = {
+            "experiment": self.name,
+            "parameters": dict(self.parameters),
+            "findings": dict(self.findings),
+            "tables": list(self.tables),
+            "figures": list(self.figures),
+        }
         with replacing(folder / "experiment.json") as path:
             path.write_text(json.dumps(described, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         return [*files, folder / "experiment.json"]
