@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +36,14 @@ def bar(what: str, total: float, *, show: bool = True) -> Iterator[Update]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    if not (console.is_terminal or console.is_jupyter):
+    if console.is_jupyter:
+        notebook = _Notebook(what, total)
+        try:
+            yield notebook
+        finally:
+            notebook.end()
+        return
+    if not console.is_terminal:
         yield _Log(what, total)
         return
     columns: list[Any] = [TextColumn("{task.description}"), TextColumn("{task.fields[note]}")]
@@ -48,18 +56,43 @@ def bar(what: str, total: float, *, show: bool = True) -> Iterator[Update]:
 class _Log:
     """A line every few seconds."""
 
+    every = EVERY
+
     def __init__(self, what: str, total: float) -> None:
         self.what, self.total = what, total
         self.start = self.last = time.monotonic()
 
     def __call__(self, done: float, note: str) -> None:
         now = time.monotonic()
-        if now - self.last < EVERY:
+        if now - self.last < self.every:
             return
         self.last = now
         left = (now - self.start) * (self.total - done) / done if done else 0
         share = f"{100 * done / self.total:.0f} %, {left:.0f} s left, " if self.total and done else ""
-        sys.stderr.write(f"{self.what}: {share}{note}\n")
+        self.write(done, f"{self.what}: {share}{note}")
+
+    def write(self, done: float, line: str) -> None:
+        sys.stderr.write(line + "\n")
+
+
+class _Notebook(_Log):
+    """A bar that stands still. That of rich would need widgets."""
+
+    every = 0.2
+
+    def __init__(self, what: str, total: float) -> None:
+        from IPython.display import HTML, display
+
+        super().__init__(what, total)
+        self.html = HTML
+        self.place = display(HTML(""), display_id=True)
+
+    def write(self, done: float, line: str) -> None:
+        bar = f'<progress value="{done}" max="{self.total}"></progress> ' if self.total else ""
+        self.place.update(self.html(bar + html.escape(line)))
+
+    def end(self) -> None:
+        self.place.update(self.html(""))
 
 
 def size(number: float) -> str:

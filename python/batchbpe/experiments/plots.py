@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import cache, wraps
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..view import COLOURS as SHADES
@@ -52,10 +53,22 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
 
 def axes(panels: int = 1, height: float = 4.0) -> tuple[Figure, Sequence[Axes]]:
     """Make a figure with so many panels side by side. It is drawn without a screen, and belongs to nobody else."""
+    figure = _shown()(figsize=(4.2 * panels if panels > 1 else 6.4, height), layout="constrained")
+    return figure, figure.subplots(1, panels, squeeze=False)[0]
+
+
+@cache
+def _shown() -> type[Figure]:
+    """A figure that a notebook shows, also where pyplot was never imported."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.2 * panels if panels > 1 else 6.4, height), layout="constrained")
-    return figure, figure.subplots(1, panels, squeeze=False)[0]
+    class Shown(Figure):
+        def _repr_png_(self) -> bytes:
+            picture = BytesIO()
+            self.savefig(picture, format="png")
+            return picture.getvalue()
+
+    return Shown
 
 
 def with_thousands(axis: Any) -> None:
