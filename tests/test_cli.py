@@ -100,7 +100,7 @@ def test_encode_and_decode(place: Path) -> None:
     assert run(["encode", "mine.model", "--end-of-text", END], "to be").stdout == printed.strip() + " 599\n"
     assert json.loads(run("encode mine.model --json", "to be").stdout) == mine.encode("to be")
     result = run(["encode", "mine.model", "book.txt", "book.txt", "-o", "tokens", "--end-of-text", END])
-    assert "tokens of 2 documents in 1 files" in result.stderr
+    assert "tokens of 2 documents in 1 shard" in result.stderr
     assert np.fromfile("tokens/shard_000000.bin", np.uint16).tolist() == [*ids, 599] * 2
 
 
@@ -155,10 +155,16 @@ def test_evaluate_and_export(place: Path) -> None:
         ("inspect book.txt", "error: book.txt is no model file"),
         ("count book.txt -o a.csv --max-memory nan", "error: --max-memory nan: give 0.5 gigabytes or more"),
         ("encode mine.model book.txt -o a.npy --resume", "error: --resume is for a folder of shards"),
-        ("encode mine.model book.txt -o book.txt", "error: book.txt is a file: give a folder, or a name"),
+        ("encode mine.model book.txt -o book.txt", "error: book.txt: give a name that ends in .npy or .bin"),
         ("encode mine.model book.txt -o absent/a", "error: cannot write absent/a: there is no folder absent"),
         ("decode mine.model absent.npy", "error: there is no file absent.npy"),
         ("evaluate mine.model mine.model --data book.txt", "error: a model is given twice"),
+        ("encode mine.model book.txt --show -o a.npy", "error: --show prints tokens"),
+        ("encode mine.model book.txt --format parquet -o a.npy", "error: --format is for a folder of shards"),
+        ("encode mine.model book.txt -o .", "error: . holds other files: give another folder"),
+        ("inspect counts.parquet --token the", "error: counts.parquet holds counts"),
+        ("inspect mine.model --token the --id 3", "error: --token and --id are two ways"),
+        ("count - - -o a.csv", "error: - is given twice"),
         ("export mine.model --to minbpe -o absent/x", "error: cannot write absent/x: there is no folder absent"),
     ],
 )
@@ -182,7 +188,7 @@ def test_files_that_cannot_be_read(place: Path) -> None:
     result = run("count bad.txt book.txt -o a.csv --skip-errors")
     assert result.exit_code == 1
     assert "bad.txt: the text is no UTF-8 at byte 0; --replace-errors puts U+FFFD there and goes on\n" in result.stderr
-    assert result.stderr.endswith("error: 1 files could not be read to their end; what comes before that is there\n")
+    assert result.stderr.endswith("error: 1 file could not be read to the end; what comes before that may be there\n")
     assert ChunkCounts.load("a.csv") == ChunkCounts.load("counts.parquet")
     assert run("count bad.txt -o b.csv -q --replace-errors").exit_code == 0
 
@@ -243,6 +249,43 @@ def test_lines_in_a_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.search(r"^counting: 100 %, 0 s left, [\d.]+ kB, .*/s, ≤ \d+ unique, ", result.stderr, re.MULTILINE)
     result = run("train counts.parquet -n 300 -o a")
     assert re.search(r"^training: \d+ %, \d+ s left, \d+ of 44 merges, batch of \d+$", result.stderr, re.MULTILINE)
+
+
+def test_what_is_written_over_itself(place: Path) -> None:
+    assert run("encode mine.model book.txt -o a.npy -q").exit_code == 0
+    assert run("decode mine.model a.npy -o a.npy").stderr.startswith("error: a.npy would be written over")
+    assert run("decode mine.model -", "104 105").stdout == "hi"
+
+
+def test_ranks_by_any_name(place: Path) -> None:
+    run("export mine.model --to tiktoken -o ranks -q --allow-inexact")
+    assert "--pattern" in run("encode ranks book.txt").stderr
+    assert run("encode ranks book.txt --pattern gpt4").stdout == run("encode mine.model book.txt").stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
+@pytest.mark.parametrize("command", ["encode mine.model book.txt", "--help", "inspect counts.parquet --json"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_standard_output(place: Path, command: str, unbuffered: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        env = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        shell = [sys.executable, "-m", "batchbpe", *command.split()]
+        done = subprocess.run(shell, cwd=place, env=env, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "No space left" in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="as a shell closes streams")
+def test_closed_streams(place: Path) -> None:
+    script = """
+        set -e
+        batchbpe() { %s -m batchbpe "$@"; }
+        batchbpe encode mine.model <&-
+        batchbpe encode mine.model book.txt >&-
+        batchbpe count book.txt -o closed.csv 2>&-
+    """
+    done = subprocess.run(["bash", "-c", script % sys.executable], cwd=place, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ChunkCounts.load(place / "closed.csv") == ChunkCounts.load(place / "counts.parquet")
 
 
 def test_a_closed_pipe(place: Path) -> None:

@@ -169,6 +169,11 @@ def test_command_by_group(models, tmp_path):
         (tmp_path / f"{name}.txt").write_text(text)
     shown = run("evaluate", models[0], "--by-file", "--data", str(tmp_path / "*.txt")).stdout
     assert "Gini coefficient" in shown and "en" in shown
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "en.txt").write_text("a")
+    given = ["--data", str(tmp_path / "*.txt"), "--data", str(tmp_path / "more" / "en.txt")]
+    (it,) = json.loads(run("evaluate", models[0], "--by-file", "--json", *given).stdout)
+    assert list(it["groups"]) == [str(tmp_path / "en.txt"), str(tmp_path / "more" / "en.txt"), "de"]
 
 
 @pytest.mark.parametrize(
@@ -177,11 +182,17 @@ def test_command_by_group(models, tmp_path):
         (["--group-column", "script"], "no 'script' among"),
         (["--group-column", "language", "--parity", "fr"], "the groups are de, en"),
         (["--parity", "en"], "tell groups by"),
+        (["--by-file", "--limit-bytes", "9"], "groups are read whole"),
         (["--group-column", "language", "--by-file"], "not by both"),
-        (["--group-column", "language", "--sample", "0.5"], "leave out --sample"),
+        (["--group-column", "language", "--sample", "0.5"], "groups are read whole"),
     ],
 )
 def test_command_says_what_is_wrong(models, tmp_path, args, problem):
     pq.write_table(pa.table({"text": ["a", "b"], "language": ["en", "de"]}), tmp_path / "docs.parquet")
     done = run("evaluate", models[0], "--data", str(tmp_path / "docs.parquet"), *args, code=1)
     assert problem in done.stderr
+
+
+def test_command_on_nothing(models, tmp_path):
+    (tmp_path / "empty.txt").write_text("")
+    assert "there is no text in" in run("evaluate", models[0], "--data", str(tmp_path / "empty.txt"), code=1).stderr

@@ -90,7 +90,7 @@ def test_names_and_what_is_missing() -> None:
     plain = Tokenizer.train("the", 257)
     with pytest.raises(KeyError, match=r"there is no special token '<\|endoftext\|>', only none"):
         _ = plain.eot_token
-    with pytest.raises(KeyError, match="there is no token 'thee'; encode gives"):
+    with pytest.raises(KeyError, match="there is no token 'thee': it is encoded as several"):
         plain.encode_single_token("thee")
     with pytest.raises(KeyError, match=r"^there is no token 999; the largest id is 256$"):
         plain.decode_single_token_bytes(999)

@@ -229,6 +229,8 @@ class _Job:
                 with suppress(OSError):  # there may be no room for a run either
                     self._spill(counts)
                     self._save()
+                with suppress(OSError):  # nothing, if so
+                    self.folder.rmdir()
                 raise
             report.total, report.unique = counts.total, counts.unique
             report.longest_chunk = int(np.diff(counts.offsets).max(initial=0))

@@ -156,7 +156,12 @@ class _Job:
             raise FileExistsError(f"{folder} is a file: give a folder, or a name that ends in .npy or .bin")
         if not folder.parent.is_dir():
             raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}; make it first")
-        folder.mkdir(exist_ok=True)
+        if folder.is_dir() and not self.record.path.exists() and any(folder.iterdir()):
+            raise FileExistsError(f"{folder} holds other files: give another folder for the shards")
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise OSError(f"cannot write {folder}: {error.strerror}") from None
         if self.record.path.exists():
             self.record.load()
         for name in self.record.more["shards"]:

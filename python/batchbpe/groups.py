@@ -35,11 +35,12 @@ def texts(documents: Iterable[tuple[str, Documents]], patterns: Iterable[str], t
 
 
 def by_file(sources: Iterable[Source], selection: Selection) -> Iterator[tuple[str, Documents]]:
-    """Give documents with the name of their file, without its ending, which is their group."""
-    for source in sources:
-        name = Path(source.name).name
+    """Give documents with their group: the name of their file without its ending, or all of it where others have it."""
+    sources = list(sources)
+    names = [Path(source.name).name.partition(".")[0] for source in sources]
+    for name, source in zip(names, sources, strict=True):
         for documents in selection.of(source):
-            yield name.partition(".")[0] or name, documents
+            yield name if name and names.count(name) == 1 else source.name, documents
 
 
 def by_column(sources: Iterable[Source], text_column: str, group_column: str) -> Iterator[tuple[str, Documents]]:

@@ -67,7 +67,7 @@ class KnownNames:
         for name, token in model.special_tokens.items():
             if name.encode() == value:
                 return token
-        raise KeyError(f"there is no token {text_or_bytes!r}; encode gives as many as it takes")
+        raise KeyError(f"there is no token {text_or_bytes!r}: it is encoded as several")
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """Give the bytes of one id."""

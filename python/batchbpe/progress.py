@@ -22,6 +22,8 @@ class Stopped(Exception):
 
 EVERY = 5.0
 """Seconds between two lines of a log."""
+BEGUN = 0.05
+"""If more than this share is done at once, it was done before."""
 Update = Callable[[float, str], object]
 """Told how much is done, and what else is to be said."""
 
@@ -50,24 +52,38 @@ def bar(what: str, total: float, *, show: bool = True) -> Iterator[Update]:
     columns[1:1] = [BarColumn(None), TimeRemainingColumn(compact=True)] if total else [SpinnerColumn()]
     with Progress(*columns, console=console, transient=True, expand=bool(total), refresh_per_second=5) as progress:
         task = progress.add_task(what, total=total or None, note="")
-        yield lambda done, note: progress.update(task, completed=done, note=note)
+        first = [True]
+
+        def update(done: float, note: str) -> None:
+            if first:
+                first.clear()
+                # A job may go on with another one's work, which says nothing of its own speed.
+                progress.reset(task, completed=int(done) if done > BEGUN * total else 0, note=note)
+            progress.update(task, completed=done, note=note)
+
+        yield update
 
 
 class _Log:
     """A line every few seconds."""
 
-    every = EVERY
+    every: float | None = None
 
     def __init__(self, what: str, total: float) -> None:
         self.what, self.total = what, total
         self.start = self.last = time.monotonic()
+        self.before: float | None = None
+        """What was done when it began: a job may go on with another one's work."""
 
     def __call__(self, done: float, note: str) -> None:
         now = time.monotonic()
-        if now - self.last < self.every:
+        if self.before is None:
+            self.before = done if done > BEGUN * self.total else 0
+        if now - self.last < (EVERY if self.every is None else self.every):
             return
         self.last = now
-        left = (now - self.start) * (self.total - done) / done if done else 0
+        new = done - self.before
+        left = (now - self.start) * (self.total - done) / new if new > 0 else 0
         share = f"{100 * done / self.total:.0f} %, {left:.0f} s left, " if self.total and done else ""
         self.write(done, f"{self.what}: {share}{note}")
 

@@ -103,6 +103,15 @@ def note(message: str, quiet: bool) -> None:
         sys.stderr.write(message + "\n")
 
 
+def many(number: int, word: str) -> str:
+    """Give a number of things.
+
+    >>> many(1, "file"), many(2000, "chunk")
+    ('1 file', '2,000 chunks')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def print_json(value: Any) -> None:
     """Print a result for machines."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
@@ -171,12 +180,18 @@ def sources_of(inputs: list[str], text_column: str = "text", jsonl_field: str | 
     from ..corpus import paths
     from ..readers import standard_input
 
+    if inputs.count("-") > 1:
+        raise ValueError("- is given twice: standard input can be read once")
     sources: list[Source] = []
     for place in inputs:
         if place == "-":
             sources.append(standard_input(sys.stdin.buffer, jsonl_field))
         else:
             sources += paths(place, text_column, jsonl_field=jsonl_field)
+    names = [source.name for source in sources]
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if twice:
+        sys.stderr.write(f"{twice[0]} is given more than once, and is read as often\n")
     return sources
 
 
@@ -186,11 +201,16 @@ def load(path: Path, pattern: str | None = None) -> Tokenizer:
 
     if pattern and path.suffix == ".tiktoken":
         return Tokenizer.from_tiktoken(path, pattern)
-    return Tokenizer.from_file(path)
+    try:
+        return Tokenizer.from_file(path)
+    except ValueError as error:
+        if pattern and "--pattern" in in_a_line(str(error)):
+            return Tokenizer.from_tiktoken(path, pattern)
+        raise
 
 
 def fail_if_any(failed: Mapping[str, str]) -> None:
     """Name the files that could not be read, a line each."""
     if failed:
         sys.stderr.writelines(map(in_a_line, failed.values()))
-        fail(f"error: {len(failed)} files could not be read to their end; what comes before that is there", 1)
+        fail(f"error: {many(len(failed), 'file')} could not be read to the end; what comes before that may be there", 1)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from .app import command, fail_if_any, note, print_json, sources_of, stoppable
+from .app import command, fail_if_any, many, note, print_json, sources_of, stoppable
 from .options import (
     Inputs,
     Json,
@@ -85,12 +85,13 @@ def count(
             progress=not quiet,
         )
     seconds = time.monotonic() - start
+    speed = f"{size(report.bytes_read / max(seconds, 1e-9))}/s, "
     if json:
         print_json(asdict(report) | {"seconds": round(seconds, 3), "peak_memory": peak_memory()})
     note(
-        f"{report.total:,} chunks, {report.unique:,} of them unique, in {size(report.bytes_read)} of text from "
-        f"{report.files} files; {seconds:.1f} s, {size(report.bytes_read / max(seconds, 1e-9))}/s, "
-        f"{size(peak_memory())} of memory\n{report.output}",
+        f"{many(report.total, 'chunk')}, {report.unique:,} of them unique, in {size(report.bytes_read)} of text from "
+        f"{many(report.files, 'file')}; {seconds:.1f} s, {'' if resume else speed}{size(peak_memory())} of memory\n"
+        f"{report.output}",
         quiet or json,
     )
     if report.dropped_bytes:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from .app import command, fail_if_any, load, note, print_json, sources_of, stoppable
+from .app import command, fail_if_any, load, many, note, print_json, sources_of, stoppable
 from .options import (
     Json,
     JsonlField,
@@ -83,13 +83,18 @@ def encode(
     from ..selection import Selection
 
     tokenizer = load(model, pattern)
+    if not inputs and sys.stdin.isatty():
+        note("reading standard input, up to Ctrl-D", quiet)
     sources = sources_of(inputs or ["-"], text_column, jsonl_field)
     errors = "replace" if replace_errors else "strict"
     selection = Selection(sample, seed, limit_bytes)
     if output is None or output.suffix in (".npy", ".bin"):
-        for name, given in {"--resume": resume, "--skip-errors": skip_errors}.items():
+        shards = format is not ShardFormat.bin
+        for name, given in {"--resume": resume, "--skip-errors": skip_errors, "--format": shards}.items():
             if given:
                 raise ValueError(f"{name} is for a folder of shards: give one by --output")
+        if show and (json or output):
+            raise ValueError("--show prints tokens to be looked at: leave out --json and --output")
         end = encode_files.end_token(tokenizer, end_of_text)
         every = ahead(chain.from_iterable(map(selection.of, sources)))
         encoded = chain.from_iterable(encode_files.encode_documents(tokenizer, it, threads, errors) for it in every)
@@ -101,10 +106,12 @@ def encode(
             tokens = ids.save_ids(encoded, output, tokenizer, end, moved)
         if json:
             print_json({"tokens": tokens, "output": str(output)})
-        note(f"{tokens:,} tokens\n{output}", quiet or json)
+        note(f"{many(tokens, 'token')}\n{output}", quiet or json)
         return
     if show:
-        raise ValueError("--show prints tokens: leave out --output")
+        raise ValueError("--show prints tokens to be looked at: leave out --output")
+    if output.suffix and not output.is_dir():
+        raise ValueError(f"{output}: give a name that ends in .npy or .bin, or in nothing for a folder of shards")
     start = time.monotonic()
     with stoppable() as stop:
         record = encode_files.encode_files(
@@ -126,7 +133,8 @@ def encode(
     if json:
         print_json({name: record[name] for name in ("tokens", "documents", "shards", "failed")})
     note(
-        f"{record['tokens']:,} tokens of {record['documents']:,} documents in {len(record['shards'])} files; "
+        f"{many(record['tokens'], 'token')} of {many(record['documents'], 'document')} "
+        f"in {many(len(record['shards']), 'shard')}; "
         f"{time.monotonic() - start:.1f} s\n{output}",
         quiet or json,
     )
@@ -137,7 +145,7 @@ def encode(
 def decode(
     model: ModelFile,
     input: Annotated[
-        Path | None, typer.Argument(help="A .npy or .bin file of ids; numbers on standard input if none.")
+        Path | None, typer.Argument(help="A .npy or .bin file of ids; - or none is numbers on standard input.")
     ] = None,
     output: Annotated[Path | None, option("A file to write; standard output if none.", "--output", "-o")] = None,
     pattern: RankPattern = None,
@@ -150,6 +158,9 @@ def decode(
     from ..ids import decoded, load_ids, parse_ids
 
     tokenizer = load(model, pattern)
+    input = None if str(input) == "-" else input
+    if input and output and output.exists() and input.samefile(output):
+        raise ValueError(f"{output} would be written over what is decoded: give another name")
     ids = load_ids(input, tokenizer) if input else parse_ids(sys.stdin.read())
     if output is None:
         sys.stdout.buffer.writelines(decoded(tokenizer, ids))

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from ..progress import size
 from .app import command, load, print_json, print_table, sources_of
-from .options import Json, JsonlField, LimitBytes, RankPattern, Sample, Seed, TextColumn, Threads, option
+from .options import Json, JsonlField, LimitBytes, Quiet, RankPattern, Sample, Seed, TextColumn, Threads, option
 
 if TYPE_CHECKING:
     from ..evaluation import Evaluation
+    from ..readers import Source
     from ..tokenizer import Tokenizer
+
+T = TypeVar("T")
 
 
 class Unit(str, Enum):
@@ -38,7 +43,9 @@ def evaluate(
         str | None, option("Compare the groups that this column of parquet files, or field of jsonl, tells.")
     ] = None,
     by_file: Annotated[bool, option("Compare the files, each a group.", "--by-file")] = False,
-    parity: Annotated[str | None, option("The group that the others are compared with; the cheapest if none.")] = None,
+    parity: Annotated[
+        str | None, option("The group that the others are compared with; if none, the cheapest for the first model.")
+    ] = None,
     per: Annotated[
         Unit, option("What groups pay for: a byte, a character, a word; or all the text, if it says the same in each.")
     ] = Unit.character,
@@ -50,6 +57,7 @@ def evaluate(
     sample: Sample = 1.0,
     seed: Seed = 0,
     threads: Threads = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Compare tokenizers on a text.
@@ -58,6 +66,7 @@ def evaluate(
     """
     from .. import groups
     from ..evaluation import evaluate_text
+    from ..progress import bar
     from ..selection import Selection
 
     if len(set(models)) < len(models):
@@ -66,8 +75,8 @@ def evaluate(
         raise ValueError("groups are told by --group-column or by --by-file, not by both")
     if parity is not None and not (group_column or by_file):
         raise ValueError(f"--parity {parity}: tell groups by --group-column or --by-file")
-    if group_column and (sample != 1 or limit_bytes is not None):
-        raise ValueError("--group-column reads all of the data: leave out --sample and --limit-bytes")
+    if (group_column and sample != 1) or ((group_column or by_file) and limit_bytes is not None):
+        raise ValueError("groups are read whole: leave out --limit-bytes, and with --group-column --sample")
     tokenizers = {str(path): load(path, pattern) for path in models}
     selection = Selection(sample, seed, limit_bytes)
     sources = sources_of(data, text_column, jsonl_field)
@@ -77,8 +86,10 @@ def evaluate(
         documents = groups.by_file(sources, selection)
     else:
         documents = (("all", some) for source in sources for some in selection.of(source))
-    texts = groups.texts(documents, [tokenizer.pattern for tokenizer in tokenizers.values()], threads)
-    if not texts:
+    patterns = [tokenizer.pattern for tokenizer in tokenizers.values()]
+    with bar("counting", sum(source.size for source in sources), show=not quiet) as update:
+        texts = groups.texts(_watched(documents, sources, update), patterns, threads)
+    if not any(text.bytes for text in texts.values()):
         raise ValueError(f"there is no text in {', '.join(data)}")
     if parity is not None and parity not in texts:
         raise ValueError(f"--parity {parity}: the groups are {', '.join(texts)}")
@@ -87,6 +98,7 @@ def evaluate(
         for name, tokenizer in tokenizers.items()
     }
     first = next(iter(results.values()))
+    parity = parity or min(first, key=lambda group: first[group].cost(per.value))
     described = {name: _described(by_group, first, parity, per.value) for name, by_group in results.items()}
     if audit:
         for name, tokenizer in tokenizers.items():
@@ -103,13 +115,21 @@ def evaluate(
             _print_audit(name, described[name]["audit"], tokenizer)
 
 
+def _watched(documents: Iterable[T], sources: list[Source], update: Callable[[float, str], object]) -> Iterator[T]:
+    """Say after each batch how far reading has come."""
+    for some in documents:
+        yield some
+        done = sum(source.at for source in sources)
+        update(done, size(done))
+
+
 def _described(
     by_group: dict[str, Evaluation], reference: dict[str, Evaluation], parity: str | None, per: Any
 ) -> dict[str, Any]:
     from .. import evaluation
 
     described = {group: each.metrics(reference[group]) for group, each in by_group.items()}
-    if len(by_group) == 1 and parity is None:
+    if list(by_group) == ["all"]:
         return {"groups": described}
     costs = {group: each.cost(per) for group, each in by_group.items()}
     against = evaluation.parity(costs, parity)

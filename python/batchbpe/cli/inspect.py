@@ -41,7 +41,11 @@ def inspect(
     from ..chunks import ChunkCounts
     from ..files import kind
 
+    if token is not None and id is not None:
+        raise ValueError("--token and --id are two ways to say one thing: give one")
     if kind(file)[0] in (".csv", ".parquet"):
+        if token is not None or id is not None or longest or search is not None:
+            raise ValueError(f"{file} holds counts: --token, --id, --longest and --search are for models")
         described = inspection.describe_counts(ChunkCounts.load(file), top)
         if json:
             print_json(described)
