@@ -81,7 +81,7 @@ def test_stopped_again_and_again(options: dict[str, Any], folder: Path, tmp_path
     stops = 0
     while not output.exists():
         try:
-            count_files(sources(folder), output, chosen, resume=stops > 0, stop=StopAfter(3 + stops))
+            count_files(sources(folder), output, chosen, resume=stops > 0, stop=StopAfter(3 + 8 * stops))
         except Stopped:
             stops += 1
             assert (tmp_path / "counts.parquet.parts" / "record.json").exists()

@@ -145,7 +145,7 @@ def test_wrong_options(options: dict[str, Any], error: Any, problem: str) -> Non
         train(COUNTS, **{"vocab_size": 300, **options})
 
 
-@pytest.mark.parametrize("data", ["", [], {}, iter([""])], ids=repr)
+@pytest.mark.parametrize("data", ["", [], {}, iter([""])], ids=lambda data: type(data).__name__)
 def test_empty_data(data: Any) -> None:
     with pytest.raises(ValueError, match="nothing to train on: the data holds no chunks"):
         Tokenizer.train(data, 300)
