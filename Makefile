@@ -28,7 +28,7 @@ demo: $(BUILD) ## build into .venv, and train a tokenizer on Python's own standa
 
 test: $(BUILD) $(DEV) lint ## build, lint, and run every test
 	cargo test --quiet --release
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(BUILD) $(DEV) ## check style and types of both languages
 	cargo fmt --check
