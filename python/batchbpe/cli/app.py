@@ -154,7 +154,9 @@ def _print(table: Any) -> None:
 
 
 def _text(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    if isinstance(value, float):
+        value = round(value, 4)
+    return "–" if value is None else f"{value:,}" if type(value) in (int, float) else str(value)
 
 
 @contextmanager

@@ -147,7 +147,7 @@ def _audited(tokenizer: Tokenizer, results: list[Evaluation]) -> dict[str, list[
 def _print_metrics(models: dict[str, dict[str, Any]]) -> None:
     from ..evaluation import METRICS
 
-    rows = [[label, *(_number(model[name]) for model in models.values())] for name, label in METRICS.items()]
+    rows = [[label, *(model[name] for model in models.values())] for name, label in METRICS.items()]
     print_table(["", *models], rows)
 
 
@@ -159,7 +159,7 @@ def _print_groups(name: str, described: dict[str, Any], per: str) -> None:
         "parity": "parity",
     }
     groups = described["groups"]
-    rows = [[group, *(_number(each[column]) for column in shown if column in each)] for group, each in groups.items()]
+    rows = [[group, *(each[column] for column in shown if column in each)] for group, each in groups.items()]
     print_table([name, *(label for column, label in shown.items() if column in next(iter(groups.values())))], rows)
     if "gini" in described:
         sys.stdout.write(f"Gini coefficient {described['gini']:.4f}\n\n")
@@ -174,7 +174,3 @@ def _print_audit(name: str, audited: dict[str, list[int]], tokenizer: Tokenizer)
     sys.stdout.write("\n")
     rows = [[name.replace("_", " "), len(ids), some(ids)] for name, ids in audited.items()]
     print_table([f"audit of {name}", "tokens", ""], rows)
-
-
-def _number(value: float | None) -> Any:
-    return "–" if value is None else round(value, 4)

@@ -81,7 +81,7 @@ def experiment(
         print_json({"files": [str(file) for file in written], "findings": dict(result.findings)})
         return
     table = result.table
-    print_table(table.column_names, [[_short(value) for value in row.values()] for row in table.to_pylist()])
+    print_table(table.column_names, [list(row.values()) for row in table.to_pylist()])
     sys.stdout.write("\n")
     print_rows("what was found" if sweep else "the paper, and here", dict(result.findings))
     note(str(output), quiet)
@@ -124,7 +124,3 @@ def _grid(given: list[str]) -> dict[str, list[Any]]:
         except ValueError:
             raise ValueError(f"--grid {each}: give whole numbers for {name}") from None
     return grid
-
-
-def _short(value: Any) -> Any:
-    return round(value, 4) if isinstance(value, float) else value
