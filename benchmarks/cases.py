@@ -194,16 +194,26 @@ def read(path):
     return int, lambda _: sum(map(len, source(Path(path), "text"))), lambda rows: {"result": f"{rows:,} documents"}
 
 
-def count_files(path):
-    """As the command does, from a file to a file."""
+def count_files(path, compressed=True):
+    """As the command does, from a file to a file: the one that is there, or one that is not compressed."""
     from batchbpe.corpus import sources
     from batchbpe.count_files import count_files
 
-    def job(_):
-        with tempfile.TemporaryDirectory() as folder:
-            return count_files(sources(Path(path)), Path(folder) / "counts.parquet")
+    folder = tempfile.TemporaryDirectory()
+    plain = Path(folder.name) / "plain.parquet"
 
-    return int, job, lambda report: {"result": f"{report.total:,} chunks, {report.unique:,} unique"}
+    def load():
+        if compressed:
+            return Path(path)
+        pq.write_table(pq.read_table(path), plain, compression="none", row_group_size=1000)
+        pa.default_memory_pool().release_unused()
+        return plain
+
+    def job(file):
+        with folder:
+            return count_files(sources(file), Path(folder.name) / "counts.parquet")
+
+    return load, job, lambda report: {"result": f"{report.total:,} chunks, {report.unique:,} unique"}
 
 
 def encode_files(path, ranks):

@@ -108,11 +108,13 @@ def threads(data):
 def files(data):
     """The commands beside the core on text in memory, and beside reading alone, which the same cores must do."""
     ranks = {"ranks": str(data / "cl100k_base.tiktoken")}
-    memory, file, reading = "batchbpe, in memory", "batchbpe, parquet to file", "pyarrow, reading alone"
+    memory, file, reading = "batchbpe, in memory", "batchbpe, parquet to file", "pyarrow, reading that parquet"
+    plain = "batchbpe, uncompressed parquet to file"
     for language in ("english", "multilingual"):
         path = {"path": str(data / f"{language}.parquet")}
         all_cores = path | {"threads": None}
         rows = [(memory, "count", all_cores), (file, "count_files", path), (reading, "read", path)]
+        rows.append((plain, "count_files", path | {"compressed": False}))
         yield f"Counting {language} documents", rows
         rows = [(memory, "encode_batch", all_cores | ranks), (file, "encode_files", path | ranks)]
         yield f"Encoding {language} documents", rows

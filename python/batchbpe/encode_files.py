@@ -6,8 +6,10 @@ A shard is a file that is written whole or not at all. With each, the place is r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,17 @@ from ._core import Encoder
 from .chunks import surrogate_error, without_surrogates
 from .files import replacing
 from .progress import Stopped, bar
-from .readers import CountsFile, Documents, Source, TextFile, ahead, in_blocks
+from .readers import CountsFile, Documents, Source, TextFile, in_blocks
 from .record import Record, named
 from .selection import Selection
 from .shards import SHARDS, Encoded, Shard, ShardFormat
 from .tokenizer import Tokenizer
 
 RECORD = "shards.json"
+AT_ONCE = 2
+"""Batches that are encoded at the same time, each by all threads."""
+LONG = 1 << 25
+"""A batch of more bytes takes long to encode."""
 
 
 def dtype_of(tokenizer: Tokenizer) -> np.dtype[Any]:
@@ -40,15 +46,55 @@ def end_token(tokenizer: Tokenizer, end_of_text: str | None) -> int | None:
 
 
 def encode_documents(
-    tokenizer: Tokenizer, documents: Documents, threads: int | None, errors: str = "strict"
-) -> Iterator[Encoded]:
+    tokenizer: Tokenizer, stream: Iterable[Documents], threads: int | None, errors: str = "strict"
+) -> Iterator[Iterable[Encoded]]:
     """Encode documents as they come from a source, a long text file block by block.
 
+    While some are encoded the next are read and begun, so that no thread waits for the last one of a batch.
+
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
-    >>> [(some.ids.tolist(), some.ends.tolist()) for some in encode_documents(tokenizer, ["aaab", "ac"], None)]
+    >>> for batch in encode_documents(tokenizer, [["aaab", "ac"], ["d"]], None):
+    ...     print([(some.ids.tolist(), some.ends.tolist()) for some in batch])
     [([258, 97, 99], [1, 3])]
+    [([100], [1])]
     """
     encoder = tokenizer._loaded.encoder
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        begun: deque[Future[Iterable[Encoded]]] = deque()
+        for future in _begin(pool, stream, lambda documents: _encode(encoder, documents, threads, errors)):
+            begun.append(future)
+            if len(begun) > AT_ONCE:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+
+
+def _begin(
+    pool: ThreadPoolExecutor, stream: Iterable[Documents], work: Callable[[Documents], Iterator[Encoded]]
+) -> Iterator[Future[Iterable[Encoded]]]:
+    done: Future[Iterable[Encoded]]
+    try:
+        for documents in stream:
+            if _is_long(documents):
+                done = Future()
+                done.set_result(work(documents))
+                yield done
+            else:
+                yield pool.submit(list, work(documents))
+    except Exception as error:  # what was read before it comes before it
+        done = Future()
+        done.set_exception(error)
+        yield done
+
+
+def _is_long(documents: Documents) -> bool:
+    """Whether it takes long to encode: then that is done by the caller's thread, which hears of Ctrl-C."""
+    if isinstance(documents, list):
+        return sum(map(len, documents)) > LONG
+    return isinstance(documents, TextFile) or getattr(documents, "nbytes", 0) > LONG
+
+
+def _encode(encoder: Encoder, documents: Documents, threads: int | None, errors: str) -> Iterator[Encoded]:
     if isinstance(documents, TextFile):
         yield from _encode_file(encoder, documents, threads, errors)
     elif isinstance(documents, list):
@@ -202,11 +248,11 @@ class _Job:
         """Give the ids of all documents that are not encoded yet, and None where the place is recorded."""
         for source, items, _ in self.record.todo():
             try:
-                for item, documents in enumerate(ahead(self.selection.of(source))):
-                    if item < items:
-                        continue
-                    yield from encode_documents(self.tokenizer, documents, self.threads, self.errors)
-                    self.record.move(item + 1)
+                left = islice(self.selection.of(source), items, None)
+                encoded = encode_documents(self.tokenizer, left, self.threads, self.errors)
+                for item, some in enumerate(encoded, items + 1):
+                    yield from some
+                    self.record.move(item)
                     yield None
             except (ValueError, OSError) as error:
                 if not self.skip_errors:

@@ -9,13 +9,12 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from .files import CODECS, decompressed, kind, open_stream, size_of
 
@@ -28,7 +27,6 @@ _BATCH_CHARACTERS = 4_000_000
 BATCH_DOCUMENTS = 4096
 BLOCK = 1 << 22
 """How much of a text file is read at once."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -111,20 +109,6 @@ def in_blocks(file: TextFile, errors: str, use: Callable[[bytes, int, bool], int
             done, rest = done + used, rest[used:]
             if not skipping:
                 yield done
-
-
-def ahead(items: Iterable[T]) -> Iterator[T]:
-    """Read the next item while the last one is worked on.
-
-    >>> list(ahead("abc"))
-    ['a', 'b', 'c']
-    """
-    iterator, end = iter(items), object()
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, iterator, end)
-        while (item := coming.result()) is not end:
-            coming = reader.submit(next, iterator, end)
-            yield item  # type: ignore[misc]
 
 
 def source(place: Path | str, column: str) -> Source:

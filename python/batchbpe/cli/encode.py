@@ -79,7 +79,6 @@ def encode(
     """
     from .. import encode_files, ids
     from ..progress import bar
-    from ..readers import ahead
     from ..selection import Selection
 
     tokenizer = load(model, pattern)
@@ -96,8 +95,8 @@ def encode(
         if show and (json or output):
             raise ValueError("--show prints tokens to be looked at: leave out --json and --output")
         end = encode_files.end_token(tokenizer, end_of_text)
-        every = ahead(chain.from_iterable(map(selection.of, sources)))
-        encoded = chain.from_iterable(encode_files.encode_documents(tokenizer, it, threads, errors) for it in every)
+        every = (encode_files.encode_documents(tokenizer, selection.of(it), threads, errors) for it in sources)
+        encoded = chain.from_iterable(chain.from_iterable(every))
         if output is None:
             ids.print_ids(tokenizer, encoded, end, show=show, as_json=json)
             return
