@@ -104,12 +104,33 @@ def test_encode_and_decode(place: Path) -> None:
     assert np.fromfile("tokens/shard_000000.bin", np.uint16).tolist() == [*ids, 599] * 2
 
 
+def test_a_part_of_the_data(place: Path) -> None:
+    """It is the same part for all commands; nothing is made of files that lie behind it."""
+    rows = [{"body": TEXT[start : start + 90]} for start in range(0, len(TEXT), 90)]
+    Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    options = "--jsonl-field body --sample 0.5 --seed 3"
+    assert run(f"count data.jsonl -o part.csv -q {options}").exit_code == 0
+    assert run(f"train data.jsonl -n 400 -o part -q {options}").exit_code == 0
+    assert run("train part.csv -n 400 -o counted -q").exit_code == 0
+    assert Path("part.model").read_bytes() == Path("counted.model").read_bytes()
+    assert len(run("encode mine.model book.txt book.txt --limit-bytes 5").stdout.splitlines()) == 1
+
+
+def test_training_goes_on(place: Path) -> None:
+    """The special tokens of the base are no text, then too."""
+    Path("more.txt").write_text(f"{END}{END} thou" * 9, encoding="utf-8")
+    assert run("train more.txt -n 602 -o more -q --base mine.model").exit_code == 0
+    assert len(Tokenizer.from_file("more.model").encode(" thou")) == 1
+
+
 def test_inspect(place: Path) -> None:
     assert re.search(r"tokens\s+600\n", run("inspect mine.model").stdout)
     assert json.loads(run("inspect mine.model --json").stdout)["merges"] == 343
     tree = run(["inspect", "mine.model", "--token", " be"]).stdout
     assert tree.splitlines()[0] == f"{Tokenizer.from_file('mine.model').encode(' be')[0]} ' be'"
-    assert json.loads(run("inspect mine.model --id 300 --json").stdout)["id"] == 300
+    first, *parts = json.loads(run("inspect mine.model --id 300 --json").stdout)
+    assert first["id"] == 300 and first["parts"][0] == parts[0]["id"]
+    assert bytes.fromhex(first["hex"]) == Tokenizer.from_file("mine.model").vocab[300]
     longest = json.loads(run("inspect mine.model --longest 3 --json").stdout)
     assert longest[0]["bytes"] == max(map(len, Tokenizer.from_file("mine.model").vocab.values()))
     assert "' question'" in run("inspect mine.model --search question").stdout
@@ -118,7 +139,8 @@ def test_inspect(place: Path) -> None:
     assert "commonest" in counts and "distribution" in counts
     told = json.loads(run("inspect counts.parquet --json").stdout)
     assert told["total"] == ChunkCounts.load("counts.parquet").total
-    assert sum(told["distribution"].values()) == told["unique"]
+    assert sum(row["unique"] for row in told["distribution"]) == told["unique"]
+    assert told["commonest"][0]["text"] == next(iter(ChunkCounts.load("counts.parquet")))
 
 
 def test_evaluate_and_export(place: Path) -> None:
@@ -142,10 +164,10 @@ def test_evaluate_and_export(place: Path) -> None:
             "error: cannot write absent/a.csv: there is no folder absent; make it first",
         ),
         ("count book.txt -o a.csv --pattern (", 'error: pattern "(" is no regular expression that can be used'),
-        ("count book.txt -o a.csv --sample 2", "error: sample=2.0: give a share above 0, and 1 at most"),
-        ("train counts.parquet -n 10 -o a", "error: vocab_size=10 is too small"),
+        ("count book.txt -o a.csv --sample 0", "error: --sample 0.0: give a share above 0, and 1 at most"),
+        ("train counts.parquet -n 10 -o a", "error: --vocab-size 10 is too small"),
+        ("train counts.parquet -n 300 -o a --special-token a --special-token a", "error: --special-token ['a', 'a']"),
         ("train counts.parquet -n 300 -o absent/a", "error: cannot write absent/a.model"),
-        ("train counts.parquet -n 300 -o a --policy best", "error: --policy best: give serial, naive"),
         ("train book.txt -n 300 -o a --base book.txt", "error: book.txt is no model file"),
         ("encode absent.model book.txt", "error: there is no model file absent.model"),
         ("encode mine.model counts.parquet -o x.npy", "error: chunk counts have no text to encode"),
@@ -153,7 +175,6 @@ def test_evaluate_and_export(place: Path) -> None:
         ("decode mine.model book.txt", "error: book.txt: ids are read from .npy and .bin files"),
         ("inspect mine.model --token thou", "error: there is no token 'thou'"),
         ("inspect book.txt", "error: book.txt is no model file"),
-        ("count book.txt -o a.csv --max-memory nan", "error: --max-memory nan: give 0.5 gigabytes or more"),
         ("encode mine.model book.txt -o a.npy --resume", "error: --resume is for a folder of shards"),
         ("encode mine.model book.txt -o book.txt", "error: book.txt: give a name that ends in .npy or .bin"),
         ("encode mine.model book.txt -o absent/a", "error: cannot write absent/a: there is no folder absent"),
@@ -176,9 +197,24 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
         CliRunner().invoke(app, ["--debug", *command.split()], catch_exceptions=False)
 
 
-@pytest.mark.parametrize("command", ["frobnicate", "count book.txt", "train book.txt -o a", "export a --to gguf -o b"])
-def test_wrong_usage(command: str, place: Path) -> None:
-    assert run(command).exit_code == 2
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("frobnicate", "frobnicate"),
+        ("count book.txt", "--output"),
+        ("count book.txt -o a.csv --sample 2", "--sample"),
+        ("count book.txt -o a.csv --max-memory 0.1", "--max-memory"),
+        ("count book.txt -o a.csv --max-memory nan", "--max-memory"),
+        ("train book.txt -o a", "--vocab-size"),
+        ("train book.txt -o a -n 0", "--vocab-size"),
+        ("train book.txt -o a -n 300 --policy best", "--policy"),
+        ("export a --to gguf -o b", "--to"),
+    ],
+)
+def test_wrong_usage(command: str, named: str, place: Path) -> None:
+    result = run(command)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert named in result.stderr.splitlines()[-1]
 
 
 def test_files_that_cannot_be_read(place: Path) -> None:

@@ -1,6 +1,7 @@
 """Encoding files into shards: the ids of each document in its order, however often it was interrupted."""
 
 import json
+from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,7 +15,7 @@ from conftest import multilingual
 
 from batchbpe import Tokenizer
 from batchbpe.corpus import sources
-from batchbpe.encode_files import encode_files
+from batchbpe.encode_files import encode_documents, encode_files
 from batchbpe.ids import load_ids
 from batchbpe.progress import Stopped
 from batchbpe.selection import Selection
@@ -97,6 +98,25 @@ def test_stopped_again_and_again(form: Any, limit: int | None, folder: Path, tmp
     assert stops > 1
     for one, other in zip(shards(tmp_path / "whole"), shards(tmp_path / "out"), strict=True):
         assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("long", [0, 1 << 25])
+def test_what_comes_before_an_error_is_encoded(long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it was read while others were encoded; nothing that comes after it is."""
+    monkeypatch.setattr("batchbpe.encode_files.LONG", long)
+
+    def stream(bad: Any) -> Iterator[Any]:
+        yield from ([text] for text in TEXTS[:4])
+        yield bad
+        yield [TEXTS[5]]
+        raise OSError("gone")
+
+    for bad, error in ((["\ud800"], "surrogate"), ({b"a": 1}, "chunk counts"), ([TEXTS[4]], "gone")):
+        encoded = encode_documents(TOKENIZER, stream(bad), None)
+        for text in TEXTS[: 6 if error == "gone" else 4]:
+            assert [some.ids.tolist() for some in next(encoded)] == [TOKENIZER.encode_ordinary(text)]
+        with pytest.raises((ValueError, OSError), match=error):
+            list(next(encoded))
 
 
 def test_what_goes_wrong(folder: Path, tmp_path: Path) -> None:

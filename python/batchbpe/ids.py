@@ -36,7 +36,7 @@ def save_ids(
 
 
 def load_ids(path: Path, tokenizer: Tokenizer) -> Ids:
-    """Read the ids of a .npy file, or of a .bin file as `tokenizer` writes them.
+    """Give the ids in a .npy file, or in a .bin file as `tokenizer` writes them, without reading them yet.
 
     >>> load_ids(Path("a.txt"), Tokenizer.train("aaab", 257))
     Traceback (most recent call last):
@@ -47,7 +47,7 @@ def load_ids(path: Path, tokenizer: Tokenizer) -> Ids:
         raise FileNotFoundError(f"there is no file {path}")
     if path.suffix == ".npy":
         try:
-            ids = np.load(path, allow_pickle=False)
+            ids = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
             raise ValueError(f"{path} is no .npy file, or a damaged one: {error}") from None
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
@@ -58,7 +58,7 @@ def load_ids(path: Path, tokenizer: Tokenizer) -> Ids:
     dtype = dtype_of(tokenizer)
     if path.stat().st_size % dtype.itemsize:
         raise ValueError(f"{path} is no file of {dtype.name}: it has {path.stat().st_size} bytes")
-    ids = np.fromfile(path, dtype)
+    ids = np.memmap(path, dtype, "r") if path.stat().st_size else np.zeros(0, dtype)
     begins = int.from_bytes(ids[:2].tobytes()[:4], "little")
     return ids[1024 // dtype.itemsize :] if begins == HEADERS[dtype.itemsize][0] else ids
 

@@ -16,6 +16,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from .files import CODECS, decompressed, kind, open_stream, size_of
 
 if TYPE_CHECKING:
@@ -266,6 +269,20 @@ def arrays(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> Iterator[pa.Array[Any
             piece = piece.drop_null() if piece.null_count else piece  # which would import pyarrow's compute
             if len(piece):
                 yield piece
+
+
+def those(documents: Any, taken: npt.NDArray[np.bool_]) -> Any:
+    """Give those documents of a batch, or rows of a table, that are taken.
+
+    >>> those(["one", "two", "three"], np.array([True, False, True]))
+    ['one', 'three']
+    """
+    if isinstance(documents, list):
+        return [text for text, wanted in zip(documents, taken, strict=True) if wanted]
+    import pyarrow as pa
+
+    bits = pa.py_buffer(np.packbits(taken, bitorder="little").data)  # pa.array would import pandas
+    return documents.filter(pa.BooleanArray.from_buffers(pa.bool_(), len(taken), [None, bits]))
 
 
 def types_of(schema: pa.Schema, where: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .readers import CountsFile, Documents, Source, TextFile
+from .readers import CountsFile, Documents, Source, TextFile, those
 
 
 @dataclass
@@ -62,12 +62,7 @@ class Selection:
             return documents
         if isinstance(documents, TextFile):
             return documents if luck.random() < self.sample else []
-        taken = luck.random(len(documents)) < self.sample
-        if isinstance(documents, list):
-            return [text for text, lucky in zip(documents, taken, strict=True) if lucky]
-        import pyarrow as pa
-
-        return documents.filter(pa.array(taken))
+        return those(documents, luck.random(len(documents)) < self.sample)
 
     def _limited(self, documents: Any) -> Any:
         if self.left is None:

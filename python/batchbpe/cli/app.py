@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -73,21 +74,27 @@ def command(function: F) -> F:
 
 _IN_A_SHELL = {
     'errors="replace"': "--replace-errors",
+    "special_tokens=": "--special-token ",
     "choose by text_column": "choose by --text-column",
     "allow_inexact=True": "--allow-inexact",
     'format="batchbpe" or "transformers"': "--to batchbpe or --to transformers",
     'format="transformers"': "--to transformers",
-    "stop_list_size=0": "--stop-list-size 0",
     "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')": "--replace-errors",
     "load it by Tokenizer.from_tiktoken(path, pattern)": "give it by --pattern",
 }
 """What the package advises, as options."""
+_PARAMETER = re.compile(
+    r"\b(vocab_size|stop_list_size|freq_cutoff|cap_divisor|max_batch_size|sample|limit_bytes|seed"
+    r"|max_chunk_bytes|shard_tokens|end_of_text|threads|pattern|policy)="
+)
+"""What the package names in its errors, and is an option here."""
 
 
 def in_a_line(message: str) -> str:
     """Give an error of the package as one line for a shell."""
     for advice, option in _IN_A_SHELL.items():
         message = message.replace(advice, option)
+    message = _PARAMETER.sub(lambda found: f"--{found[1].replace('_', '-')} ", message)
     return " ".join(message.split()) + "\n"
 
 
@@ -125,7 +132,7 @@ def print_rows(title: str, rows: dict[str, Any]) -> None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows.items():
-        pairs = value.items() if isinstance(value, dict) else [("", value)]
+        pairs = value.items() if isinstance(value, dict) and value else [("", None if value == {} else value)]
         table.add_row(name, "\n".join(f"{key}  {_text(item)}".strip() for key, item in pairs))
     _print(table)
 

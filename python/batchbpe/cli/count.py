@@ -41,9 +41,9 @@ def count(
     sample: Sample = 1.0,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
-    max_chunk_bytes: Annotated[int | None, option("Leave out longer chunks, of corrupt files.")] = None,
+    max_chunk_bytes: Annotated[int | None, option("Leave out longer chunks, of corrupt files.", min=1)] = None,
     max_memory: Annotated[
-        float | None, option("Gigabytes of memory to stay below, 0.5 or more; the rest goes to disk.")
+        float | None, option("Gigabytes of memory to stay below; the rest goes to disk.", min=0.5, max=1e6)
     ] = None,
     resume: Resume = False,
     skip_errors: SkipErrors = False,
@@ -69,8 +69,6 @@ def count(
         max_chunk_bytes=max_chunk_bytes,
         columns=[text_column, jsonl_field],
     )
-    if max_memory is not None and not 0.5 <= max_memory < 1e6:
-        raise ValueError(f"--max-memory {max_memory}: give 0.5 gigabytes or more")
     start = time.monotonic()
     with stoppable() as stop:
         report = count_files(

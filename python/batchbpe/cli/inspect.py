@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..formats import FORMATS
-from .app import command, load, note, print_json, print_rows, print_table
+from .app import command, load, many, note, print_json, print_rows, print_table
 from .options import (
     Json,
     ModelFile,
@@ -49,19 +49,15 @@ def inspect(
         described = inspection.describe_counts(ChunkCounts.load(file), top)
         if json:
             print_json(described)
-            return
-        commonest, rarest = described.pop("commonest"), described.pop("rarest")
-        print_rows(str(file), described)
-        for title, rows in (("commonest", commonest), ("rarest", rarest)):
-            sys.stdout.write("\n")
-            print_table([title, "count"], [list(row) for row in rows])
+        else:
+            _print_counts(str(file), described)
         return
     tokenizer = load(file, pattern)
     if token is not None or id is not None:
         id = tokenizer.encode_single_token(token) if token is not None else id or 0
         tree = tokenizer.merge_tree(id)
         if json:
-            print_json({"id": id, "token": inspection.shown(tree.value), "tree": str(tree).splitlines()})
+            print_json(list(inspection.tree(tree)))
         else:
             sys.stdout.write(f"{tree}\n")
     elif longest or search is not None:
@@ -69,11 +65,38 @@ def inspect(
         if json:
             print_json(rows)
         else:
-            print_table(["id", "token", "bytes"], [list(row.values()) for row in rows])
+            print_table(["id", "token", "bytes"], [[row["id"], _shown(row), row["bytes"]] for row in rows])
     elif json:
         print_json(inspection.describe(tokenizer))
     else:
-        print_rows(str(file), inspection.describe(tokenizer))
+        described = inspection.describe(tokenizer)
+        merge = described["longest_merge"]
+        described["longest_merge"] = merge and f"{_shown(merge)} ({many(merge['bytes'], 'byte')})"
+        _print(str(file), described)
+
+
+def _shown(row: dict[str, Any]) -> str:
+    from ..inspection import shown
+
+    return shown(bytes.fromhex(row["hex"]))
+
+
+def _print(title: str, described: dict[str, Any]) -> None:
+    print_rows(title, {name.replace("_", " "): value for name, value in described.items()})
+
+
+def _print_counts(title: str, described: dict[str, Any]) -> None:
+    lists = {name: described.pop(name) for name in ("commonest", "rarest")}
+    shares = described["share_of_the_commonest"]
+    described["share_of_the_commonest"] = {f"{int(size):,}": share for size, share in shares.items()}
+    spans = {(row["least"], row["most"]): row["unique"] for row in described["distribution"]}
+    described["distribution"] = {
+        f"{least:,} to {most:,}" if least < most else str(least): unique for (least, most), unique in spans.items()
+    }
+    _print(title, described)
+    for name, rows in lists.items():
+        sys.stdout.write("\n")
+        print_table([name, "count"], [[_shown(row), row["count"]] for row in rows])
 
 
 @command

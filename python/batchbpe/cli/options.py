@@ -37,7 +37,9 @@ JsonlField = Annotated[
 LimitBytes = Annotated[
     int | None, option("Stop after so many bytes of text. Only a text file is cut; other documents are whole.", min=1)
 ]
-Sample = Annotated[float, option("Take this share of the documents, always the same ones; a text file is one.")]
+Sample = Annotated[
+    float, option("Take this share of the documents, always the same ones; a text file is one.", min=0, max=1)
+]
 Seed = Annotated[int, option("Take another sample.", min=0)]
 ReplaceErrors = Annotated[bool, option("Put U+FFFD in place of bytes that are no UTF-8.", "--replace-errors")]
 Resume = Annotated[bool, option("Go on with what was interrupted.", "--resume")]

@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
-import sys
 import time
+from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .app import command, load, note, print_json
-from .options import Json, Quiet, ReplaceErrors, SpecialTokens, TextColumn, Threads, option
+from .app import command, load, note, print_json, sources_of
+from .options import (
+    Json,
+    JsonlField,
+    LimitBytes,
+    Quiet,
+    ReplaceErrors,
+    Sample,
+    Seed,
+    SpecialTokens,
+    TextColumn,
+    Threads,
+    option,
+)
+
+
+class Policy(str, Enum):
+    """The policies of the package."""
+
+    serial = "serial"
+    naive = "naive"
+    positional = "positional"
+    continue_search = "continue_search"
 
 
 @command
 def train(
     inputs: Annotated[list[str], typer.Argument(help="A file of counts, or what `count` takes.")],
     output: Annotated[Path, option("Writes OUTPUT.model, and OUTPUT.vocab to read.", "--output", "-o")],
-    vocab_size: Annotated[int, option("How many tokens, in all.", "--vocab-size", "-n")],
-    stop_list_size: Annotated[int, option("How many of the commonest chunks get tokens of their own.")] = 0,
-    freq_cutoff: Annotated[int, option("Leave out chunks seen fewer times.")] = 1,
+    vocab_size: Annotated[int, option("How many tokens, in all.", "--vocab-size", "-n", min=1)],
+    stop_list_size: Annotated[int, option("How many of the commonest chunks get tokens of their own.", min=0)] = 0,
+    freq_cutoff: Annotated[int, option("Leave out chunks seen fewer times.", min=0)] = 1,
     special_token: SpecialTokens = None,
     pattern: Annotated[str | None, option("gpt2, gpt4 (the default), cl100k, o200k, or a regular expression.")] = None,
-    policy: Annotated[str, option("serial, naive, positional or continue_search.")] = "continue_search",
-    cap_divisor: Annotated[int, option("Search at most one in so many of the remaining merges.")] = 2,
-    max_batch_size: Annotated[int, option("Merge at most so many pairs at once; 0: any number.")] = 0,
+    policy: Annotated[Policy, option("Which of the commonest pairs are merged at once.")] = Policy.continue_search,
+    cap_divisor: Annotated[int, option("Search at most one in so many of the remaining merges.", min=1)] = 2,
+    max_batch_size: Annotated[int, option("Merge at most so many pairs at once; 0: any number.", min=0)] = 0,
     overlapping: Annotated[bool, option("Count pairs as QuickTokenizer does.", "--overlapping")] = False,
     base: Annotated[Path | None, option("A model to go on from.")] = None,
     text_column: TextColumn = "text",
+    jsonl_field: JsonlField = None,
+    limit_bytes: LimitBytes = None,
+    sample: Sample = 1.0,
+    seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -38,18 +64,33 @@ def train(
     Example: batchbpe train counts.parquet --vocab-size 50304 --stop-list-size 100 -o mine
     """
     from .. import policies
-    from ..chunks import ChunkCounts
+    from ..counting import Counter
     from ..files import check_writable
-    from ..progress import peak_memory, size, training_bar
+    from ..progress import counting_bar, peak_memory, size, training_bar
+    from ..selection import Selection
     from ..tokenizer import Tokenizer
-    from ..training import Batch
+    from ..training import Batch, Options, train_on
 
-    if policy not in ("serial", "naive", "positional", "continue_search"):
-        raise ValueError(f"--policy {policy}: give serial, naive, positional or continue_search")
     check_writable(output.with_name(output.name + ".model"))
     old = load(base) if base else None
+    options = Options(
+        vocab_size=vocab_size,
+        stop_list_size=stop_list_size,
+        freq_cutoff=freq_cutoff,
+        special_tokens=special_token or [],
+        cap_divisor=cap_divisor,
+        max_batch_size=max_batch_size,
+        policy=getattr(policies, policy.value),
+        overlapping=overlapping,
+        base=old.model if old else None,
+    )
     start = time.monotonic()
-    special_tokens = special_token or []
+    sources, selection = sources_of(inputs, text_column, jsonl_field), Selection(sample, seed, limit_bytes)
+    errors = "replace" if replace_errors else "strict"
+    counter = Counter(pattern or (old.pattern if old else None), list(options.all_special_tokens), errors, threads)
+    with counting_bar(counter, sources, show=not quiet):
+        for documents in chain.from_iterable(map(selection.of, sources)):
+            counter.add(documents)
     sizes: list[int] = []
     with training_bar(show=not quiet) as show:
 
@@ -58,30 +99,10 @@ def train(
             if show:
                 show(batch)
 
-        counts = ChunkCounts.count(
-            [iter([sys.stdin.read()]) if place == "-" else Path(place) for place in inputs],
-            pattern or (old.pattern if old else None),
-            special_tokens=special_tokens,
-            text_column=text_column,
-            errors="replace" if replace_errors else "strict",
-            progress=not quiet,
-            threads=threads,
-        )
+        counts = [counter.finish()]
         counted = time.monotonic()
-        tokenizer = Tokenizer.train(
-            counts,
-            vocab_size,
-            stop_list_size=stop_list_size,
-            freq_cutoff=freq_cutoff,
-            special_tokens=special_tokens,
-            cap_divisor=cap_divisor,
-            max_batch_size=max_batch_size,
-            policy=getattr(policies, policy),
-            overlapping=overlapping,
-            base=old,
-            on_batch=on_batch,
-            threads=threads,
-        )
+        # Nobody else holds them, so that training can let them go.
+        tokenizer = Tokenizer(train_on(counts.pop(), options, on_batch=on_batch, threads=threads))
     tokenizer.save(output)
     path = output if output.suffix == ".model" else output.with_name(output.name + ".model")
     seconds = time.monotonic() - counted

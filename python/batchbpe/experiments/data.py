@@ -14,7 +14,7 @@ from .. import corpus
 from ..chunks import ChunkCounts, in_order, pattern_of
 from ..counting import Counter
 from ..evaluation import Text
-from ..readers import CountsFile, TextFile
+from ..readers import CountsFile, TextFile, those
 
 HELD_OUT = 0.1
 """The share that is held out where nothing is given."""
@@ -92,17 +92,9 @@ def _documents(
                 held = luck.random(len(documents)) < share
                 for counter, taken in ((other, held), (train, ~held)):
                     if taken.any():
-                        counter.add(_those(documents, taken))
+                        counter.add(those(documents, taken))
     counts = train.take()
     return counts, other.take() if other.table else ChunkCounts.count([], counts.pattern)
-
-
-def _those(documents: Any, taken: Any) -> Any:
-    if isinstance(documents, list):
-        return [text for text, wanted in zip(documents, taken, strict=True) if wanted]
-    import pyarrow as pa
-
-    return documents.filter(pa.array(taken))
 
 
 def thinned(counts: ChunkCounts, share: float, seed: int) -> tuple[ChunkCounts, ChunkCounts]:
@@ -123,7 +115,7 @@ def _with(counts: ChunkCounts, numbers: Any) -> ChunkCounts:
 
     from ..formats.counts import bytes_and_offsets, table
 
-    some = table(counts.data, counts.offsets, numbers.astype(np.uint64)).filter(pa.array(numbers > 0))
+    some = those(table(counts.data, counts.offsets, numbers.astype(np.uint64)), numbers > 0)
     chunks = some["chunk"].combine_chunks()
     data, offsets = bytes_and_offsets(chunks if isinstance(chunks, pa.Array) else chunks.chunk(0))
     return in_order(data, offsets, some["count"].to_numpy(), counts.pattern)
