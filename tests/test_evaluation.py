@@ -153,9 +153,21 @@ def test_command(models, tmp_path):
     assert 256 not in one["audit"]["unused"]
 
 
+def test_command_on_a_part(models, tmp_path):
+    """A text is read again for each pattern: the same part of it."""
+    (tmp_path / "a.txt").write_text("a a a b")
+    Tokenizer.train("a a", 257, pattern="o200k").save(tmp_path / "other")
+    args = ["--data", str(tmp_path / "a.txt"), "--limit-bytes", "5", "--json"]
+    found = json.loads(run("evaluate", *models, str(tmp_path / "other.model"), *args).stdout)
+    assert [each["groups"]["all"]["tokens"] for each in found] == [3, 5, 3]
+    assert {each["groups"]["all"]["bytes_per_token"] * each["groups"]["all"]["tokens"] for each in found} == {5}
+
+
 def test_command_by_group(models, tmp_path):
     rows = {"text": ["a a", "b b b", None, "a"], "language": ["en", "de", "de", "en"]}
     pq.write_table(pa.table(rows), tmp_path / "docs.parquet")
+    with pa.ipc.new_stream(tmp_path / "docs.arrow", pa.table(rows).schema) as stream:
+        stream.write_table(pa.table(rows))
     (tmp_path / "docs.jsonl").write_text('{"text": "a a", "language": "en"}\n{"text": "b b b", "language": "de"}\n')
     args = ["evaluate", models[0], "--group-column", "language", "--json", "--data"]
     (it,) = json.loads(run(*args, str(tmp_path / "docs.parquet")).stdout)
@@ -163,6 +175,7 @@ def test_command_by_group(models, tmp_path):
     assert it["groups"]["en"]["tokens_per_character"] == 3 / 4
     assert it["groups"]["de"]["parity"] == pytest.approx(4 / 3)
     assert it["gini"] == pytest.approx(gini([3 / 4, 1]))
+    assert json.loads(run(*args, str(tmp_path / "docs.arrow")).stdout) == [it]
     (it,) = json.loads(run(*args, str(tmp_path / "docs.jsonl"), "--parity", "de", "--per", "text").stdout)
     assert it["groups"]["en"]["parity"] == 2 / 5
     for name, text in {"en": "a a a", "de": "b b b"}.items():

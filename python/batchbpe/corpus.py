@@ -24,23 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .files import URL, kind, urls
-from .readers import (
-    BATCH_DOCUMENTS,
-    KNOWN,
-    SUFFIXES,
-    Counts,
-    CountsFile,
-    Documents,
-    Source,
-    TextFile,
-    arrays,
-    batches,
-    check,
-    fields,
-    in_memory,
-    source,
-    types_of,
-)
+from .readers import KNOWN, SUFFIXES, Counts, Documents, Source, TextFile, batches, fields, in_memory, source
+from .tables import BATCH_DOCUMENTS, CountsFile, arrays, check, types_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

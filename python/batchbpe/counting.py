@@ -10,7 +10,8 @@ import numpy as np
 
 from . import _core
 from .chunks import PATTERNS, ChunkCounts, in_order, pattern_of, surrogate_error, without_surrogates
-from .readers import CountsFile, Documents, TextFile, in_blocks
+from .readers import Documents, TextFile, in_blocks
+from .tables import CountsFile
 
 
 class Counter:

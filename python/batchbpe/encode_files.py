@@ -19,10 +19,11 @@ from ._core import Encoder
 from .chunks import surrogate_error, without_surrogates
 from .files import replacing
 from .progress import Stopped, bar
-from .readers import CountsFile, Documents, Source, TextFile, in_blocks
+from .readers import Documents, Source, TextFile, in_blocks
 from .record import Record, named
 from .selection import Selection
 from .shards import SHARDS, Encoded, Shard, ShardFormat
+from .tables import CountsFile
 from .tokenizer import Tokenizer
 
 RECORD = "shards.json"

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from .chunks import ChunkCounts
 from .counting import Counter
-from .readers import CountsFile, Documents, TextFile
+from .readers import Documents, TextFile
+from .tables import CountsFile
 from .tokenizer import Tokenizer
 
 WORDS = r"\S+"

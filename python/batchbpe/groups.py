@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 
 from .chunks import ChunkCounts
 from .evaluation import Text
-from .files import decompressed, kind, open_stream
-from .readers import BATCH_DOCUMENTS, CountsFile, Documents, Source, check, json_lines, types_of
+from .files import URL, kind, open_stream
+from .readers import Documents, Source, json_lines
 from .selection import Selection
+from .tables import TABLES, CountsFile, record_batches
 
 
 def texts(documents: Iterable[tuple[str, Documents]], patterns: Iterable[str], threads: int | None) -> dict[str, Text]:
@@ -44,7 +46,7 @@ def by_file(sources: Iterable[Source], selection: Selection) -> Iterator[tuple[s
 
 
 def by_column(sources: Iterable[Source], text_column: str, group_column: str) -> Iterator[tuple[str, Documents]]:
-    """Give the documents of tables, parquet or jsonl, with their groups. A text that is null is no document."""
+    """Give the documents of tables or jsonl with their groups. A text that is null is no document."""
     for source in sources:
         batches = _batches(source, text_column, group_column)
         for batch in batches:
@@ -56,26 +58,22 @@ def by_column(sources: Iterable[Source], text_column: str, group_column: str) ->
 
 
 def _batches(source: Source, text_column: str, group_column: str) -> Iterator[Iterable[tuple[Any, Any]]]:
-    suffix, codec = kind(source.name)
+    place = source.name if re.match(URL, source.name) else Path(source.name)
+    suffix, codec = kind(place)
     columns = [text_column, group_column]
-    if suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        with decompressed(Path(source.name), codec) as plain, pq.ParquetFile(plain, pre_buffer=False) as file:
-            types = types_of(file.schema_arrow, source.name)
-            check(types, text_column, source.name)
-            if group_column not in types:
-                raise ValueError(f"{source.name}: no {group_column!r} among {sorted(types)} to tell groups by")
-            for batch in file.iter_batches(BATCH_DOCUMENTS, columns=columns, use_threads=False):
-                yield zip(*(batch.column(column).to_pylist() for column in columns), strict=True)
+    if suffix in TABLES:
+        for batch in record_batches(place, columns, source):
+            if isinstance(batch, CountsFile):
+                raise ValueError(f"{source.name} holds chunk counts, which are of no group: give documents")
+            yield zip(*(batch.column(column).to_pylist() for column in columns), strict=True)
     elif suffix == ".jsonl":
-        with open_stream(Path(source.name), codec, source.moved) as lines:
-            for number, record in json_lines(lines, source.name):
+        with open_stream(place, codec, source.moved) as lines:
+            for number, record in json_lines(lines, place):
                 missing = [column for column in columns if not isinstance(record, dict) or column not in record]
                 if missing:
                     raise ValueError(f"{source.name}, line {number}: no field {missing[0]!r}")
                 yield [tuple(record[column] for column in columns)]
     else:
         raise ValueError(
-            f"{source.name}: only parquet and jsonl tell groups by a column; or give a file for each group"
+            f"{source.name}: only parquet, arrow and jsonl tell groups by a column; or give a file for each group"
         )

@@ -7,27 +7,20 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
-from .files import CODECS, decompressed, kind, open_stream, size_of
+from .files import CODECS, kind, open_stream, size_of
+from .tables import BATCH_CHARACTERS, BATCH_DOCUMENTS, TABLES, CountsFile, arrays, check, record_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 KNOWN = (".txt", ".md", ".parquet", ".arrow", ".jsonl", ".csv")
 SUFFIXES = tuple(known + codec for known in KNOWN for codec in ("", *CODECS))
-_BATCH_CHARACTERS = 4_000_000
-BATCH_DOCUMENTS = 4096
 BLOCK = 1 << 22
 """How much of a text file is read at once."""
 
@@ -47,17 +40,6 @@ class TextFile:
     open: Callable[[], BinaryIO]
     once: bool = False
     """Whether it can be opened only once."""
-
-
-@dataclass(frozen=True)
-class CountsFile:
-    """A file of saved chunk counts: a csv, or a parquet file with the columns chunk and count.
-
-    >>> CountsFile(Path("counts.csv")).path.name
-    'counts.csv'
-    """
-
-    path: Path
 
 
 Counts: TypeAlias = Mapping[bytes, int] | Mapping[str, int]
@@ -120,10 +102,8 @@ def source(place: Path | str, column: str) -> Source:
     reader: Callable[[Source], Iterable[Documents]]
     if suffix == ".jsonl":
         reader = partial(_json, place, column)
-    elif suffix == ".parquet":
-        reader = partial(_parquet, place, column)
-    elif suffix == ".arrow":
-        reader = partial(_arrow, place, column)
+    elif suffix in TABLES:
+        reader = partial(_tables, place, column)
     elif suffix == ".csv":
         if isinstance(place, str):
             raise ValueError(f"{place}: chunk counts are not read from a url; download them first")
@@ -197,7 +177,7 @@ def batches(texts: Iterable[object]) -> Iterator[list[str]]:
                 raise TypeError(f"document {index} is of type {type(text).__name__}, not str")
             batch.append(text)
             size += len(text)
-            if size >= _BATCH_CHARACTERS or len(batch) >= BATCH_DOCUMENTS:
+            if size >= BATCH_CHARACTERS or len(batch) >= BATCH_DOCUMENTS:
                 yield batch
                 batch, size = [], 0
     except Exception as error:
@@ -208,95 +188,9 @@ def batches(texts: Iterable[object]) -> Iterator[list[str]]:
         raise failure
 
 
-def _parquet(place: Path | str, column: str, source: Source) -> Iterator[Documents]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        # By default all row groups are fetched ahead, a whole file in memory.
-        with (
-            decompressed(place, kind(place)[1]) as plain,
-            pq.ParquetFile(plain, pre_buffer=False, buffer_size=1 << 20) as file,
-        ):
-            schema = file.schema_arrow
-            types = types_of(schema, str(place))
-            counts = re.fullmatch("chunk (large_)?binary count u?int64", " ".join(chain(*types.items())))
-            if isinstance(place, Path) and (counts or b"batchbpe" in (schema.metadata or {})):
-                yield CountsFile(place)
-                return
-            check(types, column, str(place))
-            size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
-            rows = min(_BATCH_CHARACTERS * file.metadata.num_rows // (size or 1), BATCH_DOCUMENTS) or 1
-            done = 0
-            for batch in file.iter_batches(rows, columns=[column], use_threads=False):
-                yield from arrays(batch.column(column))
-                done += len(batch)
-                source.moved(source.size * done // file.metadata.num_rows)
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{place}: cannot be read as parquet: {error}") from error
-
-
-def _arrow(place: Path | str, column: str, source: Source) -> Iterator[Documents]:
-    """Read an arrow file or stream, as `datasets` keeps them."""
-    import pyarrow as pa
-
-    try:
-        with (
-            decompressed(place, kind(place)[1]) as plain,
-            plain.open("rb") if isinstance(plain, Path) else nullcontext(plain) as file,
-        ):
-            is_file = file.read(6) == b"ARROW1"
-            file.seek(0)
-            reader: Any = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
-            check(types_of(reader.schema, str(place)), column, str(place))
-            for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
-                yield from arrays(batch.column(column))
-                source.moved(file.tell())
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{place}: cannot be read as arrow: {error}") from error
-
-
-def arrays(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> Iterator[pa.Array[Any]]:
-    """Yield the array's chunks without nulls; other encodings of strings are cast, piece by piece."""
-    import pyarrow as pa
-
-    plain = str(array.type) in ("string", "large_string")
-    for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
-        step = len(chunk) if plain else BATCH_DOCUMENTS
-        for start in range(0, len(chunk), step or 1):
-            piece = chunk.slice(start, step)
-            piece = piece if plain else piece.cast(pa.large_string())
-            piece = piece.drop_null() if piece.null_count else piece  # which would import pyarrow's compute
-            if len(piece):
-                yield piece
-
-
-def those(documents: Any, taken: npt.NDArray[np.bool_]) -> Any:
-    """Give those documents of a batch, or rows of a table, that are taken.
-
-    >>> those(["one", "two", "three"], np.array([True, False, True]))
-    ['one', 'three']
-    """
-    if isinstance(documents, list):
-        return [text for text, wanted in zip(documents, taken, strict=True) if wanted]
-    import pyarrow as pa
-
-    bits = pa.py_buffer(np.packbits(taken, bitorder="little").data)  # pa.array would import pandas
-    return documents.filter(pa.BooleanArray.from_buffers(pa.bool_(), len(taken), [None, bits]))
-
-
-def types_of(schema: pa.Schema, where: str) -> dict[str, str]:
-    """Give the type of each column by its name, which must be one column's alone."""
-    types = {field.name: str(field.type) for field in schema}
-    if len(types) < len(schema):
-        twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
-        raise ValueError(f"{where}: more than one column has the name {twice[0]!r}; rename all but one")
-    return types
-
-
-def check(types: Mapping[str, Any], column: str, where: str) -> None:
-    """Raise unless `column` is there and its type, known by its name, is a string's."""
-    if column not in types:
-        raise ValueError(f"{where}: no {column!r} among {sorted(types)}; choose by text_column")
-    if not re.match(r"(dictionary<values=)?(large_)?string(_view)?\b", str(types[column])):
-        raise ValueError(f"{where}: {column!r} is of type {types[column]}, not string; choose by text_column")
+def _tables(place: Path | str, column: str, source: Source) -> Iterator[Documents]:
+    for batch in record_batches(place, [column], source):
+        if isinstance(batch, CountsFile):
+            yield batch
+        else:
+            yield from arrays(batch.column(column))

@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .readers import CountsFile, Documents, Source, TextFile, those
+from .readers import Documents, Source, TextFile
+from .tables import CountsFile, those
 
 
 @dataclass
@@ -68,7 +69,8 @@ class Selection:
         if self.left is None:
             return documents
         if isinstance(documents, TextFile):
-            return TextFile(documents.name, lambda: self._cut(documents.open()))
+            left = self.left  # the same whenever it is opened
+            return TextFile(documents.name, lambda: self._cut(documents.open(), left), documents.once)
         if isinstance(documents, list):
             sizes = np.array([len(text.encode("utf-8", "surrogatepass")) for text in documents], np.int64)
         else:
@@ -80,7 +82,8 @@ class Selection:
         self.left -= int(sums[n - 1]) if n else 0
         return documents[:n]
 
-    def _cut(self, stream: BinaryIO) -> BinaryIO:
+    def _cut(self, stream: BinaryIO, left: int) -> BinaryIO:
+        self.left = left
         return io.BufferedReader(_Cut(stream, self), 1 << 20)
 
 

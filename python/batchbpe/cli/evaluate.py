@@ -105,14 +105,26 @@ def evaluate(
             described[name]["audit"] = _audited(tokenizer, list(results[name].values()))
     if json:
         print_json([{"model": name, **each} for name, each in described.items()])
-    elif group_column or by_file:
+        return
+    short = _short(list(tokenizers))
+    if group_column or by_file:
         for name, each in described.items():
-            _print_groups(name, each, per.value)
+            _print_groups(short[name], each, per.value)
     else:
-        _print_metrics({name: each["groups"]["all"] for name, each in described.items()})
-    if audit and not json:
+        _print_metrics({short[name]: each["groups"]["all"] for name, each in described.items()})
+    if audit:
         for name, tokenizer in tokenizers.items():
-            _print_audit(name, described[name]["audit"], tokenizer)
+            _print_audit(short[name], described[name]["audit"], tokenizer)
+
+
+def _short(paths: list[str]) -> dict[str, str]:
+    """Give names to fit over a column: those of the files, or all of the path where two have the same.
+
+    >>> _short(["a/mine.model", "b/mine.model", "c/gpt2.json"])
+    {'a/mine.model': 'a/mine.model', 'b/mine.model': 'b/mine.model', 'c/gpt2.json': 'gpt2.json'}
+    """
+    names = [Path(path).name for path in paths]
+    return {path: name if names.count(name) == 1 else path for path, name in zip(paths, names, strict=True)}
 
 
 def _watched(documents: Iterable[T], sources: list[Source], update: Callable[[float, str], object]) -> Iterator[T]:

@@ -11,7 +11,8 @@ import pyarrow as pa
 from .. import corpus
 from ..chunks import ChunkCounts
 from ..counting import Counter
-from ..readers import CountsFile, TextFile
+from ..readers import TextFile
+from ..tables import CountsFile
 from .plots import axes, line, styled, with_thousands
 from .result import Result
 

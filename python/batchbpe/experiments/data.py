@@ -14,7 +14,8 @@ from .. import corpus
 from ..chunks import ChunkCounts, in_order, pattern_of
 from ..counting import Counter
 from ..evaluation import Text
-from ..readers import CountsFile, TextFile, those
+from ..readers import TextFile
+from ..tables import CountsFile, those
 
 HELD_OUT = 0.1
 """The share that is held out where nothing is given."""
