@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -175,6 +176,16 @@ def memory() -> int:
         return pages * resource.getpagesize()
     except (ImportError, OSError):
         return peak_memory()
+
+
+def free_memory() -> int:
+    """Give the memory that could be taken, in bytes; 0 where it is not known."""
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
+    with suppress(ValueError, OSError, AttributeError):
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def release_memory() -> None:

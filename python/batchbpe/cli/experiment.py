@@ -64,7 +64,7 @@ def experiment(
     if name is Name.chunks:
         if others:
             raise ValueError("--heldout: chunks are counted, nothing is encoded; leave it out")
-        result = run(files, pattern=pattern, **options)
+        result = run(files, pattern=pattern, progress=not quiet, **options)
     elif sweep:
         from ..experiments.sweep import RUNS
 
@@ -74,7 +74,7 @@ def experiment(
         options |= {"grid": values, "folder": output, "share": heldout_share, "seed": seed}
         result = run(files, others, progress=not quiet, **options)
     else:
-        given = Data.of(files, others, pattern=pattern, share=heldout_share, seed=seed, **options)
+        given = Data.of(files, others, pattern=pattern, share=heldout_share, seed=seed, progress=not quiet, **options)
         result = run(given, vocab_size=vocab_size, progress=not quiet)
     written = result.save(output)
     if json:

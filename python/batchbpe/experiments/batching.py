@@ -14,7 +14,7 @@ from ..tokenizer import Tokenizer
 from .data import Data
 from .plots import axes, styled
 from .result import Result
-from .runs import Run, train_all
+from .runs import Run, check_size, runs_bar, train_all
 
 POLICIES = ("serial", "naive", "positional", "continue_search")
 
@@ -39,7 +39,12 @@ def batching(
     settings += [{**plain, "cap_divisor": divisor} for divisor in cap_divisors]
     settings += [{**plain, "max_batch_size": size} for size in max_batch_sizes]
     text = data.text
-    runs = list(train_all(data.counts, settings, timed=True, progress=progress))
+    runs: list[Run] = []
+    with runs_bar(len(settings), show=progress) as moved:
+        for run in train_all(data.counts, settings, timed=True, moved=moved):
+            if not runs:
+                check_size(run)
+            runs.append(run)
     serial = runs[0].tokenizer
     reference = evaluate_text("serial", serial, text)
     rows = []

@@ -11,6 +11,7 @@ import pyarrow as pa
 from .. import corpus
 from ..chunks import ChunkCounts
 from ..counting import Counter
+from ..progress import counting_bar
 from ..readers import TextFile
 from ..tables import CountsFile
 from .plots import axes, line, styled, with_thousands
@@ -22,7 +23,14 @@ DOCUMENTS = 256
 EDGES = (1, 2, 3, 4, 5, 10, 100, 1_000, 10_000, 100_000)
 
 
-def chunks(data: corpus.Data, *, pattern: str | None = None, text_column: str = "text", points: int = POINTS) -> Result:
+def chunks(
+    data: corpus.Data,
+    *,
+    pattern: str | None = None,
+    text_column: str = "text",
+    points: int = POINTS,
+    progress: bool = False,
+) -> Result:
     """Count total and unique chunks as a dataset is read, and how often each occurs.
 
     Of chunk counts, or a single document, the growth is what a random order of the chunks would be expected to give.
@@ -31,7 +39,7 @@ def chunks(data: corpus.Data, *, pattern: str | None = None, text_column: str = 
     >>> result.table.to_pylist()[-1]
     {'total': 18, 'unique': 5}
     """
-    totals, uniques, counts, read = _read(data, pattern, text_column)
+    totals, uniques, counts, read = _read(data, pattern, text_column, progress)
     if not counts.unique:
         raise ValueError("the data has no chunks: give more")
     if not read:
@@ -59,23 +67,27 @@ def chunks(data: corpus.Data, *, pattern: str | None = None, text_column: str = 
     )
 
 
-def _read(data: Any, pattern: str | None, column: str) -> tuple[list[int], list[float], ChunkCounts, str]:
+def _read(
+    data: Any, pattern: str | None, column: str, progress: bool
+) -> tuple[list[int], list[float], ChunkCounts, str]:
     """Count with one thread, which knows at any time how many are unique."""
     if isinstance(data, ChunkCounts):
         return [], [], data, ""
     counter = Counter(pattern, threads=1)
     totals: list[int] = []
     uniques: list[float] = []
-    for source in corpus.sources(data, text_column=column):
-        documents: Any
-        for documents in source:
-            if isinstance(documents, CountsFile | dict | TextFile):
-                counter.add(documents)
-                continue
-            for start in range(0, len(documents), DOCUMENTS):
-                counter.add(documents[start : start + DOCUMENTS])
-                totals.append(counter.table.total if counter.table else 0)
-                uniques.append(counter.unique)
+    sources = corpus.sources(data, text_column=column)
+    with counting_bar(counter, sources, show=progress):
+        for source in sources:
+            documents: Any
+            for documents in source:
+                if isinstance(documents, CountsFile | dict | TextFile):
+                    counter.add(documents)
+                    continue
+                for start in range(0, len(documents), DOCUMENTS):
+                    counter.add(documents[start : start + DOCUMENTS])
+                    totals.append(counter.table.total if counter.table else 0)
+                    uniques.append(counter.unique)
     counts = counter.take()
     if len(totals) > 1 and (totals[-1], uniques[-1]) == (counts.total, counts.unique):
         return totals, uniques, counts, "as read"

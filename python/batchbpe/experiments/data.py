@@ -14,6 +14,7 @@ from .. import corpus
 from ..chunks import ChunkCounts, in_order, pattern_of
 from ..counting import Counter
 from ..evaluation import Text
+from ..progress import counting_bar
 from ..readers import TextFile
 from ..tables import CountsFile, those
 
@@ -41,6 +42,7 @@ class Data:
         seed: int = 0,
         text_column: str = "text",
         threads: int | None = None,
+        progress: bool = False,
     ) -> Data:
         """Count data and held-out text; without that, a share of the documents is held out.
 
@@ -53,13 +55,14 @@ class Data:
         if not 0 < share < 1:
             raise ValueError(f"share={share}: give a share between 0 and 1 to hold out")
         if heldout is not None:
-            counts = ChunkCounts.count(data, pattern, text_column=text_column, threads=threads)
-            other = ChunkCounts.count(heldout, counts.pattern, text_column=text_column, threads=threads)
+            how_to: Any = {"text_column": text_column, "threads": threads, "progress": progress}
+            counts = ChunkCounts.count(data, pattern, **how_to)
+            other = ChunkCounts.count(heldout, counts.pattern, **how_to)
             how: Any = "given"
         elif isinstance(data, ChunkCounts):
-            (counts, other), how = thinned(data, share, seed), "chunks"
+            (counts, other), how = thinned(ChunkCounts.count(data, pattern), share, seed), "chunks"
         else:
-            counts, other = _documents(data, pattern, share, seed, text_column, threads)
+            counts, other = _documents(data, pattern, share, seed, text_column, threads, progress)
             how = "documents"
             if not other.unique or not counts.unique:
                 (counts, other), how = thinned(other + counts, share, seed), "chunks"
@@ -77,23 +80,31 @@ class Data:
 
 
 def _documents(
-    data: corpus.Data, pattern: str | None, share: float, seed: int, text_column: str, threads: int | None
+    data: corpus.Data,
+    pattern: str | None,
+    share: float,
+    seed: int,
+    text_column: str,
+    threads: int | None,
+    progress: bool,
 ) -> tuple[ChunkCounts, ChunkCounts]:
     """Count documents, a share of them apart. Counts among them are all trained on."""
     pattern = None if pattern is None else pattern_of(pattern)
     train, other = (Counter(pattern, threads=threads) for _ in range(2))
-    for source in corpus.sources(data, text_column=text_column):
-        luck = np.random.default_rng([seed, zlib.crc32(PurePath(source.name).name.encode())])
-        for documents in source:
-            if isinstance(documents, CountsFile | Mapping):
-                train.add(documents)
-            elif isinstance(documents, TextFile):
-                (other if luck.random() < share else train).add(documents)
-            else:
-                held = luck.random(len(documents)) < share
-                for counter, taken in ((other, held), (train, ~held)):
-                    if taken.any():
-                        counter.add(those(documents, taken))
+    sources = corpus.sources(data, text_column=text_column)
+    with counting_bar(train, sources, show=progress):
+        for source in sources:
+            luck = np.random.default_rng([seed, zlib.crc32(PurePath(source.name).name.encode())])
+            for documents in source:
+                if isinstance(documents, CountsFile | Mapping):
+                    train.add(documents)
+                elif isinstance(documents, TextFile):
+                    (other if luck.random() < share else train).add(documents)
+                else:
+                    held = luck.random(len(documents)) < share
+                    for counter, taken in ((other, held), (train, ~held)):
+                        if taken.any():
+                            counter.add(those(documents, taken))
     counts = train.take()
     return counts, other.take() if other.table else ChunkCounts.count([], counts.pattern)
 

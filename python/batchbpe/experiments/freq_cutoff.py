@@ -11,7 +11,7 @@ from ..evaluation import evaluate_text
 from .data import Data
 from .plots import axes, line, styled
 from .result import Result
-from .runs import train_all
+from .runs import check_size, runs_bar, train_all
 
 
 def freq_cutoff(
@@ -33,22 +33,25 @@ def freq_cutoff(
     settings = [{"vocab_size": vocab_size, **options, "freq_cutoff": cutoff} for cutoff in cutoffs]
     text = data.text
     rows: list[dict[str, Any]] = []
-    for run in train_all(data.counts, settings, timed=True, progress=progress):
-        cutoff = run.options["freq_cutoff"]
-        unique = data.counts.at_least(cutoff).unique
-        tokens = evaluate_text(str(cutoff), run.tokenizer, text).tokens
-        change = 100 * (tokens / rows[0]["tokens"] - 1) if rows else 0.0
-        rows.append(
-            {
-                "freq_cutoff": cutoff,
-                "unique": unique,
-                "unique_kept": unique / data.counts.unique,
-                "vocab_size": len(run.tokenizer.vocab),
-                "tokens": tokens,
-                "change": change,
-                "seconds": run.seconds,
-            }
-        )
+    with runs_bar(len(settings), show=progress) as moved:
+        for run in train_all(data.counts, settings, timed=True, moved=moved):
+            if not rows:
+                check_size(run)
+            cutoff = run.options["freq_cutoff"]
+            unique = data.counts.at_least(cutoff).unique
+            tokens = evaluate_text(str(cutoff), run.tokenizer, text).tokens
+            change = 100 * (tokens / rows[0]["tokens"] - 1) if rows else 0.0
+            rows.append(
+                {
+                    "freq_cutoff": cutoff,
+                    "unique": unique,
+                    "unique_kept": unique / data.counts.unique,
+                    "vocab_size": len(run.tokenizer.vocab),
+                    "tokens": tokens,
+                    "change": change,
+                    "seconds": run.seconds,
+                }
+            )
     first, last = rows[0], rows[-1]
     changes = [row["change"] for row in rows]
     return Result(

@@ -45,7 +45,7 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
             raise ImportError("figures need matplotlib: pip install batchbpe[plots]") from None
         from cycler import cycler
 
-        with mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}):
+        with mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(linestyle=["-", "--"]) * cycler(color=COLOURS)}):
             return draw(*args, **options)
 
     return drawn

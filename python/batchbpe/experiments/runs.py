@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 from ..chunks import ChunkCounts
-from ..progress import bar
+from ..progress import Stopped, bar, free_memory
 from ..tokenizer import Tokenizer
 from ..training import Batch, train
 
 BYTES = 12
 """How much memory training takes for each byte of a chunk: more than was ever seen."""
+LARGE = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -30,44 +32,76 @@ class Run:
 
 
 def train_all(
-    counts: ChunkCounts, options: Sequence[Mapping[str, Any]], *, timed: bool = False, progress: bool = False
+    counts: ChunkCounts,
+    options: Sequence[Mapping[str, Any]],
+    *,
+    timed: bool = False,
+    moved: Callable[[float], object] = lambda _: None,
 ) -> Iterator[Run]:
     """Train with each of the options of `train`, in their order; one at a time if the seconds matter.
+
+    `moved` is told how many vocabularies are done, and what share of others.
 
     >>> runs = train_all(ChunkCounts.count("to be or not to be"), [{"vocab_size": 257}, {"vocab_size": 258}])
     >>> [run.tokenizer.n_vocab for run in runs]
     [257, 258]
     """
     at_once = 1 if timed else min(len(options), workers(counts))
+    done = [0.0] * len(options)
+    stop = Event()
 
-    def run(each: Mapping[str, Any]) -> Run:
+    def run(place: int) -> Run:
         batches: list[Batch] = []
+
+        def on_batch(batch: Batch) -> None:
+            if stop.is_set():
+                raise Stopped
+            batches.append(batch)
+            done[place] = batch.merges_done / max(1, batch.merges_wanted)
+            if at_once == 1:
+                moved(sum(done))
+
         start = time.perf_counter()
-        model = train(counts, on_batch=batches.append, threads=1 if at_once > 1 else None, **each)
-        return Run(each, Tokenizer(model), batches, time.perf_counter() - start)
+        model = train(counts, on_batch=on_batch, threads=1 if at_once > 1 else None, **options[place])
+        done[place] = 1
+        return Run(options[place], Tokenizer(model), batches, time.perf_counter() - start)
 
-    def checked(place: int, result: Run) -> Run:
-        """Later ones may fall short, of fewer chunks; if the first does, nothing can be compared with it."""
-        size, wanted = len(result.tokenizer.vocab), result.options["vocab_size"]
-        if place == 1 and size < wanted:
-            raise ValueError(
-                f"the data has pairs for {size:,} tokens only: give vocab_size={size} at most, or more data"
-            )
-        return result
-
-    with bar("training", len(options), show=progress) as update, ThreadPoolExecutor(at_once) as pool:
+    if at_once == 1:
+        yield from map(run, range(len(options)))
+        return
+    with ThreadPoolExecutor(at_once) as pool:
+        futures = [pool.submit(run, place) for place in range(len(options))]
         try:
-            for done, result in enumerate(pool.map(run, options), 1):
-                update(done, f"{done} of {len(options)} vocabularies")
-                yield checked(done, result)
+            for future in futures:
+                while not wait([future], 0.1).done:
+                    moved(sum(done))
+                yield future.result()
         finally:
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
 
+def check_size(run: Run) -> None:
+    """Raise if a vocabulary falls short. One of fewer chunks may, but nothing can be compared with it."""
+    size = len(run.tokenizer.vocab)
+    if size < run.options["vocab_size"]:
+        raise ValueError(f"the data has pairs for {size:,} tokens only: give vocab_size={size} at most, or more data")
+
+
+@contextmanager
+def runs_bar(number: int, *, show: bool) -> Iterator[Callable[[float], object]]:
+    """Show how many of so many vocabularies are done."""
+    with bar("training", number, show=show) as update:
+        yield lambda done: update(done, f"{int(done)} of {number} vocabularies")
+
+
 def workers(counts: ChunkCounts) -> int:
-    """Say how many trainings the cores and the free memory bear at once."""
+    """Say how many trainings the cores and the free memory bear at once.
+
+    Large ones use all cores by themselves, on the thread that hears of Ctrl-C.
+    """
+    if counts.unique > LARGE:
+        return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with suppress(ValueError, OSError, AttributeError):
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return max(1, min(cores, free // (BYTES * (len(counts.data) + counts.unique) + 1)))
-    return 1
+    needed = BYTES * (len(counts.data) + counts.unique) + 1
+    return max(1, min(cores, free_memory() // needed))

@@ -13,7 +13,7 @@ from ..tokenizer import Tokenizer
 from .data import Data
 from .plots import axes, line, styled, tokens
 from .result import Result
-from .runs import train_all
+from .runs import check_size, runs_bar, train_all
 
 SIZES = (0, 1, 3, 6, 12, 25, 50, 80, 130, 200)
 PREFIX = " in"
@@ -43,11 +43,14 @@ def stop_words(
     text = data.text
     rows: list[dict[str, Any]] = []
     first: Tokenizer | None = None
-    for run in train_all(data.counts, settings, progress=progress):
-        first = first or run.tokenizer
-        size, encoded = run.options["stop_list_size"], evaluate_text("", run.tokenizer, text).tokens
-        change = 100 * (encoded / rows[0]["tokens"] - 1) if rows else 0.0
-        rows.append({"stop_list_size": size, "tokens": encoded, "change": change})
+    with runs_bar(len(settings), show=progress) as moved:
+        for run in train_all(data.counts, settings, moved=moved):
+            if first is None:
+                check_size(run)
+                first = run.tokenizer
+            size, encoded = run.options["stop_list_size"], evaluate_text("", run.tokenizer, text).tokens
+            change = 100 * (encoded / rows[0]["tokens"] - 1) if rows else 0.0
+            rows.append({"stop_list_size": size, "tokens": encoded, "change": change})
     assert first is not None
     last = run.tokenizer
     cut = _words(data.counts, prefix, first, last)
@@ -78,7 +81,7 @@ def stop_words(
 
 
 def _prefixes(counts: ChunkCounts, size: int) -> pa.Table:
-    """How many chunks begin with each stop word, and how often these occur: letters must follow."""
+    """How many longer chunks begin with each stop word, and how often these occur."""
     _, words = counts.stop_words(size)
     found = {word: [0, 0] for word in words}
     longest = max(map(len, words), default=0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ import pyarrow as pa
 from .. import corpus, policies
 from ..chunks import pattern_of
 from ..evaluation import evaluate_text
+from ..files import replacing
 from ..record import identity
 from .batching import POLICIES
 from .data import HELD_OUT, Data
 from .plots import axes, line, styled, with_thousands
 from .result import Result
-from .runs import train_all
+from .runs import check_size, runs_bar, train_all
 
 GRID: dict[str, Callable[[str], Any]] = {
     "pattern": str,
@@ -30,6 +32,15 @@ GRID: dict[str, Callable[[str], Any]] = {
     "max_batch_size": int,
 }
 """What can be varied, and how it is read from a command."""
+DEFAULTS: dict[str, Any] = {
+    "pattern": "gpt4",
+    "policy": "continue_search",
+    "stop_list_size": 0,
+    "freq_cutoff": 1,
+    "cap_divisor": 2,
+    "max_batch_size": 0,
+}
+"""What a combination has where the grid does not say."""
 RUNS = "runs.jsonl"
 
 
@@ -53,29 +64,22 @@ def sweep(
     grid = _checked(grid)
     kept = _Kept(folder, _described(data, heldout, share, seed, text_column))
     combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-    for pattern in grid["pattern"]:
-        todo = [each for each in combinations if each["pattern"] == pattern and not kept.has(each)]
-        if not todo:
-            continue
-        given = Data.of(data, heldout, pattern=pattern, share=share, seed=seed, text_column=text_column)
-        text = given.text
-        settings = [
-            {name: getattr(policies, value) if name == "policy" else value for name, value in each.items()}
-            for each in ({name: value for name, value in each.items() if name != "pattern"} for each in todo)
-        ]
-        for each, run in zip(todo, train_all(given.counts, settings, progress=progress), strict=True):
-            found = evaluate_text("", run.tokenizer, text)
-            kept.add(
-                {
-                    **each,
-                    "tokens": found.tokens,
-                    "bytes_per_token": found.bytes_per_token,
-                    "renyi_efficiency": found.renyi_efficiency,
-                    "vocabulary_used": found.vocabulary_used,
-                    "seconds": run.seconds,
-                }
-            )
-    rows = sorted((kept.row(each) for each in combinations), key=lambda row: (row["tokens"], str(row)))
+    todo = [each for each in combinations if not kept.has(each)]
+    done = len(combinations) - len(todo)
+    with runs_bar(len(combinations), show=progress) as moved:
+        for pattern in grid["pattern"]:
+            some = [each for each in todo if each["pattern"] == pattern]
+            if some:
+                moved(done)
+                given = Data.of(data, heldout, pattern=pattern, share=share, seed=seed, text_column=text_column)
+                for row in _found(given, some, partial(lambda before, share: moved(before + share), done)):
+                    kept.add(row)
+                done += len(some)
+    rows = [
+        {name: value for name, value in kept.row(each).items() if name in grid or name not in GRID}
+        for each in combinations
+    ]
+    rows.sort(key=lambda row: (row["tokens"], str(row)))
     best = {name: rows[0][name] for name in grid}
     return Result(
         "sweep",
@@ -84,6 +88,31 @@ def sweep(
         {"sweep": _figure(rows, grid)},
         {"the shortest encoding": ", ".join(f"{name}={value}" for name, value in best.items())},
     )
+
+
+def _found(
+    data: Data, combinations: Sequence[Mapping[str, Any]], moved: Callable[[float], object]
+) -> Iterator[dict[str, Any]]:
+    """Train and evaluate combinations with one pattern, each to a row."""
+    settings: list[dict[str, Any]] = [
+        {name: getattr(policies, value) if name == "policy" else value for name, value in each.items()}
+        for each in ({name: value for name, value in each.items() if name != "pattern"} for each in combinations)
+    ]
+    text = data.text
+    for each, run in zip(combinations, train_all(data.counts, settings, moved=moved), strict=True):
+        if each.get("freq_cutoff", 1) <= 1:
+            check_size(run)
+        found = evaluate_text("", run.tokenizer, text)
+        yield {
+            **DEFAULTS,
+            **each,
+            "tokens": found.tokens,
+            "bytes_per_token": found.bytes_per_token,
+            "renyi_efficiency": found.renyi_efficiency,
+            "vocabulary_used": found.vocabulary_used,
+            "vocabulary": len(run.tokenizer.vocab),
+            "seconds": run.seconds,
+        }
 
 
 def _checked(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
@@ -114,36 +143,36 @@ class _Kept:
     def __init__(self, folder: Path | None, described: Any) -> None:
         self.rows: list[dict[str, Any]] = []
         self.path = folder and folder / RUNS
-        if self.path and self.path.exists():
-            lines = self.path.read_text(encoding="utf-8").splitlines()
+        if not self.path:
+            return
+        lines = [json.dumps(described)]
+        if self.path.exists():
             # The last line may have been cut by a crash.
-            if not lines or json.loads(lines[0]) != described:
+            before, *rows = [line for line in self.path.read_text(encoding="utf-8").splitlines() if line[-1:] in "]}"]
+            if before != lines[0]:
                 raise ValueError(f"{self.path} was begun with other data or options: give another folder")
-            whole = [line for line in lines[1:] if line.endswith("}")]
-            self.rows = [json.loads(line) for line in whole]
-            self._write([lines[0], *whole], "w")
-        elif self.path:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._write([json.dumps(described)], "w")
+            self.rows = [json.loads(line) for line in rows]
+            lines += rows
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(self.path) as path:
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
-    def _write(self, lines: list[str], mode: str) -> None:
-        assert self.path
-        with self.path.open(mode, encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines)
-
-    def row(self, each: dict[str, Any]) -> dict[str, Any]:
+    def row(self, each: Mapping[str, Any]) -> dict[str, Any]:
         """Give the row of a combination."""
-        return next(row for row in self.rows if each.items() <= row.items())
+        wanted = {**DEFAULTS, **each}.items()
+        return next(row for row in self.rows if wanted <= row.items())
 
-    def has(self, each: dict[str, Any]) -> bool:
+    def has(self, each: Mapping[str, Any]) -> bool:
         """Say whether a combination is done."""
-        return any(each.items() <= row.items() for row in self.rows)
+        wanted = {**DEFAULTS, **each}.items()
+        return any(wanted <= row.items() for row in self.rows)
 
     def add(self, row: dict[str, Any]) -> None:
         """Keep a row."""
         self.rows.append(row)
         if self.path:
-            self._write([json.dumps(row)], "a")
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
 
 
 @styled
