@@ -97,7 +97,7 @@ def test_counts_instead_of_a_text():
 
 def test_nothing_to_evaluate():
     (it,) = evaluate({"one": ONE}, documents(""))
-    assert all(value in (0, 257) for value in it.metrics(it).values()), it.metrics(it)
+    assert all(value in (0, 257, None) for value in it.metrics(it).values()), it.metrics(it)
 
 
 def test_groups():
@@ -153,6 +153,28 @@ def test_command(models, tmp_path):
     assert 256 not in one["audit"]["unused"]
 
 
+def test_groups_without_text(models, tmp_path):
+    """They pay nothing, so there is nothing to compare them by."""
+    for name, text in {"en": "a a a", "de": "b b b", "xx": "", "yy": "  "}.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    args = ["evaluate", models[0], "--by-file", "--data", str(tmp_path / "*.txt"), "--per", "word"]
+    done = run(*args, "--json")
+    assert "the group xx has no text and is left out" in done.stderr
+    (it,) = json.loads(done.stdout)
+    assert {group: each["parity"] for group, each in it["groups"].items()} == {"en": 1, "de": 5 / 3, "yy": None}
+    assert it["gini"] == pytest.approx(gini([3, 5]))
+    assert "the groups with text are" in run(*args, "--parity", "xx", code=1).stderr
+    assert "that group has no word to pay for" in run(*args, "--parity", "yy", code=1).stderr
+
+
+def test_what_the_pattern_drops():
+    letters = Tokenizer.train("a a", 256, pattern=r"\w+")
+    with pytest.warns(UserWarning, match="5 bytes lie between the matches"):
+        plain, lossy = evaluate({"bytes": BYTES, "letters": letters}, documents("a, a - b"))
+    assert (plain.dropped, lossy.dropped) == (0, 5)
+    assert (plain.bytes_per_token, lossy.bytes_per_token) == (1, 8 / 3)  # of the same text
+
+
 def test_command_on_a_part(models, tmp_path):
     """A text is read again for each pattern: the same part of it."""
     (tmp_path / "a.txt").write_text("a a a b")
@@ -193,8 +215,8 @@ def test_command_by_group(models, tmp_path):
     ("args", "problem"),
     [
         (["--group-column", "script"], "no 'script' among"),
-        (["--group-column", "language", "--parity", "fr"], "the groups are de, en"),
-        (["--parity", "en"], "tell groups by"),
+        (["--group-column", "language", "--parity", "fr"], "the groups with text are de, en"),
+        (["--parity", "en"], "tell them by"),
         (["--by-file", "--limit-bytes", "9"], "groups are read whole"),
         (["--group-column", "language", "--by-file"], "not by both"),
         (["--group-column", "language", "--sample", "0.5"], "groups are read whole"),

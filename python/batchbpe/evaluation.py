@@ -6,6 +6,7 @@ docs/evaluation.md has the formulas and where they come from.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chunks import ChunkCounts
-from .counting import Counter
+from .counting import Counter, dropped_text
 from .readers import Documents, TextFile
 from .tables import CountsFile
 from .tokenizer import Tokenizer
@@ -37,15 +38,15 @@ class Text:
     (18, 18, 6)
     """
 
-    def __init__(self, patterns: Iterable[str], threads: int | None = None) -> None:
+    def __init__(self, patterns: Iterable[str], threads: int | None = None, errors: str = "strict") -> None:
         """Begin with nothing; patterns are names or regular expressions."""
-        self._counters = [Counter(pattern, threads=threads) for pattern in (WORDS, *patterns)]
+        self._counters = [Counter(pattern, (), errors, threads) for pattern in (WORDS, *patterns)]
 
     @classmethod
-    def of_counts(cls, counts: ChunkCounts) -> Text:
-        """Take a text of which only the chunks are known, not its words."""
+    def of_counts(cls, counts: ChunkCounts, dropped: int = 0) -> Text:
+        """Take a text of which only the chunks are known, and how many bytes lie between them, not its words."""
         text = cls([])
-        text.words, text.chunks = None, {counts.pattern: counts}
+        text.words, text.chunks, text.dropped = None, {counts.pattern: counts}, {counts.pattern: dropped}
         return text
 
     def add(self, documents: Documents) -> None:
@@ -71,11 +72,15 @@ class Text:
         return {each.pattern: each for each in counts}
 
     @cached_property
+    def dropped(self) -> dict[str, int]:
+        """How many bytes each pattern does not match: they are in no chunk."""
+        return {pattern: counter.dropped for pattern, counter in zip(self.chunks, self._counters[1:], strict=True)}
+
+    @cached_property
     def _some(self) -> tuple[ChunkCounts, int]:
         """The chunks by the pattern that drops least, and how many bytes it drops."""
-        dropped = [counter.dropped for counter in self._counters[1:]] if self.chunks else []
-        best = int(np.argmin(dropped)) if dropped else 0
-        return list(self.chunks.values())[best], dropped[best] if dropped else 0
+        best = min(self.chunks, key=lambda pattern: self.dropped[pattern])
+        return self.chunks[best], self.dropped[best]
 
     @property
     def bytes(self) -> int:
@@ -103,7 +108,9 @@ class Evaluation:
     words: int | None
     """What stands between white space."""
     single_token_words: int | None
-    """How many of them are one token, with the space before it."""
+    """How many of them are one token, with a space before it."""
+    dropped: int
+    """How many of the bytes are lost: the pattern does not match them."""
     frequencies: npt.NDArray[np.uint64] = field(repr=False, compare=False)
     """How often each token occurs, by id."""
 
@@ -120,12 +127,12 @@ class Evaluation:
     @property
     def tokens_per_word(self) -> float | None:
         """Fertility: 1 would be a token for each word."""
-        return None if self.words is None else self.tokens / max(1, self.words)
+        return self.tokens / self.words if self.words else None
 
     @property
     def single_token_word_rate(self) -> float | None:
         """STRR: the share of words that are one token."""
-        return None if self.single_token_words is None else self.single_token_words / max(1, self.words or 0)
+        return None if self.single_token_words is None or not self.words else self.single_token_words / self.words
 
     @property
     def vocabulary_used(self) -> int:
@@ -164,12 +171,12 @@ class Evaluation:
         """NSL: the encoded length as a share of another tokenizer's."""
         return self.tokens / max(1, reference.tokens)
 
-    def cost(self, unit: Unit) -> float:
-        """How many tokens a byte, a character or a word takes, or all of the text."""
+    def cost(self, unit: Unit) -> float | None:
+        """How many tokens a byte, a character or a word takes, or all of the text; None if there is none of it."""
         size = {"text": 1, "byte": self.bytes, "character": self.characters, "word": self.words}[unit]
         if size is None:
             raise ValueError("the words of chunk counts are not known: choose another unit than word")
-        return self.tokens / max(1, size)
+        return self.tokens / size if size else None
 
     def metrics(self, reference: Evaluation) -> dict[str, float | None]:
         """Give all metrics by their names."""
@@ -190,6 +197,7 @@ METRICS = {
     "shannon_efficiency": "Shannon efficiency",
     "renyi_efficiency": f"Rényi efficiency (α = {ALPHA})",
     "average_rank": "average rank",
+    "dropped": "bytes that are lost",
 }
 """What each metric of an `Evaluation` is called in a table."""
 
@@ -224,11 +232,15 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: Text, *, threads: int |
     ids, sizes = encoder.encode_chunks(chunks.data, chunks.offsets, threads)
     frequencies = np.zeros(tokenizer.n_vocab, np.uint64)
     np.add.at(frequencies, ids, np.repeat(chunks.counts, sizes))
+    if dropped := text.dropped[tokenizer.pattern]:
+        warnings.warn(dropped_text(dropped, tokenizer.pattern), stacklevel=2)
     words = single = None
     if text.words is not None:
         words = text.words.total
         spaced, offsets = _after_spaces(text.words)
-        _, places = encoder.encode_documents(spaced, offsets, ([], []), threads)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the encoder knows only of words, below it is said of all the text
+            _, places = encoder.encode_documents(spaced, offsets, ([], []), threads)
         single = int(text.words.counts[np.diff(places) == 1].sum())
     return Evaluation(
         name=name,
@@ -238,12 +250,13 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: Text, *, threads: int |
         characters=text.characters,
         words=words,
         single_token_words=single,
+        dropped=dropped,
         frequencies=frequencies,
     )
 
 
 def _after_spaces(words: ChunkCounts) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Give words each with the space before it, as most stand in a text."""
+    """Give words each with a space before it, as most stand in a text."""
     spaced = np.insert(words.data, words.offsets[:-1], ord(" "))
     return spaced, words.offsets + np.arange(len(words.offsets))
 
@@ -255,8 +268,8 @@ def renyi_entropy(shares: npt.NDArray[np.float64], alpha: float) -> float:
     0.980829
     """
     if alpha == 1:
-        return float(-(shares * np.log(shares)).sum())
-    return float(np.log((shares**alpha).sum()) / (1 - alpha)) if len(shares) else 0.0
+        return abs(float((shares * np.log(shares)).sum()))
+    return abs(float(np.log((shares**alpha).sum()) / (1 - alpha))) if len(shares) else 0.0
 
 
 def parity(costs: Mapping[str, float], reference: str | None = None) -> dict[str, float]:

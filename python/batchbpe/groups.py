@@ -16,7 +16,9 @@ from .selection import Selection
 from .tables import TABLES, CountsFile, record_batches
 
 
-def texts(documents: Iterable[tuple[str, Documents]], patterns: Iterable[str], threads: int | None) -> dict[str, Text]:
+def texts(
+    documents: Iterable[tuple[str, Documents]], patterns: Iterable[str], threads: int | None, errors: str = "strict"
+) -> dict[str, Text]:
     """Count the text of each group, for tokenizers with these patterns. A file of counts is a group of its own.
 
     >>> list(texts([("en", ["to be"]), ("de", ["zu sein"])], ["gpt4"], None))
@@ -31,7 +33,7 @@ def texts(documents: Iterable[tuple[str, Documents]], patterns: Iterable[str], t
             found[group] = Text.of_counts(ChunkCounts.load(some.path))
         else:
             if group not in found:
-                found[group] = Text(patterns, threads)
+                found[group] = Text(patterns, threads, errors)
             found[group].add(some)
     return dict(sorted(found.items()))
 
@@ -53,7 +55,7 @@ def by_column(sources: Iterable[Source], text_column: str, group_column: str) ->
             groups: dict[str, list[str]] = defaultdict(list)
             for text, group in batch:
                 if text is not None:
-                    groups[str(group)].append(text)
+                    groups["(none)" if group in (None, "") else str(group)].append(text)
             yield from groups.items()
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,7 +57,9 @@ def command(function: F) -> F:
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
-            function(*args, **kwargs)
+            with warnings.catch_warnings():
+                warnings.showwarning = _warn
+                function(*args, **kwargs)
             sys.stdout.flush()
         except (KeyboardInterrupt, Stopped) as stopped:
             fail(str(stopped) or "interrupted", 130)
@@ -96,6 +99,10 @@ def in_a_line(message: str) -> str:
         message = message.replace(advice, option)
     message = _PARAMETER.sub(lambda found: f"--{found[1].replace('_', '-')} ", message)
     return " ".join(message.split()) + "\n"
+
+
+def _warn(message: object, *_: object) -> None:
+    sys.stderr.write(in_a_line(f"warning: {message}"))
 
 
 def fail(message: str, code: int) -> NoReturn:

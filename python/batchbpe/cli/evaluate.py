@@ -12,8 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from ..progress import size
-from .app import command, load, print_json, print_table, sources_of
-from .options import Json, JsonlField, LimitBytes, Quiet, RankPattern, Sample, Seed, TextColumn, Threads, option
+from .app import command, load, note, print_json, print_table, sources_of
+from .options import (
+    Json,
+    JsonlField,
+    LimitBytes,
+    Quiet,
+    RankPattern,
+    ReplaceErrors,
+    Sample,
+    Seed,
+    TextColumn,
+    Threads,
+    option,
+)
 
 if TYPE_CHECKING:
     from ..evaluation import Evaluation
@@ -47,8 +59,9 @@ def evaluate(
         str | None, option("The group that the others are compared with; if none, the cheapest for the first model.")
     ] = None,
     per: Annotated[
-        Unit, option("What groups pay for: a byte, a character, a word; or all the text, if it says the same in each.")
-    ] = Unit.character,
+        Unit | None,
+        option("What groups pay for: a byte, a character (the default), a word; or all of a text that is the same."),
+    ] = None,
     audit: Annotated[bool, option("Look for tokens that are of no use, too.", "--audit")] = False,
     pattern: RankPattern = None,
     text_column: TextColumn = "text",
@@ -56,6 +69,7 @@ def evaluate(
     limit_bytes: LimitBytes = None,
     sample: Sample = 1.0,
     seed: Seed = 0,
+    replace_errors: ReplaceErrors = False,
     threads: Threads = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -73,8 +87,8 @@ def evaluate(
         raise ValueError("a model is given twice")
     if group_column and by_file:
         raise ValueError("groups are told by --group-column or by --by-file, not by both")
-    if parity is not None and not (group_column or by_file):
-        raise ValueError(f"--parity {parity}: tell groups by --group-column or --by-file")
+    if not (group_column or by_file) and (parity or per):
+        raise ValueError("--parity and --per compare groups: tell them by --group-column or --by-file")
     if (group_column and sample != 1) or ((group_column or by_file) and limit_bytes is not None):
         raise ValueError("groups are read whole: leave out --limit-bytes, and with --group-column --sample")
     tokenizers = {str(path): load(path, pattern) for path in models}
@@ -88,18 +102,22 @@ def evaluate(
         documents = (("all", some) for source in sources for some in selection.of(source))
     patterns = [tokenizer.pattern for tokenizer in tokenizers.values()]
     with bar("counting", sum(source.size for source in sources), show=not quiet) as update:
-        texts = groups.texts(_watched(documents, sources, update), patterns, threads)
-    if not any(text.bytes for text in texts.values()):
+        errors = "replace" if replace_errors else "strict"
+        every = groups.texts(_watched(documents, sources, update), patterns, threads, errors)
+    texts = {group: text for group, text in every.items() if text.bytes}
+    if not texts:
         raise ValueError(f"there is no text in {', '.join(data)}")
+    for empty in every.keys() - texts.keys():
+        note(f"the group {empty} has no text and is left out", quiet)
     if parity is not None and parity not in texts:
-        raise ValueError(f"--parity {parity}: the groups are {', '.join(texts)}")
+        raise ValueError(f"--parity {parity}: the groups with text are {', '.join(texts)}")
     results = {
         name: {group: evaluate_text(name, tokenizer, text, threads=threads) for group, text in texts.items()}
         for name, tokenizer in tokenizers.items()
     }
     first = next(iter(results.values()))
-    parity = parity or min(first, key=lambda group: first[group].cost(per.value))
-    described = {name: _described(by_group, first, parity, per.value) for name, by_group in results.items()}
+    unit = (per or Unit.character).value
+    described = {name: _described(by_group, first, parity, unit) for name, by_group in results.items()}
     if audit:
         for name, tokenizer in tokenizers.items():
             described[name]["audit"] = _audited(tokenizer, list(results[name].values()))
@@ -109,7 +127,7 @@ def evaluate(
     short = _short(list(tokenizers))
     if group_column or by_file:
         for name, each in described.items():
-            _print_groups(short[name], each, per.value)
+            _print_groups(short[name], each, unit)
     else:
         _print_metrics({short[name]: each["groups"]["all"] for name, each in described.items()})
     if audit:
@@ -143,11 +161,20 @@ def _described(
     described = {group: each.metrics(reference[group]) for group, each in by_group.items()}
     if list(by_group) == ["all"]:
         return {"groups": described}
-    costs = {group: each.cost(per) for group, each in by_group.items()}
+    reference_costs, costs = _costs(reference, per), _costs(by_group, per)
+    parity = parity or min(reference_costs, key=lambda group: reference_costs[group], default=None)
+    if parity not in costs:
+        raise ValueError(f"--parity {parity}: that group has no {per} to pay for")
     against = evaluation.parity(costs, parity)
     for group, metrics in described.items():
-        metrics |= {f"tokens_per_{per}": costs[group], "parity": against[group]}
+        metrics |= {f"tokens_per_{per}": costs.get(group), "parity": against.get(group)}
     return {"groups": described, "gini": evaluation.gini(list(costs.values()))}
+
+
+def _costs(by_group: dict[str, Evaluation], per: Any) -> dict[str, float]:
+    """Give what each group pays that has anything to pay for."""
+    costs = {group: each.cost(per) for group, each in by_group.items()}
+    return {group: cost for group, cost in costs.items() if cost is not None}
 
 
 def _audited(tokenizer: Tokenizer, results: list[Evaluation]) -> dict[str, list[int]]:
@@ -159,7 +186,10 @@ def _audited(tokenizer: Tokenizer, results: list[Evaluation]) -> dict[str, list[
 def _print_metrics(models: dict[str, dict[str, Any]]) -> None:
     from ..evaluation import METRICS
 
-    rows = [[label, *(model[name] for model in models.values())] for name, label in METRICS.items()]
+    shown = {name: label for name, label in METRICS.items() if name != "dropped"}
+    if any(model["dropped"] for model in models.values()):
+        shown = METRICS
+    rows = [[label, *(model[name] for model in models.values())] for name, label in shown.items()]
     print_table(["", *models], rows)
 
 
@@ -181,7 +211,7 @@ def _print_audit(name: str, audited: dict[str, list[int]], tokenizer: Tokenizer)
     from ..inspection import shown
 
     def some(ids: list[int]) -> str:
-        return " ".join(shown(tokenizer.vocab[token][:40]) for token in ids[:8]) + (" …" if len(ids) > 8 else "")
+        return " ".join(f"{token} {shown(tokenizer.vocab[token])}" for token in ids[:8]) + " …" * (len(ids) > 8)
 
     sys.stdout.write("\n")
     rows = [[name.replace("_", " "), len(ids), some(ids)] for name, ids in audited.items()]
