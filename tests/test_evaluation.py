@@ -168,7 +168,7 @@ def test_groups_without_text(models, tmp_path):
 
 
 def test_what_the_pattern_drops():
-    letters = Tokenizer.train("a a", 256, pattern=r"\w+")
+    letters = Tokenizer.train("a", 256, pattern=r"\w+")
     with pytest.warns(UserWarning, match="5 bytes lie between the matches"):
         plain, lossy = evaluate({"bytes": BYTES, "letters": letters}, documents("a, a - b"))
     assert (plain.dropped, lossy.dropped) == (0, 5)

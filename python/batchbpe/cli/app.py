@@ -58,7 +58,7 @@ def command(function: F) -> F:
     def run(*args: Any, **kwargs: Any) -> None:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _warn
+                warnings.showwarning = _warn  # type: ignore[assignment]
                 function(*args, **kwargs)
             sys.stdout.flush()
         except (KeyboardInterrupt, Stopped) as stopped:
