@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -32,7 +33,7 @@ def test_documents_are_held_out(library: list[str]) -> None:
     assert data.heldout == Data.of(documents, share=0.25, seed=3).heldout
     assert data.heldout != Data.of(documents, share=0.25, seed=4).heldout
     assert data.heldout == Data.of(pa.array(documents), share=0.25, seed=3).heldout
-    assert data.parameters["held out"] == "documents"
+    assert data.parameters["held-out text"] == "0.25 of the documents"
 
 
 def test_chunks_are_held_out_of_counts_and_of_one_document() -> None:
@@ -40,7 +41,7 @@ def test_chunks_are_held_out_of_counts_and_of_one_document() -> None:
     counts = ChunkCounts.count(text)
     for given in (text, counts):
         data = Data.of(given, share=0.5)
-        assert data.parameters["held out"] == "chunks"
+        assert data.parameters["held-out text"] == "0.5 of the chunks"
         assert data.counts + data.heldout == counts
         assert abs(data.heldout.total / counts.total - 0.5) < 0.05
     kept, taken = thinned(counts, 0.5, seed=0)
@@ -134,8 +135,8 @@ def run(*args: str, code: int = 0) -> str:
 def test_command(library: list[str], tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": library[:100]}), tmp_path / "docs.parquet")
     folder = tmp_path / "found"
-    given = ["--data", str(tmp_path / "docs.parquet"), "-o", str(folder), "--vocab-size", "400"]
-    shown = run("freq-cutoff", *given)
+    given = ["--data", str(tmp_path / "docs.parquet"), "-o", str(folder)]
+    shown = run("freq-cutoff", *given, "--vocab-size", "400")
     assert "freq_cutoff" in shown and "the paper, and here" in shown
     with (folder / "freq_cutoff.csv").open(newline="") as file:
         assert [row["freq_cutoff"] for row in csv.DictReader(file)] == [str(cutoff) for cutoff in range(1, 11)]
@@ -143,10 +144,14 @@ def test_command(library: list[str], tmp_path: Path) -> None:
     assert (folder / "freq_cutoff.png").read_bytes().startswith(b"\x89PNG")
     described = json.loads((folder / "experiment.json").read_text())
     assert described["parameters"]["vocab_size"] == 400
+    assert described["parameters"]["data"] == [str(tmp_path / "docs.parquet")]
     assert "is there already" in run("freq-cutoff", *given, code=1)
     again = json.loads(run("chunks", *given, "--overwrite", "--json"))
     assert all(Path(file).exists() for file in again["files"])
-    assert "leave it out" in run("chunks", *given, "--overwrite", "--heldout", str(tmp_path), code=1)
+    for option in ("--heldout", "--vocab-size", "--heldout-share", "--grid"):
+        value = {"--heldout": str(tmp_path), "--grid": "vocab_size=300"}.get(option, "1")
+        wrong = run("chunks", *given, "--overwrite", option, value, code=1)
+        assert wrong == f"error: {option} changes nothing in chunks with the other options: leave it out\n"
     assert "no such file" in run("chunks", "--data", str(tmp_path / "absent.txt"), "-o", str(tmp_path / "o"), code=1)
 
 
@@ -168,8 +173,6 @@ def test_sweep_goes_on_where_it_was_stopped(
     assert tokens == sorted(tokens)
     folder = tmp_path / "sweep"
     sweep(tmp_path / "docs.parquet", grid=grid | {"pattern": ["gpt2"]}, folder=folder)
-    runs = folder / "runs.jsonl"
-    runs.write_text(runs.read_text() + '{"pattern": "gp')  # a crash
     trained: list[str] = []
 
     def counted(data: object, *args: object, **options: object) -> Data:
@@ -181,6 +184,52 @@ def test_sweep_goes_on_where_it_was_stopped(
     assert trained == ["gpt4"]
     with pytest.raises(ValueError, match="begun with other data or options"):
         sweep(tmp_path / "docs.parquet", grid=grid, folder=folder, seed=5)
+    # What the grid does not say is as it always is, not as it was in another grid.
+    more = sweep(tmp_path / "docs.parquet", grid={"vocab_size": [300], "stop_list_size": [9, 0]}, folder=folder)
+    plain = sweep(tmp_path / "docs.parquet", grid={"vocab_size": [300]}, folder=folder).table.to_pylist()
+    assert plain[0]["tokens"] == next(row["tokens"] for row in more.table.to_pylist() if row["stop_list_size"] == 0)
+    (folder / "runs.json").write_text("{")
+    with pytest.raises(ValueError, match=r"runs\.json is damaged: remove it"):
+        sweep(tmp_path / "docs.parquet", grid=grid, folder=folder)
+
+
+def test_a_pattern_that_loses_text_does_not_win() -> None:
+    text = "to be, or not to be: that is the question! " * 30
+    with pytest.warns(UserWarning, match="lie between the matches of the pattern"):
+        result = sweep(text, grid={"vocab_size": [260], "pattern": ["gpt4", r"\w+"]})
+    rows = result.table.to_pylist()
+    assert [row["pattern"] for row in rows] == ["gpt4", r"\w+"]
+    assert rows[0]["dropped"] == 0 < rows[1]["dropped"] < 0.5 and rows[1]["tokens"] < rows[0]["tokens"]
+    assert r"\w+" in result.findings["patterns that lose a part of the text, and come last"]
+
+
+def test_what_falls_short_is_told() -> None:
+    data = Data.of("to be or not to be " * 20)
+    with pytest.raises(ValueError, match=r"pairs for 2\d\d tokens only"):
+        sweep("to be or not to be " * 20, grid={"vocab_size": [258, 5000]})
+    rows = stop_words(data, vocab_size=262, sizes=[0, 2, 200]).table.to_pylist()
+    assert [row["stop_list_size"] for row in rows] == [0, 2, 4]  # there are no more, but for a single letter
+    assert [row["vocab_size"] for row in rows] == [262, 262, 260]
+    cutoff = max(data.counts.counts)
+    result = freq_cutoff(data, vocab_size=262, cutoffs=[1, int(cutoff)])
+    assert "fewer tokens than asked" in result.findings["encoded length changes only slightly"]
+
+
+def test_any_data_will_do_and_a_notebook_shows_the_result(data: Data) -> None:
+    assert chunks(data).parameters["total"] == data.counts.total + data.heldout.total
+    page = freq_cutoff("to be or not to be " * 50, vocab_size=258, cutoffs=[1])._repr_html_()
+    assert page.count("data:image/svg+xml;base64,") == 1 and "unique kept, %" in page
+
+
+def test_a_run_is_stopped_with_the_others(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchbpe.experiments.runs.workers", lambda _: 2)
+    told: list[float] = []
+    runs = train_all(data.counts, [{"vocab_size": size} for size in (300, 20_000)], moved=told.append)
+    next(runs)
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        runs.throw(KeyboardInterrupt)
+    assert time.monotonic() - start < 1
 
 
 @pytest.mark.parametrize(
@@ -200,10 +249,20 @@ def test_a_grid_that_cannot_be(grid: dict[str, list[object]], problem: str) -> N
 
 def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": library[:60]}), tmp_path / "docs.parquet")
-    given = ["--data", str(tmp_path / "docs.parquet"), "--vocab-size", "600"]
+    plain = ["--data", str(tmp_path / "docs.parquet")]
+    given = [*plain, "--vocab-size", "600"]
     shown = run("sweep", *given, "--grid", "stop_list_size=0,5", "-o", str(tmp_path / "all" / "sweep"))
     assert "the shortest encoding" in shown
-    assert "are for sweep" in run("chunks", *given, "--resume", "-o", str(tmp_path / "x"), code=1)
+    assert "--resume changes nothing" in run("chunks", *plain, "--resume", "-o", str(tmp_path / "x"), code=1)
+    mixed = run("sweep", *given, "--grid", r"pattern=\w+,gpt4", "-o", str(tmp_path / "x"), code=1)
+    assert "give it by a --grid of its own" in mixed
+    assert "--resume goes on with it" in run("sweep", *given, "-o", str(tmp_path / "all" / "sweep"), code=1)
+    assert "save standard input as one" in run("chunks", "--data", "-", "-o", str(tmp_path / "x"), code=1)
+    (tmp_path / "file").touch()
+    assert "is a file: give a folder" in run("chunks", *plain, "-o", str(tmp_path / "file"), "--overwrite", code=1)
+    few = run("stop-words", *plain, "-o", str(tmp_path / "x"), code=1)
+    assert re.search(r"give --vocab-size \d+ at most", few)
+    assert not (tmp_path / "x").exists()  # nothing came of any
     assert "give whole numbers" in run("sweep", *given, "--grid", "freq_cutoff=a", "-o", str(tmp_path / "x"), code=1)
     assert "give one of pattern" in run("sweep", *given, "--grid", "size=1", "-o", str(tmp_path / "x"), code=1)
     run("stop-words", *given, "-o", str(tmp_path / "all" / "words"))
@@ -216,7 +275,22 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
         assert (tmp_path / "all" / link).exists()
     for part in ("encoded length changes by", "stop list size"):
         assert part in page and part in text
+    (tmp_path / "all" / "stopped").mkdir()
+    (tmp_path / "all" / "stopped" / "runs.json").write_text("{}")
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "all")]).exit_code == 0
+    assert "not finished, so not here: stopped" in (tmp_path / "all" / "report.md").read_text(encoding="utf-8")
     empty = CliRunner().invoke(app, ["report", str(tmp_path)])
     assert empty.exit_code == 1 and "holds no experiment" in empty.stderr
     (tmp_path / "all" / "words" / "experiment.json").write_text("{")
     assert "is damaged" in CliRunner().invoke(app, ["report", str(tmp_path / "all")]).stderr
+    (tmp_path / "all" / "sweep" / "leaderboard.csv").unlink()
+    gone = CliRunner().invoke(app, ["report", str(tmp_path / "all" / "sweep")])
+    assert (gone.exit_code, "do the experiment again" in gone.stderr) == (1, True)
+
+
+def test_without_matplotlib_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    (tmp_path / "a.txt").write_text("to be or not to be")
+    wrong = run("chunks", "--data", str(tmp_path / "a.txt"), "-o", str(tmp_path / "x"), code=1)
+    assert wrong == "error: figures need matplotlib: pip install 'batchbpe[plots]'\n"
+    assert not (tmp_path / "x").exists()

@@ -78,6 +78,7 @@ def command(function: F) -> F:
 _IN_A_SHELL = {
     'errors="replace"': "--replace-errors",
     "special_tokens=": "--special-token ",
+    "share=": "--heldout-share ",
     "choose by text_column": "choose by --text-column",
     "allow_inexact=True": "--allow-inexact",
     'format="batchbpe" or "transformers"': "--to batchbpe or --to transformers",

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..files import check_writable
 from .app import command, note, print_json, print_rows, print_table, sources_of
-from .options import Json, Quiet, Seed, TextColumn, option
+from .options import Json, Quiet, ReplaceErrors, Seed, TextColumn, option
+
+VOCAB_SIZE = 50_304
 
 
 class Name(str, Enum):
@@ -32,8 +39,12 @@ def experiment(
     data: Annotated[list[str], option("Documents or chunk counts. May be given again.")],
     output: Annotated[Path, option("A folder for the tables, figures and parameters.", "--output", "-o")],
     heldout: Annotated[list[str] | None, option("The text to encode. May be given again.")] = None,
-    heldout_share: Annotated[float, option("How much to hold out of the data if no text is given.")] = 0.1,
-    vocab_size: Annotated[int, option("Tokens in each vocabulary.", "--vocab-size", "-n")] = 50_304,
+    heldout_share: Annotated[
+        float | None, option("How much to hold out of the data if no text is given; 0.1 by default.", min=0, max=1)
+    ] = None,
+    vocab_size: Annotated[
+        int | None, option("Tokens in each vocabulary; 50304 by default.", "--vocab-size", "-n", min=1)
+    ] = None,
     pattern: Annotated[
         str | None, option("gpt2, gpt4, cl100k, o200k, or a regular expression; if none, that of counts, or gpt4.")
     ] = None,
@@ -41,6 +52,7 @@ def experiment(
         list[str] | None, option("For sweep: a name and values, as stop_list_size=0,100. May be given again.")
     ] = None,
     text_column: TextColumn = "text",
+    replace_errors: ReplaceErrors = False,
     seed: Seed = 0,
     resume: Annotated[bool, option("Go on with a sweep that was stopped.", "--resume")] = False,
     overwrite: Annotated[bool, option("Write into a folder that is there already.", "--overwrite")] = False,
@@ -52,31 +64,38 @@ def experiment(
     Example: batchbpe experiment stop-words --data counts.parquet --heldout heldout.txt -o stop-words
     """
     from ..experiments import EXPERIMENTS, Data
+    from ..experiments.report import RUNS
 
-    sweep = name is Name.sweep
-    if not sweep and (grid or resume):
-        raise ValueError(f"--grid and --resume are for sweep, not for {name.value}")
-    if output.exists() and (not output.is_dir() or (any(output.iterdir()) and not overwrite and not resume)):
-        raise FileExistsError(f"{output} is there already: give another folder, or --overwrite")
+    sweep, chunks = name is Name.sweep, name is Name.chunks
+    values = _grid(grid or [])
+    no_meaning = {
+        "--heldout": chunks and heldout,
+        "--heldout-share": (chunks or heldout) and heldout_share is not None,
+        "--vocab-size": (chunks or "vocab_size" in values) and vocab_size,
+        "--pattern": "pattern" in values and pattern,
+        "--grid": not sweep and grid,
+        "--resume": not sweep and resume,
+    }
+    for wrong in (name for name, given in no_meaning.items() if given):
+        raise ValueError(f"{wrong} changes nothing in {name.value} with the other options: leave it out")
+    _check(output, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
-    options: dict[str, Any] = {"text_column": text_column}
+    options: dict[str, Any] = {"text_column": text_column, "errors": "replace" if replace_errors else "strict"}
+    shared = options | {"seed": seed} | ({} if heldout_share is None else {"share": heldout_share})
     run = EXPERIMENTS[name.value]
-    if name is Name.chunks:
-        if others:
-            raise ValueError("--heldout: chunks are counted, nothing is encoded; leave it out")
-        result = run(files, pattern=pattern, progress=not quiet, **options)
-    elif sweep:
-        from ..experiments.sweep import RUNS
-
-        if overwrite and not resume:
-            (output / RUNS).unlink(missing_ok=True)
-        values = {"pattern": [pattern or "gpt4"], "vocab_size": [vocab_size], **_grid(grid or [])}
-        options |= {"grid": values, "folder": output, "share": heldout_share, "seed": seed}
-        result = run(files, others, progress=not quiet, **options)
-    else:
-        given = Data.of(files, others, pattern=pattern, share=heldout_share, seed=seed, progress=not quiet, **options)
-        result = run(given, vocab_size=vocab_size, progress=not quiet)
-    written = result.save(output)
+    logging.getLogger("batchbpe.training").setLevel(logging.ERROR)  # tables tell where pairs were too few
+    with _made(output):
+        if chunks:
+            result = run(files, pattern=pattern, progress=not quiet, **options)
+        elif sweep:
+            if overwrite and not resume:
+                (output / RUNS).unlink(missing_ok=True)
+            values = {"pattern": [pattern or "gpt4"], "vocab_size": [vocab_size or VOCAB_SIZE], **values}
+            result = run(files, others, grid=values, folder=output, progress=not quiet, **shared)
+        else:
+            run = partial(run, vocab_size=vocab_size or VOCAB_SIZE, progress=not quiet)
+            result = run(Data.of(files, others, pattern=pattern, progress=not quiet, **shared))
+        written = result.save(output)
     if json:
         print_json({"files": [str(file) for file in written], "findings": dict(result.findings)})
         return
@@ -101,8 +120,42 @@ def report(
     note("\n".join(map(str, report(folder))), quiet)
 
 
+def _check(output: Path, resume: bool, overwrite: bool) -> None:
+    from ..experiments.report import RUNS
+
+    if output.exists() and not output.is_dir():
+        raise FileExistsError(f"{output} is a file: give a folder, which may be a new one")
+    if resume or overwrite or not output.is_dir() or not any(output.iterdir()):
+        return
+    if (output / RUNS).exists():
+        raise FileExistsError(f"{output} has a sweep: --resume goes on with it, --overwrite begins anew")
+    raise FileExistsError(f"{output} is there already: give another folder, or --overwrite")
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder that can be written, before long work; if nothing came of that, it is gone again."""
+    from ..experiments.report import DESCRIBED
+
+    new = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise type(error)(f"cannot write {folder}: {error.strerror}") from None
+    try:
+        check_writable(folder / DESCRIBED)
+        yield
+    except BaseException:
+        if new:
+            with suppress(OSError):  # it has something in it
+                folder.rmdir()
+        raise
+
+
 def _paths(inputs: list[str]) -> list[Path | str]:
     """Find the files, by name: a url stays one."""
+    if "-" in inputs:
+        raise ValueError("-: an experiment is told by its files; save standard input as one")
     return [source.name if "://" in source.name else Path(source.name) for source in sources_of(inputs)]
 
 
@@ -118,7 +171,9 @@ def _grid(given: list[str]) -> dict[str, list[Any]]:
             raise ValueError(f"--grid {each}: give one of {', '.join(GRID)}, = and values, as vocab_size=8000,16000")
         parts = text.split(",")
         if name == "pattern" and not set(parts) <= set(PATTERNS):
-            parts = [text]  # a regular expression may have commas
+            if set(parts) & set(PATTERNS):
+                raise ValueError(f"--grid {each}: a regular expression may have commas: give it by a --grid of its own")
+            parts = [text]
         try:
             grid.setdefault(name, []).extend(map(GRID[name], parts))
         except ValueError:

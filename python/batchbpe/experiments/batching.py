@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .. import policies
+from .. import corpus, policies
 from ..evaluation import evaluate_text
 from ..tokenizer import Tokenizer
 from .data import Data
 from .plots import axes, styled
-from .result import Result
+from .result import Result, signed
 from .runs import Run, check_size, runs_bar, train_all
 
 POLICIES = ("serial", "naive", "positional", "continue_search")
 
 
+@styled
 def batching(
-    data: Data,
+    data: Data | corpus.Data,
     *,
     vocab_size: int = 50_304,
     cap_divisors: Sequence[int] = (1, 2, 4, 8),
@@ -30,10 +31,11 @@ def batching(
 ) -> Result:
     """Train with each policy, and with the default one at other caps; compare all with merging one pair at a time.
 
-    >>> result = batching(Data.of("to be or not to be " * 50), vocab_size=260, cap_divisors=[1], max_batch_sizes=[])
+    >>> result = batching("to be or not to be " * 50, vocab_size=260, cap_divisors=[1], max_batch_sizes=[])
     >>> result.table["policy"].to_pylist()[:2], result.tables["caps"]["cap_divisor"].to_pylist()
     (['serial', 'naive'], [1])
     """
+    data = Data.of(data)
     plain = {"vocab_size": vocab_size, **options}
     settings: list[dict[str, Any]] = [{**plain, "policy": getattr(policies, name)} for name in POLICIES]
     settings += [{**plain, "cap_divisor": divisor} for divisor in cap_divisors]
@@ -85,7 +87,7 @@ def batching(
             ),
             "the vocabulary is all but the same as one pair at a time gives": (
                 f"{100 * default['shared_with_serial']:.3f} % of the tokens are shared, "
-                f"the encoded length changes by {default['change']:+.4f} %"
+                f"the encoded length changes by {signed(default['change'])} %"
             ),
         },
     )
@@ -102,7 +104,6 @@ def shared(one: Tokenizer, other: Tokenizer) -> float:
     return len(mine & theirs) / len(mine)
 
 
-@styled
 def _figure(runs: dict[str, Run]) -> Any:
     figure, (panel,) = axes(height=4.6)
     for name, run in runs.items():
@@ -114,7 +115,7 @@ def _figure(runs: dict[str, Run]) -> Any:
         means = [sizes[bins == place].mean() for place in shown]
         label = f"{name.replace('_', ' ')}: {len(sizes):,} batches, {sizes.mean():.0f} pairs on average"
         panel.plot(shown + 0.5, means, linewidth=1.6, label=label)
-    panel.set(xlabel="merges made, %", ylabel="pairs in a batch", xlim=(0, 100), ylim=(0, None))
-    panel.set_title("the size of batches over a training run")
+    panel.set(xlabel="merges made, %", ylabel="pairs in a batch, mean", xlim=(0, 100), ylim=(0, None))
+    panel.set_title("the size of batches over a training run, averaged over each percent of it")
     figure.legend(loc="outside lower center")
     return figure

@@ -14,6 +14,7 @@ from ..counting import Counter
 from ..progress import counting_bar
 from ..readers import TextFile
 from ..tables import CountsFile
+from .data import Data, named
 from .plots import axes, line, styled, with_thousands
 from .result import Result
 
@@ -23,12 +24,14 @@ DOCUMENTS = 256
 EDGES = (1, 2, 3, 4, 5, 10, 100, 1_000, 10_000, 100_000)
 
 
+@styled
 def chunks(
-    data: corpus.Data,
+    data: Data | corpus.Data,
     *,
     pattern: str | None = None,
     text_column: str = "text",
     points: int = POINTS,
+    errors: str = "strict",
     progress: bool = False,
 ) -> Result:
     """Count total and unique chunks as a dataset is read, and how often each occurs.
@@ -39,7 +42,9 @@ def chunks(
     >>> result.table.to_pylist()[-1]
     {'total': 18, 'unique': 5}
     """
-    totals, uniques, counts, read = _read(data, pattern, text_column, progress)
+    if isinstance(data, Data):
+        data = data.counts + data.heldout
+    totals, uniques, counts, read = _read(data, pattern, text_column, errors, progress)
     if not counts.unique:
         raise ValueError("the data has no chunks: give more")
     if not read:
@@ -50,14 +55,23 @@ def chunks(
     step = max(1, len(totals) // points)
     places = sorted({*range(step - 1, len(totals), step), len(totals) - 1})
     growth = [{"total": int(totals[i]), "unique": round(uniques[i])} for i in places]
-    frequencies = _frequencies(counts)
+    frequencies, rarest = _frequencies(counts), int(counts.counts[-1])
     few = 1 - counts.at_least(4).unique / counts.unique
     common = int(counts.counts[:100].sum(dtype=object)) / counts.total
     return Result(
         "chunks",
-        {"pattern": counts.pattern, "total": counts.total, "unique": counts.unique, "growth": read or "expected"},
+        {
+            "data": named(data),
+            "pattern": counts.pattern,
+            "total": counts.total,
+            "unique": counts.unique,
+            "growth": read or "expected",
+        },
         {"growth": pa.Table.from_pylist(growth), "frequencies": pa.Table.from_pylist(frequencies)},
-        {"growth": _growth(growth, common), "frequencies": _bars(frequencies)},
+        {
+            "growth": _growth(growth, read, rarest),
+            "frequencies": _bars(frequencies, rarest),
+        },
         {
             "0.19 % of the total chunks are unique": f"{100 * counts.unique / counts.total:.2f} %",
             "each appears 524 times on average": f"{counts.total / counts.unique:.0f} times",
@@ -68,12 +82,12 @@ def chunks(
 
 
 def _read(
-    data: Any, pattern: str | None, column: str, progress: bool
+    data: Any, pattern: str | None, column: str, errors: str, progress: bool
 ) -> tuple[list[int], list[float], ChunkCounts, str]:
     """Count with one thread, which knows at any time how many are unique."""
     if isinstance(data, ChunkCounts):
         return [], [], data, ""
-    counter = Counter(pattern, threads=1)
+    counter = Counter(pattern, (), errors, threads=1)
     totals: list[int] = []
     uniques: list[float] = []
     sources = corpus.sources(data, text_column=column)
@@ -103,28 +117,29 @@ def _frequencies(counts: ChunkCounts) -> list[dict[str, Any]]:
     return rows
 
 
-@styled
-def _growth(growth: list[dict[str, Any]], common: float) -> Any:
+def _cut_off(rarest: int) -> str:
+    return f"\n(the data has only chunks that occur {rarest:,} times or more)" if rarest > 1 else ""
+
+
+def _growth(growth: list[dict[str, Any]], read: str, rarest: int) -> Any:
     figure, (panel,) = axes()
-    line(panel, [row["total"] for row in growth], [row["unique"] for row in growth])
+    line(panel, [0, *(row["total"] for row in growth)], [0, *(row["unique"] for row in growth)])
     last = growth[-1]
-    panel.set(xlabel="chunks read", ylabel="unique chunks", xlim=(0, None), ylim=(0, None))
-    panel.set_title(
-        f"{100 * last['unique'] / last['total']:.2f} % of the chunks are unique; "
-        f"the 100 commonest are {100 * common:.0f} % of all"
-    )
+    order = "chunks, in the order they were read" if read else "chunks, as expected if they came in random order"
+    panel.set(xlabel=order, ylabel="unique chunks", xlim=(0, None), ylim=(0, None))
+    title = f"{last['unique']:,} unique chunks among {last['total']:,}: {100 * last['unique'] / last['total']:.2f} %"
+    panel.set_title(title + _cut_off(rarest))
     with_thousands(panel.xaxis)
     with_thousands(panel.yaxis)
     return figure
 
 
-@styled
-def _bars(frequencies: list[dict[str, Any]]) -> Any:
+def _bars(frequencies: list[dict[str, Any]], rarest: int) -> Any:
     figure, (panel,) = axes()
     names, shares = [row["times"] for row in frequencies], [100 * row["share"] for row in frequencies]
     bars = panel.barh(names[::-1], shares[::-1])
     panel.bar_label(bars, fmt="%.1f %%", padding=3)
     panel.set(xlabel="share of the unique chunks, %", ylabel="how often a chunk occurs", xlim=(0, max(shares) * 1.15))
     panel.grid(visible=False, axis="y")
-    panel.set_title(f"{sum(shares[:3]):.0f} % of the unique chunks occur fewer than 4 times")
+    panel.set_title(f"{sum(shares[:3]):.0f} % of the unique chunks occur fewer than 4 times" + _cut_off(rarest))
     return figure

@@ -20,6 +20,8 @@ from ..tables import CountsFile, those
 
 HELD_OUT = 0.1
 """The share that is held out where nothing is given."""
+NAMES = 10
+"""So many files are named, of any number."""
 
 
 @dataclass(frozen=True)
@@ -28,19 +30,22 @@ class Data:
 
     counts: ChunkCounts
     heldout: ChunkCounts
+    dropped: int = 0
+    """How many bytes of the held-out text are in no chunk."""
     parameters: dict[str, Any] = field(default_factory=dict)
     """Where they come from."""
 
     @classmethod
     def of(
         cls,
-        data: corpus.Data,
+        data: Data | corpus.Data,
         heldout: corpus.Data | None = None,
         *,
         pattern: str | None = None,
         share: float = HELD_OUT,
         seed: int = 0,
         text_column: str = "text",
+        errors: str = "strict",
         threads: int | None = None,
         progress: bool = False,
     ) -> Data:
@@ -52,61 +57,92 @@ class Data:
         >>> data.counts.total + data.heldout.total, 0 < data.heldout.total < data.counts.total
         (600, True)
         """
+        if isinstance(data, Data):
+            return data
         if not 0 < share < 1:
             raise ValueError(f"share={share}: give a share between 0 and 1 to hold out")
+        counting = _Counting(text_column, errors, threads, progress)
+        parameters: dict[str, Any] = {"data": named(data)}
         if heldout is not None:
-            how_to: Any = {"text_column": text_column, "threads": threads, "progress": progress}
-            counts = ChunkCounts.count(data, pattern, **how_to)
-            other = ChunkCounts.count(heldout, counts.pattern, **how_to)
-            how: Any = "given"
-        elif isinstance(data, ChunkCounts):
-            (counts, other), how = thinned(ChunkCounts.count(data, pattern), share, seed), "chunks"
+            parameters["held-out text"] = named(heldout)
+            counts, _ = counting.all(data, pattern)
+            other, dropped = counting.all(heldout, counts.pattern)
         else:
-            counts, other = _documents(data, pattern, share, seed, text_column, threads, progress)
-            how = "documents"
-            if not other.unique or not counts.unique:
-                (counts, other), how = thinned(other + counts, share, seed), "chunks"
+            counts, other, dropped, of = counting.apart(data, pattern, share, seed)
+            parameters |= {"held-out text": f"{share} of the {of}", "seed": seed}
         for name, each in {"data": counts, "held-out text": other}.items():
             if not each.unique:
-                raise ValueError(f"the {name} has no chunks: give more")
-        parameters = {"held out": how, "pattern": counts.pattern, "chunks": counts.total, "unique": counts.unique}
-        parameters |= {"chunks held out": other.total} | ({} if how == "given" else {"share": share, "seed": seed})
-        return cls(counts, other, parameters)
+                hint = "" if heldout is not None else f"; {share} of the data was held out, by chance"
+                raise ValueError(f"the {name} has no chunks: give more{hint}")
+        parameters |= {"pattern": counts.pattern, "chunks": counts.total, "unique": counts.unique}
+        return cls(counts, other, dropped, parameters | {"chunks held out": other.total})
 
     @property
     def text(self) -> Text:
         """The held-out text, to evaluate on."""
-        return Text.of_counts(self.heldout)
+        return Text.of_counts(self.heldout, self.dropped)
 
 
-def _documents(
-    data: corpus.Data,
-    pattern: str | None,
-    share: float,
-    seed: int,
-    text_column: str,
-    threads: int | None,
-    progress: bool,
-) -> tuple[ChunkCounts, ChunkCounts]:
-    """Count documents, a share of them apart. Counts among them are all trained on."""
-    pattern = None if pattern is None else pattern_of(pattern)
-    train, other = (Counter(pattern, threads=threads) for _ in range(2))
-    sources = corpus.sources(data, text_column=text_column)
-    with counting_bar(train, sources, show=progress):
-        for source in sources:
-            luck = np.random.default_rng([seed, zlib.crc32(PurePath(source.name).name.encode())])
-            for documents in source:
-                if isinstance(documents, CountsFile | Mapping):
-                    train.add(documents)
-                elif isinstance(documents, TextFile):
-                    (other if luck.random() < share else train).add(documents)
-                else:
-                    held = luck.random(len(documents)) < share
-                    for counter, taken in ((other, held), (train, ~held)):
-                        if taken.any():
-                            counter.add(those(documents, taken))
-    counts = train.take()
-    return counts, other.take() if other.table else ChunkCounts.count([], counts.pattern)
+def named(data: corpus.Data) -> list[str]:
+    """Give the names of the files that data is in.
+
+    >>> named(["to be", "or not"])
+    ['in memory']
+    """
+    if isinstance(data, ChunkCounts):
+        return ["in memory"]
+    names = list(dict.fromkeys(source.name or "in memory" for source in corpus.sources(data)))
+    names = [name for name in names if name != "in memory"] or names
+    return names if len(names) <= NAMES else [*names[:NAMES], f"and {len(names) - NAMES} more"]
+
+
+@dataclass(frozen=True)
+class _Counting:
+    text_column: str
+    errors: str
+    threads: int | None
+    progress: bool
+
+    def all(self, data: corpus.Data, pattern: str | None) -> tuple[ChunkCounts, int]:
+        """Count data; also how many bytes are in no chunk."""
+        if isinstance(data, ChunkCounts):
+            return ChunkCounts.count(data, pattern), 0
+        counter = Counter(pattern, (), self.errors, self.threads)
+        sources = corpus.sources(data, text_column=self.text_column)
+        with counting_bar(counter, sources, show=self.progress):
+            for source in sources:
+                for documents in source:
+                    counter.add(documents)
+        return counter.take(), counter.dropped
+
+    def apart(
+        self, data: corpus.Data, pattern: str | None, share: float, seed: int
+    ) -> tuple[ChunkCounts, ChunkCounts, int, str]:
+        """Count data and a share of its documents apart, or of its chunks. Counts among documents are trained on."""
+        if isinstance(data, ChunkCounts):
+            return *thinned(ChunkCounts.count(data, pattern), share, seed), 0, "chunks"
+        pattern = None if pattern is None else pattern_of(pattern)
+        train, other = (Counter(pattern, (), self.errors, self.threads) for _ in range(2))
+        sources = corpus.sources(data, text_column=self.text_column)
+        with counting_bar(train, sources, show=self.progress):
+            for source in sources:
+                luck = np.random.default_rng([seed, zlib.crc32(PurePath(source.name).name.encode())])
+                for documents in source:
+                    if isinstance(documents, CountsFile | Mapping):
+                        train.add(documents)
+                    elif isinstance(documents, TextFile):
+                        (other if luck.random() < share else train).add(documents)
+                    else:
+                        held = luck.random(len(documents)) < share
+                        for counter, taken in ((other, held), (train, ~held)):
+                            if taken.any():
+                                counter.add(those(documents, taken))
+        counts = train.take()
+        apart = other.take() if other.table else ChunkCounts.count([], counts.pattern)
+        if counts.unique and apart.unique:
+            return counts, apart, other.dropped, "documents"
+        dropped = round(share * (train.dropped + other.dropped))
+        return *thinned(apart + counts, share, seed), dropped, "chunks"
 
 
 def thinned(counts: ChunkCounts, share: float, seed: int) -> tuple[ChunkCounts, ChunkCounts]:

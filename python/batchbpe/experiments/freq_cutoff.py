@@ -7,15 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from .. import corpus
 from ..evaluation import evaluate_text
 from .data import Data
-from .plots import axes, line, styled
-from .result import Result
+from .plots import axes, explain_hollow, line, styled
+from .result import Result, signed
 from .runs import check_size, runs_bar, train_all
 
 
+@styled
 def freq_cutoff(
-    data: Data,
+    data: Data | corpus.Data,
     *,
     vocab_size: int = 50_304,
     cutoffs: Sequence[int] = tuple(range(1, 11)),
@@ -24,12 +26,13 @@ def freq_cutoff(
 ) -> Result:
     """Train with each cutoff, the first being the reference, and encode the held-out text.
 
-    >>> result = freq_cutoff(Data.of("to be or not to be " * 50), vocab_size=258, cutoffs=[1, 20])
+    >>> result = freq_cutoff("to be or not to be " * 50, vocab_size=258, cutoffs=[1, 20])
     >>> result.table["unique"].to_pylist()
     [5, 4]
     """
     if not cutoffs:
         raise ValueError("cutoffs is empty: give at least one")
+    data = Data.of(data)
     settings = [{"vocab_size": vocab_size, **options, "freq_cutoff": cutoff} for cutoff in cutoffs]
     text = data.text
     rows: list[dict[str, Any]] = []
@@ -40,7 +43,6 @@ def freq_cutoff(
             cutoff = run.options["freq_cutoff"]
             unique = data.counts.at_least(cutoff).unique
             tokens = evaluate_text(str(cutoff), run.tokenizer, text).tokens
-            change = 100 * (tokens / rows[0]["tokens"] - 1) if rows else 0.0
             rows.append(
                 {
                     "freq_cutoff": cutoff,
@@ -48,37 +50,41 @@ def freq_cutoff(
                     "unique_kept": unique / data.counts.unique,
                     "vocab_size": len(run.tokenizer.vocab),
                     "tokens": tokens,
-                    "change": change,
+                    "change": 100 * (tokens / rows[0]["tokens"] - 1) if rows else 0.0,
                     "seconds": run.seconds,
                 }
             )
     first, last = rows[0], rows[-1]
-    changes = [row["change"] for row in rows]
+    whole = [row for row in rows if row["vocab_size"] == first["vocab_size"]]
+    changes = [row["change"] for row in whole]
+    short = "" if whole == rows else f" up to {whole[-1]['freq_cutoff']}; beyond, there are fewer tokens than asked"
     return Result(
         "freq-cutoff",
         {**data.parameters, "vocab_size": vocab_size, **options},
         {"freq_cutoff": pa.Table.from_pylist(rows)},
-        {"freq_cutoff": _figure(rows)},
+        {"freq_cutoff": _figure(rows, vocab_size)},
         {
             "freq_cutoff 10 leaves about ten times fewer unique chunks": (
                 f"freq_cutoff {last['freq_cutoff']}: {first['unique'] / max(1, last['unique']):.1f} times fewer"
             ),
             "and takes about ten times less time to train": f"{first['seconds'] / last['seconds']:.1f} times less",
-            "encoded length changes only slightly": f"{min(changes):+.4f} % to {max(changes):+.4f} %",
+            "encoded length changes only slightly": (f"{signed(min(changes))} % to {signed(max(changes))} %{short}"),
         },
     )
 
 
-@styled
-def _figure(rows: list[dict[str, Any]]) -> Any:
-    figure, (left, middle, right) = axes(3, height=3.6)
+def _figure(rows: list[dict[str, Any]], vocab_size: int) -> Any:
+    figure, panels = axes(3, height=3.4)
     cutoffs = [row["freq_cutoff"] for row in rows]
-    line(left, cutoffs, [row["change"] for row in rows], zero=True)
-    left.set(title="encoded length", ylabel="change, %")
+    short = [row["vocab_size"] < vocab_size for row in rows]
+    left, middle, right = panels
+    line(left, cutoffs, [row["change"] for row in rows], zero=True, hollow=short)
+    left.set_title(f"tokens of held-out text,\nchange in % against cutoff {cutoffs[0]}")
     line(middle, cutoffs, [100 * row["unique_kept"] for row in rows])
-    middle.set(title="unique chunks kept", ylabel="%", ylim=(0, None))
-    line(right, cutoffs, [row["seconds"] for row in rows])
-    right.set(title="training time", ylabel="seconds", ylim=(0, None))
-    for panel in (left, middle, right):
-        panel.set(xlabel="freq_cutoff", xticks=cutoffs)
+    middle.set(title="unique chunks kept, %\n", ylim=(0, None))
+    line(right, cutoffs, [row["seconds"] for row in rows], hollow=short)
+    right.set(title="training time, seconds\n", ylim=(0, None))
+    for panel in panels:
+        panel.set(xlabel="frequency cutoff", xticks=cutoffs)
+    explain_hollow(figure, short, vocab_size)
     return figure

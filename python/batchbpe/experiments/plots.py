@@ -35,25 +35,25 @@ STYLE: dict[Any, Any] = {
 
 
 def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """Have something drawn, or saved, in this style, whatever the style of the notebook is."""
+    """Have something drawn in this style, whatever the style of the notebook is; say at once if it cannot be drawn."""
 
     @wraps(draw)
     def drawn(*args: P.args, **options: P.kwargs) -> T:
         try:
             import matplotlib as mpl
         except ImportError:
-            raise ImportError("figures need matplotlib: pip install batchbpe[plots]") from None
+            raise ImportError("figures need matplotlib: pip install 'batchbpe[plots]'") from None
         from cycler import cycler
 
-        with mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(linestyle=["-", "--"]) * cycler(color=COLOURS)}):
+        with mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}):
             return draw(*args, **options)
 
     return drawn
 
 
-def axes(panels: int = 1, height: float = 4.0) -> tuple[Figure, Sequence[Axes]]:
+def axes(panels: int = 1, height: float = 4.0, width: float = 0) -> tuple[Figure, Sequence[Axes]]:
     """Make a figure with so many panels side by side. It is drawn without a screen, and belongs to nobody else."""
-    figure = _shown()(figsize=(4.2 * panels if panels > 1 else 6.4, height), layout="constrained")
+    figure = _shown()(figsize=(width or (4.2 * panels if panels > 1 else 6.4), height), layout="constrained")
     return figure, figure.subplots(1, panels, squeeze=False)[0]
 
 
@@ -72,17 +72,29 @@ def _shown() -> type[Figure]:
 
 
 def with_thousands(axis: Any) -> None:
-    """Write large numbers as people read them: 2 k, 17 M."""
-    from matplotlib.ticker import EngFormatter
+    """Write whole numbers as people read them: 2 k, 17 M."""
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
+    axis.set_major_locator(MaxNLocator(6, integer=True))
     axis.set_major_formatter(EngFormatter(sep=" "))
 
 
-def line(axes: Axes, x: Sequence[float], y: Sequence[float], *, zero: bool = False, **options: Any) -> None:
-    """Draw points and the line through them, and where nothing changes."""
+def line(
+    axes: Axes, x: Sequence[float], y: Sequence[float], *, zero: bool = False, hollow: Sequence[bool] = ()
+) -> None:
+    """Draw points and the line through them, and where nothing changes; points that are not quite what was asked."""
     if zero:
         axes.axhline(0, color="#888888", linewidth=0.8)
-    axes.plot(x, y, marker="o", markersize=4, linewidth=1.6, **options)
+    axes.plot(x, y, marker="o", markersize=4, linewidth=1.6, color=COLOURS[0])
+    some = [place for place, wanted in enumerate(hollow) if wanted]
+    axes.plot([x[i] for i in some], [y[i] for i in some], "o", markersize=4, color=COLOURS[0], markerfacecolor="white")
+
+
+def explain_hollow(figure: Figure, hollow: Sequence[bool], vocab_size: int) -> None:
+    """Say what hollow points are, if there are any."""
+    if any(hollow):
+        text = f"hollow points: too few pairs are left for a vocabulary of {vocab_size:,}"
+        figure.supxlabel(text, fontsize=9, color="#555555", x=0.01, ha="left")
 
 
 def tokens(axes: Axes, words: Sequence[Sequence[str]], title: str) -> None:

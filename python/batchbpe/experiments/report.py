@@ -6,6 +6,7 @@ import base64
 import csv
 import html
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ TITLES = {
     "sweep": "A sweep",
 }
 FEW_ROWS, MOST_ROWS = 12, 60
+DESCRIBED = "experiment.json"
+RUNS = "runs.json"
+"""What a sweep has found so far."""
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 54rem; margin: 2rem auto; padding: 0 1rem }
 h1, h2 { line-height: 1.2 } h2 { margin-top: 3rem; border-top: 1px solid #ddd; padding-top: 1.5rem }
@@ -30,16 +34,22 @@ th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px soli
 h2 small { font-weight: normal; color: #666 } code { font-size: 13px; overflow-wrap: anywhere }
 """
 
+PERCENT = {"share", "unique_kept", "largest_at", "shared_with_serial", "dropped"}
+"""Columns that are shares in the files, and shown as percent."""
+
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
-def report(folder: Path) -> list[Path]:
+def report(folder: str | os.PathLike[str]) -> list[Path]:
     """Write report.html and report.md for an experiment's folder, or for a folder of such folders."""
-    folders = [path.parent for path in (folder / "experiment.json", *sorted(folder.glob("*/experiment.json")))]
-    found = sorted((each for each in folders if (each / "experiment.json").exists()), key=_place)
+    folder = Path(folder)
+    places = [folder, *sorted(path for path in folder.glob("*/") if path.is_dir())]
+    found = sorted((each for each in places if (each / DESCRIBED).exists()), key=_place)
     if not found:
         raise FileNotFoundError(f"{folder} holds no experiment: make one by batchbpe experiment NAME -o {folder}")
-    pages = {"report.html": "".join(_html(found)), "report.md": "".join(_markdown(found, folder))}
+    begun = [each.name for each in places if (each / RUNS).exists() and not (each / DESCRIBED).exists()]
+    sections = {each: _Section(each) for each in found}
+    pages = {"report.html": "".join(_html(sections, begun)), "report.md": "".join(_markdown(sections, begun, folder))}
     for name, page in pages.items():
         with replacing(folder / name) as path:
             path.write_text(page, encoding="utf-8")
@@ -54,65 +64,105 @@ def _place(folder: Path) -> tuple[int, str]:
 
 def _described(folder: Path) -> dict[str, Any]:
     try:
-        described = json.loads((folder / "experiment.json").read_text(encoding="utf-8"))
+        described = json.loads((folder / DESCRIBED).read_text(encoding="utf-8"))
         return {name: described[name] for name in ("experiment", "parameters", "findings", "tables", "figures")}
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{folder / 'experiment.json'} is damaged: do the experiment again") from None
+        raise ValueError(f"{folder / DESCRIBED} is damaged: do the experiment again") from None
 
 
-def _read(folder: Path) -> tuple[str, dict[str, Any], Table, dict[str, Table], list[Path]]:
+class _Section:
     """The title, the parameters, the findings, the tables and the figures of an experiment."""
-    described = _described(folder)
-    name = described["experiment"]
-    found = ["the paper says" if name != "sweep" else "", "found here"], list(described["findings"].items())
-    tables = {each: _rows(folder / f"{each}.csv") for each in described["tables"]}
-    figures = [folder / f"{each}.svg" for each in described["figures"]]
-    return TITLES.get(name, name), described["parameters"], found, tables, figures
+
+    def __init__(self, folder: Path) -> None:
+        described = _described(folder)
+        name = described["experiment"]
+        self.title = TITLES.get(name, name)
+        self.parameters: dict[str, Any] = described["parameters"]
+        header = ["the paper says" if name != "sweep" else "of all", "found here"]
+        self.findings: Table = header, list(described["findings"].items())
+        try:
+            self.tables = {each: _rows(folder / f"{each}.csv") for each in described["tables"]}
+            self.figures = {folder / f"{each}.svg": _svg(folder / f"{each}.svg") for each in described["figures"]}
+        except OSError as error:
+            raise ValueError(f"{error.filename} cannot be read: do the experiment again") from None
 
 
 def _rows(path: Path) -> Table:
     with path.open(encoding="utf-8", newline="") as file:
         header, *rows = list(csv.reader(file)) or [[]]
-    return header, [[_short(cell) for cell in row] for row in rows]
+    if any(len(row) != len(header) for row in rows):
+        raise ValueError(f"{path} is damaged: do the experiment again")
+    return in_words(header, rows)
 
 
-def _short(cell: str) -> str:
+def _svg(path: Path) -> bytes:
+    data = path.read_bytes()
+    if b"<svg" not in data[:2000]:
+        raise ValueError(f"{path} is damaged: do the experiment again")
+    return data
+
+
+def in_words(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Give a table as people read it.
+
+    >>> in_words(["freq_cutoff", "change", "unique_kept"], [["2", "-0.125", "0.5"]])
+    (['freq cutoff', 'change, %', 'unique kept, %'], [['2', '−0.1250', '50.0000']])
+    """
+    names = [_words(name) + (", %" if name == "change" or name in PERCENT else "") for name in header]
+    return names, [[_short(name, cell) for name, cell in zip(header, row, strict=True)] for row in rows]
+
+
+def _short(name: str, cell: str) -> str:
     """Give a number with as many digits as anybody reads.
 
-    >>> _short("0.123456789"), _short("1234567"), _short(" the")
-    ('0.1235', '1,234,567', ' the')
+    >>> _short("", "0.123456789"), _short("", "1234567"), _short("", " the"), _short("max_batch_size", "0")
+    ('0.1235', '1,234,567', ' the', 'any')
     """
+    if (name, cell) == ("max_batch_size", "0"):
+        return "any"
     try:
-        return f"{int(cell):,}" if cell.lstrip("-").isdecimal() else f"{float(cell):,.4f}"
+        if name in PERCENT:
+            return f"{100 * float(cell):,.4f}"
+        return (f"{int(cell):,}" if cell.lstrip("-").isdecimal() else f"{float(cell):,.4f}").replace("-", "−")
     except ValueError:
         return cell
 
 
 def _is_number(cell: str) -> bool:
-    return cell.replace(",", "").replace(".", "").lstrip("-").isdecimal()
+    return cell.replace(",", "").replace(".", "").lstrip("−").isdecimal() or cell == "any"
 
 
-def _html(folders: Sequence[Path]) -> Iterator[str]:
+def _html(sections: Mapping[Path, _Section], begun: Sequence[str]) -> Iterator[str]:
     yield f'<!doctype html><html lang="en"><meta charset="utf-8"><title>batchbpe report</title><style>{STYLE}</style>'
     yield '<meta name="viewport" content="width=device-width"><h1>batchbpe: what was found</h1>'
-    for folder in folders:
-        title, parameters, findings, tables, figures = _read(folder)
-        yield f"<h2>{html.escape(title)}</h2>"
-        if findings[1]:
-            yield _html_table(findings)
-        for figure in figures:
-            data = base64.b64encode(figure.read_bytes()).decode()
-            yield f'<img alt="{html.escape(figure.stem)}" src="data:image/svg+xml;base64,{data}">'
-        for name, table in tables.items():
+    for folder, section in sections.items():
+        yield f"<h2>{html.escape(section.title)} <small>{html.escape(folder.resolve().name)}</small></h2>"
+        if section.findings[1]:
+            yield html_table(section.findings)
+        for figure, picture in section.figures.items():
+            yield html_figure(figure.stem, picture)
+        for name, table in section.tables.items():
             state = " open" if len(table[1]) <= FEW_ROWS else ""
             heading = f"table: {html.escape(_words(name))}, {len(table[1]):,} rows"
-            yield f"<details{state}><summary>{heading}</summary>{_html_table(table)}</details>"
-        shown = {html.escape(name): html.escape(_value(value)) for name, value in parameters.items()}
+            yield f"<details{state}><summary>{heading}</summary>{html_table(table)}</details>"
+        shown = {html.escape(name): html.escape(_value(value)) for name, value in section.parameters.items()}
         rows = "".join(f"<tr><th>{name}<td><code>{value}</code>" for name, value in shown.items())
         yield f"<details><summary>parameters</summary><table>{rows}</table></details>"
+    if begun:
+        yield f"<p>{html.escape(_unfinished(begun))}"
 
 
-def _html_table(table: Table) -> str:
+def _unfinished(begun: Sequence[str]) -> str:
+    return f"Begun and not finished, so not here: {', '.join(begun)}"
+
+
+def html_figure(name: str, svg: bytes) -> str:
+    """Give a figure that needs no other file."""
+    return f'<img alt="{html.escape(name)}" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
+
+
+def html_table(table: Table) -> str:
+    """Give a table, numbers to the right."""
     header, rows = table
     columns = zip(*rows, strict=True) if rows else ([] for _ in header)
     kinds = [" class=number" if all(map(_is_number, column)) else "" for column in columns]
@@ -120,10 +170,9 @@ def _html_table(table: Table) -> str:
     def cells(tag: str, row: Sequence[str]) -> str:
         return "".join(f"<{tag}{kind}>{_cell(cell)}" for kind, cell in zip(kinds, row, strict=True))
 
-    head = cells("th", list(map(_words, header)))
     body = "".join(f"<tr>{cells('td', row)}" for row in rows[:MOST_ROWS])
     more = f"<p>and {len(rows) - MOST_ROWS:,} more rows in the file" if len(rows) > MOST_ROWS else ""
-    return f'<div class="table"><table><tr>{head}{body}</table></div>{more}'
+    return f'<div class="table"><table><tr>{cells("th", header)}{body}</table></div>{more}'
 
 
 def _cell(cell: str) -> str:
@@ -131,29 +180,31 @@ def _cell(cell: str) -> str:
     return html.escape(cell).replace(" ", "&nbsp;", len(cell) - len(cell.lstrip(" ")))
 
 
-def _markdown(folders: Sequence[Path], top: Path) -> Iterator[str]:
+def _markdown(sections: Mapping[Path, _Section], begun: Sequence[str], top: Path) -> Iterator[str]:
     yield "# batchbpe: what was found\n"
-    for folder in folders:
-        title, parameters, findings, tables, figures = _read(folder)
-        yield f"\n## {title}\n"
-        if findings[1]:
-            yield _markdown_table(findings)
-        for figure in figures:
+    for folder, section in sections.items():
+        yield f"\n## {section.title} ({folder.resolve().name})\n"
+        if section.findings[1]:
+            yield _markdown_table(section.findings)
+        for figure in section.figures:
             yield f"\n![{figure.stem}]({figure.with_suffix('.png').relative_to(top).as_posix()})\n"
-        for name, table in tables.items():
+        for name, table in section.tables.items():
             yield f"\n### {_words(name)}\n{_markdown_table(table)}"
-        shown = [[name, f"`{_value(value)}`"] for name, value in parameters.items()]
+        shown = [[name, f"`{_value(value)}`"] for name, value in section.parameters.items()]
         yield f"\n### parameters\n{_markdown_table((['', ''], shown))}"
+    if begun:
+        yield f"\n{_unfinished(begun)}\n"
 
 
 def _markdown_table(table: Table) -> str:
     header, rows = table
     lines = [
         f"| {' | '.join(cell.replace('|', chr(92) + '|').replace(chr(10), ' ') for cell in row)} |"
-        for row in [list(map(_words, header)), *rows[:MOST_ROWS]]
+        for row in [header, *rows[:FEW_ROWS]]
     ]
     lines.insert(1, f"|{'---|' * len(header)}")
-    return "\n" + "\n".join(lines) + "\n"
+    more = f"\nand {len(rows) - FEW_ROWS:,} more rows in the file\n" if len(rows) > FEW_ROWS else ""
+    return "\n" + "\n".join(lines) + "\n" + more
 
 
 def _words(name: str) -> str:

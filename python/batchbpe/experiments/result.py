@@ -5,17 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from .. import __version__
 from ..files import replacing
 from .plots import styled
+from .report import DESCRIBED, html_figure, html_table, in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+def signed(change: float) -> str:
+    """Give a change as it is printed.
+
+    >>> signed(-0.00832), signed(0.5)
+    ('−0.0083', '+0.5000')
+    """
+    return f"{change:+.4f}".replace("-", "−")
 
 
 @dataclass(frozen=True)
@@ -39,11 +51,22 @@ class Result:
         """The main figure."""
         return next(iter(self.figures.values()))
 
+    def _repr_html_(self) -> str:
+        """Show findings, figures and the main table in a notebook."""
+        found = list(map(list, self.findings.items()))
+        parts = [html_table((["", "found here"], found))] if found else []
+        for name, figure in self.figures.items():
+            picture = BytesIO()
+            styled(figure.savefig)(picture, format="svg")
+            parts.append(html_figure(name, picture.getvalue()))
+        rows = [["" if value is None else str(value) for value in row.values()] for row in self.table.to_pylist()]
+        return "".join([*parts, html_table(in_words(self.table.column_names, rows))])
+
     @styled
     def save(self, folder: Path) -> list[Path]:
         """Write tables as csv, figures as svg and png, and the parameters; give the files."""
-        folder.mkdir(parents=True, exist_ok=True)
-        files = []
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        folder, files = Path(folder), []
         for name, table in self.tables.items():
             with replacing(folder / f"{name}.csv") as path:
                 pc.write_csv(table, path)
@@ -56,11 +79,12 @@ class Result:
                 files.append(folder / f"{name}.{kind}")
         described = {
             "experiment": self.name,
+            "batchbpe": __version__,
             "parameters": dict(self.parameters),
             "findings": dict(self.findings),
             "tables": list(self.tables),
             "figures": list(self.figures),
         }
-        with replacing(folder / "experiment.json") as path:
+        with replacing(folder / DESCRIBED) as path:
             path.write_text(json.dumps(described, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        return [*files, folder / "experiment.json"]
+        return [*files, folder / DESCRIBED]

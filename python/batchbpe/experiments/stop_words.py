@@ -7,21 +7,24 @@ from typing import Any
 
 import pyarrow as pa
 
+from .. import corpus
 from ..chunks import ChunkCounts
 from ..evaluation import evaluate_text
 from ..tokenizer import Tokenizer
 from .data import Data
-from .plots import axes, line, styled, tokens
-from .result import Result
+from .plots import axes, explain_hollow, line, styled, tokens
+from .result import Result, signed
 from .runs import check_size, runs_bar, train_all
 
 SIZES = (0, 1, 3, 6, 12, 25, 50, 80, 130, 200)
 PREFIX = " in"
-EXAMPLES = 8
+WORDS, EXAMPLES = 100, 8
+"""So many words are looked at, and so many shown."""
 
 
+@styled
 def stop_words(
-    data: Data,
+    data: Data | corpus.Data,
     *,
     vocab_size: int = 50_304,
     sizes: Sequence[int] = SIZES,
@@ -33,27 +36,34 @@ def stop_words(
 
     `prefix` is a stop word that others begin with: how these are cut with the fewest and with the most stop words.
 
-    >>> result = stop_words(Data.of("to be or not to be, to bet " * 50), vocab_size=262, sizes=[0, 1], prefix=" be")
+    >>> result = stop_words("to be or not to be, to bet " * 50, vocab_size=262, sizes=[0, 1], prefix=" be")
     >>> result.tables["words"].column_names
     ['word', 'count', '0_stop_words', '1_stop_words']
     """
     if not sizes:
         raise ValueError("sizes is empty: give at least one")
+    data = Data.of(data)
+    there = len(data.counts.stop_words(max(sizes))[0])
+    sizes = list(dict.fromkeys(min(size, there) for size in sizes))
     settings = [{"vocab_size": vocab_size, **options, "stop_list_size": size} for size in sizes]
     text = data.text
     rows: list[dict[str, Any]] = []
-    first: Tokenizer | None = None
+    tokenizers: list[Tokenizer] = []
     with runs_bar(len(settings), show=progress) as moved:
         for run in train_all(data.counts, settings, moved=moved):
-            if first is None:
+            if not rows:
                 check_size(run)
-                first = run.tokenizer
-            size, encoded = run.options["stop_list_size"], evaluate_text("", run.tokenizer, text).tokens
-            change = 100 * (encoded / rows[0]["tokens"] - 1) if rows else 0.0
-            rows.append({"stop_list_size": size, "tokens": encoded, "change": change})
-    assert first is not None
-    last = run.tokenizer
-    cut = _words(data.counts, prefix, first, last)
+            encoded = evaluate_text("", run.tokenizer, text).tokens
+            rows.append(
+                {
+                    "stop_list_size": run.options["stop_list_size"],
+                    "vocab_size": len(run.tokenizer.vocab),
+                    "tokens": encoded,
+                    "change": 100 * (encoded / rows[0]["tokens"] - 1) if rows else 0.0,
+                }
+            )
+            tokenizers = [*tokenizers[:1], run.tokenizer]
+    cut, seen = _words(data.counts, prefix, tokenizers[0], tokenizers[-1])
     names = [f"{size}_stop_words" for size in (sizes[0], sizes[-1])]
     words = pa.table(
         {
@@ -65,18 +75,23 @@ def stop_words(
     changes = [row["change"] for row in rows]
     found = _prefixes(data.counts, max(sizes))
     begin = sum(bool(row["chunks"]) for row in found.to_pylist())
-    figures = {"stop_words": _figure(rows)}
+    figures = {"stop_words": _figure(rows, vocab_size)}
+    findings = {
+        "encoded length changes by −0.0083 % … +0.0483 %": f"{signed(min(changes))} % … {signed(max(changes))} %",
+        "a stop word may be the beginning of other chunks": f"{begin} of {found.num_rows} stop words are",
+    }
+    if seen:
+        findings["such chunks are then cut in other ways"] = (
+            f"{len(cut)} of the {seen} commonest that begin with {prefix!r} are"
+        )
     if cut:
-        figures["words"] = _tokens(cut, sizes, prefix)
+        figures["words"] = _tokens(cut[:EXAMPLES], seen, len(cut), (sizes[0], sizes[-1]), prefix)
     return Result(
         "stop-words",
         {**data.parameters, "vocab_size": vocab_size, "prefix": prefix, **options},
         {"stop_words": pa.Table.from_pylist(rows), "prefixes": found, "words": words},
         figures,
-        {
-            "encoded length changes by −0.0083 % … +0.0483 %": f"{min(changes):+.4f} % … {max(changes):+.4f} %",
-            "a stop word may be the beginning of other chunks": f"{begin} of {found.num_rows} stop words are",
-        },
+        findings,
     )
 
 
@@ -99,36 +114,38 @@ def _prefixes(counts: ChunkCounts, size: int) -> pa.Table:
     return pa.Table.from_pylist(rows) if rows else pa.table({"stop_word": [], "chunks": [], "occurrences": []})
 
 
-def _words(counts: ChunkCounts, prefix: str, *tokenizers: Tokenizer) -> list[tuple[Any, ...]]:
-    """The commonest chunks that begin with a stop word's token, cut by each tokenizer."""
+def _words(counts: ChunkCounts, prefix: str, first: Tokenizer, last: Tokenizer) -> tuple[list[tuple[Any, ...]], int]:
+    """Find those of the commonest chunks beginning with a token that are cut in another way, and how many were seen."""
     found: list[tuple[Any, ...]] = []
+    seen = 0
     for word, count in counts.most_common():
-        if len(found) == EXAMPLES:
+        if seen == WORDS:
             break
-        if word.startswith(prefix) and word != prefix:
-            cuts = [_cut(tokenizer, word) for tokenizer in tokenizers]
-            if cuts[0][0] == prefix:
-                found.append((word, count, *cuts))
-    return found
+        if word.startswith(prefix) and word != prefix and (cut := _cut(first, word))[0] == prefix:
+            seen += 1
+            if (other := _cut(last, word)) != cut:
+                found.append((word, count, cut, other))
+    return found, seen
 
 
 def _cut(tokenizer: Tokenizer, word: str) -> list[str]:
     return [tokenizer.decode([token]) for token in tokenizer.encode_ordinary(word)]
 
 
-@styled
-def _figure(rows: list[dict[str, Any]]) -> Any:
+def _figure(rows: list[dict[str, Any]], vocab_size: int) -> Any:
     figure, (panel,) = axes()
-    line(panel, [row["stop_list_size"] for row in rows], [row["change"] for row in rows], zero=True)
-    panel.set(xlabel="stop_list_size", ylabel="change in encoded length, %")
-    panel.set_title("encoded length with more and more stop words")
+    short = [row["vocab_size"] < vocab_size for row in rows]
+    line(panel, [row["stop_list_size"] for row in rows], [row["change"] for row in rows], zero=True, hollow=short)
+    panel.set(xlabel="stop words", ylabel="change in the number of tokens, %")
+    panel.set_title(f"held-out text, against {rows[0]['stop_list_size']} stop words: below 0 it is shorter")
+    explain_hollow(figure, short, vocab_size)
     return figure
 
 
-@styled
-def _tokens(cut: list[tuple[Any, ...]], sizes: Sequence[int], prefix: str) -> Any:
-    figure, panels = axes(2, height=0.9 + 0.28 * len(cut))
-    for place, (panel, size) in enumerate(zip(panels, (sizes[0], sizes[-1]), strict=True)):
+def _tokens(cut: list[tuple[Any, ...]], seen: int, changed: int, sizes: tuple[int, int], prefix: str) -> Any:
+    figure, panels = axes(2, height=0.9 + 0.28 * len(cut), width=6.8)
+    for place, (panel, size) in enumerate(zip(panels, sizes, strict=True)):
         tokens(panel, [row[2 + place] for row in cut], f"with {size} stop words")
-    figure.suptitle(f"Chunks that begin as the stop word “{prefix}”, in tokens", x=0.01, ha="left", fontsize=12)
+    title = f"{changed} of the {seen} commonest chunks that begin with the token “{prefix}” are cut in another way"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure

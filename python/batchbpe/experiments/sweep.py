@@ -17,8 +17,9 @@ from ..evaluation import evaluate_text
 from ..files import replacing
 from ..record import identity
 from .batching import POLICIES
-from .data import HELD_OUT, Data
-from .plots import axes, line, styled, with_thousands
+from .data import HELD_OUT, Data, named
+from .plots import axes, styled
+from .report import RUNS
 from .result import Result
 from .runs import check_size, runs_bar, train_all
 
@@ -41,9 +42,11 @@ DEFAULTS: dict[str, Any] = {
     "max_batch_size": 0,
 }
 """What a combination has where the grid does not say."""
-RUNS = "runs.jsonl"
+BARS = 24
+"""So many combinations are drawn."""
 
 
+@styled
 def sweep(
     data: corpus.Data,
     heldout: corpus.Data | None = None,
@@ -53,6 +56,7 @@ def sweep(
     share: float = HELD_OUT,
     seed: int = 0,
     text_column: str = "text",
+    errors: str = "strict",
     progress: bool = False,
 ) -> Result:
     """Train and evaluate every combination. With a folder, each is kept there, and not done again.
@@ -62,7 +66,7 @@ def sweep(
     [260, 260, 258, 258]
     """
     grid = _checked(grid)
-    kept = _Kept(folder, _described(data, heldout, share, seed, text_column))
+    kept = _Kept(folder, _described(data, heldout, share, seed, text_column, errors))
     combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     todo = [each for each in combinations if not kept.has(each)]
     done = len(combinations) - len(todo)
@@ -71,7 +75,8 @@ def sweep(
             some = [each for each in todo if each["pattern"] == pattern]
             if some:
                 moved(done)
-                given = Data.of(data, heldout, pattern=pattern, share=share, seed=seed, text_column=text_column)
+                how: Any = {"share": share, "seed": seed, "text_column": text_column, "errors": errors}
+                given = Data.of(data, heldout, pattern=pattern, **how)
                 for row in _found(given, some, partial(lambda before, share: moved(before + share), done)):
                     kept.add(row)
                 done += len(some)
@@ -79,14 +84,23 @@ def sweep(
         {name: value for name, value in kept.row(each).items() if name in grid or name not in GRID}
         for each in combinations
     ]
-    rows.sort(key=lambda row: (row["tokens"], str(row)))
+    lossy = sorted({str(row["pattern"]) for row in rows if row["dropped"]})
+    if not lossy:
+        for row in rows:
+            del row["dropped"]
+    # What loses a part of the text is no shorter encoding of it.
+    rows.sort(key=lambda row: (bool(row.get("dropped")), row["tokens"], str(row)))
     best = {name: rows[0][name] for name in grid}
+    findings = {"the shortest encoding": ", ".join(f"{name}={value}" for name, value in best.items())}
+    if lossy:
+        findings["patterns that lose a part of the text, and come last"] = ", ".join(lossy)
+    held = named(heldout) if heldout is not None else f"{share} of the documents, or of the chunks"
     return Result(
         "sweep",
-        {"grid": dict(grid), "share": share, "seed": seed},
+        {"data": named(data), "held-out text": held, "seed": seed, "grid": dict(grid)},
         {"leaderboard": pa.Table.from_pylist(rows)},
         {"sweep": _figure(rows, grid)},
-        {"the shortest encoding": ", ".join(f"{name}={value}" for name, value in best.items())},
+        findings,
     )
 
 
@@ -111,6 +125,7 @@ def _found(
             "renyi_efficiency": found.renyi_efficiency,
             "vocabulary_used": found.vocabulary_used,
             "vocabulary": len(run.tokenizer.vocab),
+            "dropped": found.dropped / found.bytes,
             "seconds": run.seconds,
         }
 
@@ -128,7 +143,7 @@ def _checked(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         pattern_of(pattern)
     if "vocab_size" not in grid:
         raise ValueError("vocab_size is not in the grid: give at least one")
-    return {"pattern": ["gpt4"], **grid}
+    return {name: list(dict.fromkeys(values)) for name, values in {"pattern": ["gpt4"], **grid}.items()}
 
 
 def _described(data: Any, heldout: Any, *options: Any) -> Any:
@@ -138,24 +153,20 @@ def _described(data: Any, heldout: Any, *options: Any) -> Any:
 
 
 class _Kept:
-    """The rows found so far, in memory or also in a file, a line each."""
+    """The rows found so far, in memory or also in a file."""
 
     def __init__(self, folder: Path | None, described: Any) -> None:
         self.rows: list[dict[str, Any]] = []
-        self.path = folder and folder / RUNS
-        if not self.path:
+        self.path, self.described = folder and Path(folder) / RUNS, described
+        if not self.path or not self.path.exists():
             return
-        lines = [json.dumps(described)]
-        if self.path.exists():
-            # The last line may have been cut by a crash.
-            before, *rows = [line for line in self.path.read_text(encoding="utf-8").splitlines() if line[-1:] in "]}"]
-            if before != lines[0]:
-                raise ValueError(f"{self.path} was begun with other data or options: give another folder")
-            self.rows = [json.loads(line) for line in rows]
-            lines += rows
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(self.path) as path:
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        try:
+            before = json.loads(self.path.read_text(encoding="utf-8"))
+            self.rows = before["runs"]
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{self.path} is damaged: remove it to begin anew") from None
+        if before["of"] != described:
+            raise ValueError(f"{self.path} was begun with other data or options: give another folder")
 
     def row(self, each: Mapping[str, Any]) -> dict[str, Any]:
         """Give the row of a combination."""
@@ -171,23 +182,26 @@ class _Kept:
         """Keep a row."""
         self.rows.append(row)
         if self.path:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(self.path) as path:
+                path.write_text(json.dumps({"of": self.described, "runs": self.rows}, indent=1), encoding="utf-8")
 
 
-@styled
 def _figure(rows: list[dict[str, Any]], grid: Mapping[str, Sequence[Any]]) -> Any:
-    figure, (panel,) = axes(height=4.6)
-    others = [name for name, values in grid.items() if name != "vocab_size" and len(values) > 1]
-    lines: dict[str, list[tuple[int, float]]] = {}
-    for row in rows:
-        label = ", ".join(f"{name} {row[name]}" for name in others) or "all"
-        lines.setdefault(label, []).append((row["vocab_size"], row["bytes_per_token"]))
-    for label, points in list(lines.items())[:8]:
-        line(panel, *zip(*sorted(points), strict=True), label=label)
-    panel.set(xlabel="vocabulary", ylabel="bytes per token")
-    panel.set_title("the best eight" if len(lines) > 8 else "how long a token is on held-out text")
-    with_thousands(panel.xaxis)
-    if others:
-        figure.legend(loc="outside lower center")
+    """Draw the combinations that lose no text, or all if each does."""
+    varied = [name for name, values in grid.items() if len(values) > 1] or ["vocab_size"]
+    whole = [row for row in rows if not row.get("dropped")] or rows
+    shown = whole[:BARS]
+    longer = [100 * (row["tokens"] / rows[0]["tokens"] - 1) for row in shown]
+    figure, (panel,) = axes(height=1.6 + 0.26 * len(shown))
+    panel.bar_label(panel.barh(range(len(shown)), longer), [f"{value:.3f}" for value in longer], padding=3, fontsize=9)
+    panel.set_yticks(range(len(shown)), [", ".join(str(row[name]) for name in varied) for row in shown], fontsize=9)
+    panel.invert_yaxis()
+    panel.margins(x=0.14, y=0.02)
+    panel.grid(visible=False, axis="y")
+    panel.set(xlabel="longer than the first on held-out text, %", xlim=(0, None))
+    of = f"the best {len(shown)} of {len(rows)}" if len(shown) < len(rows) else f"{len(rows)}"
+    names = ", ".join(varied).replace("_", " ")
+    title = f"{of} combinations of {names};\nthe shortest encoding comes first"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure
