@@ -83,8 +83,7 @@ def experiment(
     options: dict[str, Any] = {"text_column": text_column, "errors": "replace" if replace_errors else "strict"}
     shared = options | {"seed": seed} | ({} if heldout_share is None else {"share": heldout_share})
     run = EXPERIMENTS[name.value]
-    logging.getLogger("batchbpe.training").setLevel(logging.ERROR)  # tables tell where pairs were too few
-    with _made(output):
+    with _made(output), _silent(logging.getLogger("batchbpe.training")):
         if chunks:
             result = run(files, pattern=pattern, progress=not quiet, **options)
         elif sweep:
@@ -150,6 +149,17 @@ def _made(folder: Path) -> Iterator[None]:
             with suppress(OSError):  # it has something in it
                 folder.rmdir()
         raise
+
+
+@contextmanager
+def _silent(logger: logging.Logger) -> Iterator[None]:
+    """Have no warnings that pairs were too few: tables and figures tell where."""
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _paths(inputs: list[str]) -> list[Path | str]:
