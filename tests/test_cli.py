@@ -114,6 +114,10 @@ def test_a_part_of_the_data(place: Path) -> None:
     assert run("train part.csv -n 400 -o counted -q").exit_code == 0
     assert Path("part.model").read_bytes() == Path("counted.model").read_bytes()
     assert len(run("encode mine.model book.txt book.txt --limit-bytes 5").stdout.splitlines()) == 1
+    for number in range(40):  # of one name: each has luck of its own
+        Path(f"all/{number}").mkdir(parents=True)
+        Path(f"all/{number}/index.md").write_text(TEXT[: 9 + number], encoding="utf-8")
+    assert 5 < len(run("encode mine.model all --sample 0.5").stdout.splitlines()) < 35
 
 
 def test_training_goes_on(place: Path) -> None:

@@ -1,6 +1,7 @@
 """Each metric on a case worked out by hand, or by somebody else's program."""
 
 import json
+import re
 from math import log
 from pathlib import Path
 
@@ -173,6 +174,26 @@ def test_what_the_pattern_drops():
         plain, lossy = evaluate({"bytes": BYTES, "letters": letters}, documents("a, a - b"))
     assert (plain.dropped, lossy.dropped) == (0, 5)
     assert (plain.bytes_per_token, lossy.bytes_per_token) == (1, 8 / 3)  # of the same text
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_group_that_is_lost(tmp_path):
+    Tokenizer.train("a", 256, pattern=r"\w+").save(tmp_path / "letters")
+    for name, text in {"en": "a, a", "xx": "--"}.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    model, data = str(tmp_path / "letters.model"), ["--data", str(tmp_path / "*.txt")]
+    done = run("evaluate", model, *data, "--by-file")
+    assert re.search(r"tokens/character\s+parity \(en\)\s+bytes lost", done.stdout)
+    assert re.search(r"xx\s+0\s+–\s+–\s+–\s+2", done.stdout)
+    assert "letters.model: 2 bytes lie between the matches" in done.stderr
+    assert "has a pattern of its own" in run("evaluate", model, *data, "--pattern", "gpt2", code=1).stderr
+
+
+def test_groups_that_cannot_be_told(models, tmp_path):
+    (tmp_path / "docs.jsonl").write_text('{"text": 7, "language": "en"}\n')
+    args = ["evaluate", models[0], "--group-column", "language", "--data"]
+    assert "line 1: 'text' is of type int, not str" in run(*args, str(tmp_path / "docs.jsonl"), code=1).stderr
+    assert "save it as a file" in run(*args, "-", "--jsonl-field", "text", code=1).stderr
 
 
 def test_command_on_a_part(models, tmp_path):

@@ -1,6 +1,7 @@
 """The experiments on data whose outcome is known, and what they write."""
 
 import csv
+import io
 import json
 import re
 import sys
@@ -124,6 +125,12 @@ def test_too_little_data() -> None:
             experiment(data, vocab_size=5000)
     with pytest.raises(ValueError, match="no chunks"):
         chunks([])
+    with pytest.raises(ValueError, match="leaves nothing to merge: ask for more"):
+        batching(data, vocab_size=256)
+    with pytest.raises(ValueError, match="too small for 4 stop words: 261 is not"):
+        stop_words(data, vocab_size=258)
+    rows = chunks("to be").table.to_pylist()
+    assert rows == [{"total": 1, "unique": 1}, {"total": 2, "unique": 2}]
 
 
 def run(*args: str, code: int = 0) -> str:
@@ -203,6 +210,17 @@ def test_a_pattern_that_loses_text_does_not_win() -> None:
     assert r"\w+" in result.findings["patterns that lose a part of the text, and come last"]
 
 
+def test_the_same_text_or_the_same_measure() -> None:
+    """Of one document chunks are held out, which are others for another pattern: lengths are compared by bytes."""
+    result = sweep("to be, or not to be; " * 99, grid={"vocab_size": [257], "pattern": ["gpt4", r"\w+$|\w+|\s+$|\W"]})
+    lengths = [row["bytes_per_token"] for row in result.table.to_pylist()]
+    assert lengths == sorted(lengths, reverse=True)
+    result.figure.savefig(io.BytesIO())  # dollars are no mathematics
+    alike = sweep("to be or not to be " * 30, grid={"vocab_size": [258], "policy": ["serial", "naive"]})
+    assert alike.findings["the shortest encoding"].startswith("2 combinations alike, as ")
+    alike.figure.savefig(io.BytesIO())
+
+
 def test_what_falls_short_is_told() -> None:
     data = Data.of("to be or not to be " * 20)
     with pytest.raises(ValueError, match=r"pairs for 2\d\d tokens only"):
@@ -240,6 +258,7 @@ def test_a_run_is_stopped_with_the_others(data: Data, monkeypatch: pytest.Monkey
         ({"vocab_size": [300], "policy": ["best"]}, "policy='best'"),
         ({"vocab_size": [300], "pattern": ["("]}, r"\("),
         ({"pattern": ["gpt4"]}, "vocab_size is not in the grid"),
+        ({"vocab_size": [300], "freq_cutoff": [1 << 64]}, "is too large"),
     ],
 )
 def test_a_grid_that_cannot_be(grid: dict[str, list[object]], problem: str) -> None:
@@ -261,7 +280,7 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
     (tmp_path / "file").touch()
     assert "is a file: give a folder" in run("chunks", *plain, "-o", str(tmp_path / "file"), "--overwrite", code=1)
     few = run("stop-words", *plain, "-o", str(tmp_path / "x"), code=1)
-    assert re.search(r"give --vocab-size \d+ at most", few)
+    assert re.search(r"pairs for 1[\d,]+ tokens only: ask for no more", few)
     assert not (tmp_path / "x").exists()  # nothing came of any
     assert "give whole numbers" in run("sweep", *given, "--grid", "freq_cutoff=a", "-o", str(tmp_path / "x"), code=1)
     assert "give one of pattern" in run("sweep", *given, "--grid", "size=1", "-o", str(tmp_path / "x"), code=1)

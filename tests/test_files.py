@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,23 @@ def test_failure_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(OSError, match="no space left"):
         write_counts(tmp_path / "a.parquet")
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.parquet", "old")]
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "real.csv").touch()
+    (tmp_path / "a.csv").symlink_to(tmp_path / "real.csv")
+    write_counts(tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").is_symlink() and "new" in (tmp_path / "real.csv").read_text()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes have names on posix")
+def test_a_pipe_stays_one(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.csv")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((tmp_path / "a.csv").read_text)
+        write_counts(tmp_path / "a.csv")
+        assert "new" in read.result()
+    assert (tmp_path / "a.csv").is_fifo()
 
 
 def test_missing_folder(tmp_path: Path) -> None:

@@ -115,14 +115,14 @@ class Evaluation:
     """How often each token occurs, by id."""
 
     @property
-    def bytes_per_token(self) -> float:
-        """The more the better: the text is shorter."""
-        return self.bytes / max(1, self.tokens)
+    def bytes_per_token(self) -> float | None:
+        """The more the better: the text is shorter. None if there are no tokens."""
+        return self.bytes / self.tokens if self.tokens else None
 
     @property
-    def characters_per_token(self) -> float:
+    def characters_per_token(self) -> float | None:
         """The more the better: the text is shorter."""
-        return self.characters / max(1, self.tokens)
+        return self.characters / self.tokens if self.tokens else None
 
     @property
     def tokens_per_word(self) -> float | None:
@@ -163,20 +163,20 @@ class Evaluation:
     def _most(self) -> float:
         return float(np.log(max(2, self.vocab_size)))
 
-    def change(self, reference: Evaluation) -> float:
+    def change(self, reference: Evaluation) -> float | None:
         """Give the percent change in encoded length against another tokenizer, the paper's metric."""
-        return 100 * (self.tokens - reference.tokens) / max(1, reference.tokens)
+        return 100 * (self.tokens - reference.tokens) / reference.tokens if reference.tokens else None
 
-    def normalised_length(self, reference: Evaluation) -> float:
+    def normalised_length(self, reference: Evaluation) -> float | None:
         """NSL: the encoded length as a share of another tokenizer's."""
-        return self.tokens / max(1, reference.tokens)
+        return self.tokens / reference.tokens if reference.tokens else None
 
     def cost(self, unit: Unit) -> float | None:
-        """How many tokens a byte, a character or a word takes, or all of the text; None if there is none of it."""
+        """How many tokens a byte, a character or a word takes, or all of the text; None if there is none."""
         size = {"text": 1, "byte": self.bytes, "character": self.characters, "word": self.words}[unit]
         if size is None:
             raise ValueError("the words of chunk counts are not known: choose another unit than word")
-        return self.tokens / size if size else None
+        return self.tokens / size if size and self.tokens else None
 
     def metrics(self, reference: Evaluation) -> dict[str, float | None]:
         """Give all metrics by their names."""
@@ -233,7 +233,7 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: Text, *, threads: int |
     frequencies = np.zeros(tokenizer.n_vocab, np.uint64)
     np.add.at(frequencies, ids, np.repeat(chunks.counts, sizes))
     if dropped := text.dropped[tokenizer.pattern]:
-        warnings.warn(dropped_text(dropped, tokenizer.pattern), stacklevel=2)
+        warnings.warn((f"{name}: " if name else "") + dropped_text(dropped, tokenizer.pattern), stacklevel=2)
     words = single = None
     if text.words is not None:
         words = text.words.total

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary file beside `path`, and put it in its place if all goes well.
 
+    A link stays one, and what is no file, such as a pipe, is given itself.
+
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with replacing(Path(folder) / "a.txt") as temporary:
     ...         _ = temporary.write_text("whole")
@@ -29,6 +31,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise IsADirectoryError(f"cannot write {path}: it is a folder; give the name of a file")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    path = path.resolve() if path.is_symlink() else path
     temporary = None
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)

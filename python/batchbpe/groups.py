@@ -60,6 +60,8 @@ def by_column(sources: Iterable[Source], text_column: str, group_column: str) ->
 
 
 def _batches(source: Source, text_column: str, group_column: str) -> Iterator[Iterable[tuple[Any, Any]]]:
+    if source.name == "standard input":
+        raise ValueError("standard input tells no groups by a column: save it as a file")
     place = source.name if re.match(URL, source.name) else Path(source.name)
     suffix, codec = kind(place)
     columns = [text_column, group_column]
@@ -74,6 +76,9 @@ def _batches(source: Source, text_column: str, group_column: str) -> Iterator[It
                 missing = [column for column in columns if not isinstance(record, dict) or column not in record]
                 if missing:
                     raise ValueError(f"{source.name}, line {number}: no field {missing[0]!r}")
+                if not isinstance(record[text_column], str | None):
+                    kind_ = type(record[text_column]).__name__
+                    raise ValueError(f"{source.name}, line {number}: {text_column!r} is of type {kind_}, not str")
                 yield [tuple(record[column] for column in columns)]
     else:
         raise ValueError(

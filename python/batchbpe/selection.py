@@ -10,14 +10,37 @@ from pathlib import PurePath
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from .readers import Documents, Source, TextFile
 from .tables import CountsFile, those
 
 
+class Luck:
+    """Chance that is the same each time, wherever a file lies: it depends on the seed, its name, and the place in it.
+
+    A text file is one document, and many in other folders may have its name: there it depends on the size, too.
+
+    >>> Luck(Source("a/b.parquet", lambda _: []), seed=1).draw(["one", "two", "three"], 0.5).tolist()
+    [False, True, False]
+    """
+
+    def __init__(self, source: Source, seed: int) -> None:
+        """Begin anew."""
+        name = zlib.crc32(PurePath(source.name).name.encode())
+        self._documents = np.random.default_rng([seed, name])
+        self._text = np.random.default_rng([seed, name, source.size])
+
+    def draw(self, documents: Any, share: float) -> npt.NDArray[np.bool_]:
+        """Say of the next documents which are among this share of all."""
+        if isinstance(documents, TextFile):
+            return self._text.random(1) < share
+        return self._documents.random(len(documents)) < share
+
+
 @dataclass
 class Selection:
-    """Which documents to take. A document's luck depends on the seed, its file's name and its place in it.
+    """Which documents to take, by chance or until there are enough.
 
     >>> source = Source("", lambda _: [["one", "two", "three"]])
     >>> list(Selection(limit_bytes=4).of(source))
@@ -50,7 +73,7 @@ class Selection:
         if self.sample == 1 and self.limit_bytes is None:
             yield from source
             return
-        luck = np.random.default_rng([self.seed, zlib.crc32(PurePath(source.name).name.encode())])
+        luck = Luck(source, self.seed)
         for documents in source:
             if isinstance(documents, CountsFile | dict):
                 raise ValueError(f"{source.name}: chunk counts cannot be sampled or cut; give the documents")
@@ -58,12 +81,11 @@ class Selection:
             if self.is_over:
                 return
 
-    def _sampled(self, documents: Any, luck: np.random.Generator) -> Any:
+    def _sampled(self, documents: Any, luck: Luck) -> Any:
         if self.sample == 1:
             return documents
-        if isinstance(documents, TextFile):
-            return documents if luck.random() < self.sample else []
-        return those(documents, luck.random(len(documents)) < self.sample)
+        taken = luck.draw(documents, self.sample)
+        return those(documents, taken) if not isinstance(documents, TextFile) else documents if taken[0] else []
 
     def _limited(self, documents: Any) -> Any:
         if self.left is None:

@@ -98,7 +98,8 @@ def in_a_line(message: str) -> str:
     """Give an error of the package as one line for a shell."""
     for advice, option in _IN_A_SHELL.items():
         message = message.replace(advice, option)
-    message = _PARAMETER.sub(lambda found: f"--{found[1].replace('_', '-')} ", message)
+    if "--grid" not in message:  # where these are names of what varies
+        message = _PARAMETER.sub(lambda found: f"--{found[1].replace('_', '-')} ", message)
     return " ".join(message.split()) + "\n"
 
 
@@ -212,18 +213,21 @@ def sources_of(inputs: list[str], text_column: str = "text", jsonl_field: str | 
     return sources
 
 
-def load(path: Path, pattern: str | None = None) -> Tokenizer:
-    """Load a tokenizer."""
+def load(path: Path, pattern: str | None = None, *, needed: bool = True) -> Tokenizer:
+    """Load a tokenizer; a pattern that it does not need is an error, unless others may need it."""
     from ..tokenizer import Tokenizer
 
     if pattern and path.suffix == ".tiktoken":
         return Tokenizer.from_tiktoken(path, pattern)
     try:
-        return Tokenizer.from_file(path)
+        loaded = Tokenizer.from_file(path)
     except ValueError as error:
         if pattern and "--pattern" in in_a_line(str(error)):
             return Tokenizer.from_tiktoken(path, pattern)
         raise
+    if pattern and needed:
+        raise ValueError(f"--pattern {pattern}: it is for files of ranks, and {path} has a pattern of its own")
+    return loaded
 
 
 def fail_if_any(failed: Mapping[str, str]) -> None:

@@ -91,7 +91,7 @@ def evaluate(
         raise ValueError("--parity and --per compare groups: tell them by --group-column or --by-file")
     if (group_column and sample != 1) or ((group_column or by_file) and limit_bytes is not None):
         raise ValueError("groups are read whole: leave out --limit-bytes, and with --group-column --sample")
-    tokenizers = {str(path): load(path, pattern) for path in models}
+    tokenizers = {str(path): load(path, pattern, needed=len(models) == 1) for path in models}
     selection = Selection(sample, seed, limit_bytes)
     sources = sources_of(data, text_column, jsonl_field)
     if group_column:
@@ -168,7 +168,7 @@ def _described(
     against = evaluation.parity(costs, parity)
     for group, metrics in described.items():
         metrics |= {f"tokens_per_{per}": costs.get(group), "parity": against.get(group)}
-    return {"groups": described, "gini": evaluation.gini(list(costs.values()))}
+    return {"groups": described, "reference": parity, "gini": evaluation.gini(list(costs.values()))}
 
 
 def _costs(by_group: dict[str, Evaluation], per: Any) -> dict[str, float]:
@@ -198,9 +198,11 @@ def _print_groups(name: str, described: dict[str, Any], per: str) -> None:
         "tokens": "tokens",
         "bytes_per_token": "bytes/token",
         f"tokens_per_{per}": f"tokens/{per}",
-        "parity": "parity",
+        "parity": f"parity ({described.get('reference')})",
     }
     groups = described["groups"]
+    if any(each["dropped"] for each in groups.values()):
+        shown["dropped"] = "bytes lost"
     rows = [[group, *(each[column] for column in shown if column in each)] for group, each in groups.items()]
     print_table([name, *(label for column, label in shown.items() if column in next(iter(groups.values())))], rows)
     if "gini" in described:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +17,8 @@ from .app import command, note, print_json, print_rows, print_table, sources_of
 from .options import Json, Quiet, ReplaceErrors, Seed, TextColumn, option
 
 VOCAB_SIZE = 50_304
+ROWS = 24
+"""So many of a table are printed."""
 
 
 class Name(str, Enum):
@@ -64,7 +65,7 @@ def experiment(
     Example: batchbpe experiment stop-words --data counts.parquet --heldout heldout.txt -o stop-words
     """
     from ..experiments import EXPERIMENTS, Data
-    from ..experiments.report import RUNS
+    from ..experiments.result import remove
 
     sweep, chunks = name is Name.sweep, name is Name.chunks
     values = _grid(grid or [])
@@ -78,17 +79,17 @@ def experiment(
     }
     for wrong in (name for name, given in no_meaning.items() if given):
         raise ValueError(f"{wrong} changes nothing in {name.value} with the other options: leave it out")
-    _check(output, resume, overwrite)
+    _check(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
     options: dict[str, Any] = {"text_column": text_column, "errors": "replace" if replace_errors else "strict"}
     shared = options | {"seed": seed} | ({} if heldout_share is None else {"share": heldout_share})
     run = EXPERIMENTS[name.value]
-    with _made(output), _silent(logging.getLogger("batchbpe.training")):
+    with _made(output):
+        if overwrite and not resume:
+            remove(output)
         if chunks:
             result = run(files, pattern=pattern, progress=not quiet, **options)
         elif sweep:
-            if overwrite and not resume:
-                (output / RUNS).unlink(missing_ok=True)
             values = {"pattern": [pattern or "gpt4"], "vocab_size": [vocab_size or VOCAB_SIZE], **values}
             result = run(files, others, grid=values, folder=output, progress=not quiet, **shared)
         else:
@@ -99,8 +100,9 @@ def experiment(
         print_json({"files": [str(file) for file in written], "findings": dict(result.findings)})
         return
     table = result.table
-    print_table(table.column_names, [list(row.values()) for row in table.to_pylist()])
-    sys.stdout.write("\n")
+    print_table(table.column_names, [list(row.values()) for row in table.slice(0, ROWS).to_pylist()])
+    more = f"and {table.num_rows - ROWS:,} more rows in the file\n" if table.num_rows > ROWS else ""
+    sys.stdout.write(f"{more}\n")
     print_rows("what was found" if sweep else "the paper, and here", dict(result.findings))
     note(str(output), quiet)
 
@@ -119,14 +121,14 @@ def report(
     note("\n".join(map(str, report(folder))), quiet)
 
 
-def _check(output: Path, resume: bool, overwrite: bool) -> None:
+def _check(output: Path, sweep: bool, resume: bool, overwrite: bool) -> None:
     from ..experiments.report import RUNS
 
     if output.exists() and not output.is_dir():
         raise FileExistsError(f"{output} is a file: give a folder, which may be a new one")
     if resume or overwrite or not output.is_dir() or not any(output.iterdir()):
         return
-    if (output / RUNS).exists():
+    if sweep and (output / RUNS).exists():
         raise FileExistsError(f"{output} has a sweep: --resume goes on with it, --overwrite begins anew")
     raise FileExistsError(f"{output} is there already: give another folder, or --overwrite")
 
@@ -151,17 +153,6 @@ def _made(folder: Path) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _silent(logger: logging.Logger) -> Iterator[None]:
-    """Have no warnings that pairs were too few: tables and figures tell where."""
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-
-
 def _paths(inputs: list[str]) -> list[Path | str]:
     """Find the files, by name: a url stays one."""
     if "-" in inputs:
@@ -177,9 +168,10 @@ def _grid(given: list[str]) -> dict[str, list[Any]]:
     grid: dict[str, list[Any]] = {}
     for each in given:
         name, equals, text = each.partition("=")
+        name = name.strip()
         if name not in GRID or not equals or not text:
             raise ValueError(f"--grid {each}: give one of {', '.join(GRID)}, = and values, as vocab_size=8000,16000")
-        parts = text.split(",")
+        parts = text.split(",") if name == "pattern" else [part.strip() for part in text.split(",")]
         if name == "pattern" and not set(parts) <= set(PATTERNS):
             if set(parts) & set(PATTERNS):
                 raise ValueError(f"--grid {each}: a regular expression may have commas: give it by a --grid of its own")

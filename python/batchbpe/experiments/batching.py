@@ -49,7 +49,7 @@ def batching(
             runs.append(run)
     serial = runs[0].tokenizer
     reference = evaluate_text("serial", serial, text)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for run in runs:
         sizes = [batch.size for batch in run.batches]
         done = run.batches[sizes.index(max(sizes))].merges_done if sizes else 0

@@ -48,13 +48,11 @@ def chunks(
     if not counts.unique:
         raise ValueError("the data has no chunks: give more")
     if not read:
-        shares = np.linspace(0, 1, points + 1)[1:]
+        totals = sorted({counts.total * place // points or 1 for place in range(1, points + 1)})
         numbers, times = np.unique(counts.counts.astype(np.float64), return_counts=True)
-        totals = (shares * counts.total).tolist()
-        uniques = [float((times * (1 - (1 - share) ** numbers)).sum()) for share in shares]
-    step = max(1, len(totals) // points)
-    places = sorted({*range(step - 1, len(totals), step), len(totals) - 1})
-    growth = [{"total": int(totals[i]), "unique": round(uniques[i])} for i in places]
+        uniques = [float((times * (1 - (1 - total / counts.total) ** numbers)).sum()) for total in totals]
+    places = np.unique(np.linspace(0, len(totals) - 1, points).round().astype(int))
+    growth = [{"total": totals[i], "unique": round(uniques[i])} for i in places]
     frequencies, rarest = _frequencies(counts), int(counts.counts[-1])
     few = 1 - counts.at_least(4).unique / counts.unique
     common = int(counts.counts[:100].sum(dtype=object)) / counts.total

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from ..counting import Counter
 from ..evaluation import Text
 from ..progress import counting_bar
 from ..readers import TextFile
+from ..selection import Luck
 from ..tables import CountsFile, those
 
 HELD_OUT = 0.1
@@ -126,17 +125,16 @@ class _Counting:
         sources = corpus.sources(data, text_column=self.text_column)
         with counting_bar(train, sources, show=self.progress):
             for source in sources:
-                luck = np.random.default_rng([seed, zlib.crc32(PurePath(source.name).name.encode())])
+                luck = Luck(source, seed)
                 for documents in source:
                     if isinstance(documents, CountsFile | Mapping):
                         train.add(documents)
-                    elif isinstance(documents, TextFile):
-                        (other if luck.random() < share else train).add(documents)
-                    else:
-                        held = luck.random(len(documents)) < share
-                        for counter, taken in ((other, held), (train, ~held)):
-                            if taken.any():
-                                counter.add(those(documents, taken))
+                        continue
+                    held = luck.draw(documents, share)
+                    for counter, taken in ((other, held), (train, ~held)):
+                        if taken.any():
+                            whole = isinstance(documents, TextFile)
+                            counter.add(documents if whole else those(documents, taken))
         counts = train.take()
         apart = other.take() if other.table else ChunkCounts.count([], counts.pattern)
         if counts.unique and apart.unique:

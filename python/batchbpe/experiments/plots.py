@@ -30,6 +30,7 @@ STYLE: dict[Any, Any] = {
     "axes.titlelocation": "left",
     "legend.frameon": False,
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a pattern may have dollars
     "svg.hashsalt": "batchbpe",
 }
 

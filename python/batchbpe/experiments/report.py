@@ -78,8 +78,7 @@ class _Section:
         name = described["experiment"]
         self.title = TITLES.get(name, name)
         self.parameters: dict[str, Any] = described["parameters"]
-        header = ["the paper says" if name != "sweep" else "of all", "found here"]
-        self.findings: Table = header, list(described["findings"].items())
+        self.findings: Table = header_of(name), list(described["findings"].items())
         try:
             self.tables = {each: _rows(folder / f"{each}.csv") for each in described["tables"]}
             self.figures = {folder / f"{each}.svg": _svg(folder / f"{each}.svg") for each in described["figures"]}
@@ -87,10 +86,15 @@ class _Section:
             raise ValueError(f"{error.filename} cannot be read: do the experiment again") from None
 
 
+def header_of(experiment: str) -> list[str]:
+    """Say what stands beside what in the findings of an experiment."""
+    return ["of all" if experiment == "sweep" else "the paper says", "found here"]
+
+
 def _rows(path: Path) -> Table:
     with path.open(encoding="utf-8", newline="") as file:
         header, *rows = list(csv.reader(file)) or [[]]
-    if any(len(row) != len(header) for row in rows):
+    if not header or any(len(row) != len(header) for row in rows):
         raise ValueError(f"{path} is damaged: do the experiment again")
     return in_words(header, rows)
 

@@ -15,7 +15,7 @@ import pyarrow.csv as pc
 from .. import __version__
 from ..files import replacing
 from .plots import styled
-from .report import DESCRIBED, html_figure, html_table, in_words
+from .report import DESCRIBED, RUNS, header_of, html_figure, html_table, in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,19 @@ def signed(change: float) -> str:
     return f"{change:+.4f}".replace("-", "−")
 
 
-@dataclass(frozen=True)
+def remove(folder: Path) -> None:
+    """Remove what an experiment before this one wrote into a folder, nothing else."""
+    try:
+        described = json.loads((folder / DESCRIBED).read_text(encoding="utf-8"))
+        names = [f"{table}.csv" for table in described["tables"]]
+        names += [f"{figure}.{kind}" for figure in described["figures"] for kind in ("svg", "png")]
+    except (OSError, ValueError, KeyError, TypeError):
+        names = []
+    for name in (*names, DESCRIBED, RUNS):
+        (folder / Path(name).name).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, repr=False)
 class Result:
     """Tables and figures by name; the first of each is the main one."""
 
@@ -40,6 +52,10 @@ class Result:
     figures: Mapping[str, Figure]
     findings: Mapping[str, str] = field(default_factory=dict)
     """What the paper says, and what was found."""
+
+    def __repr__(self) -> str:
+        """Say what there is."""
+        return f"Result({self.name!r}, tables={list(self.tables)}, figures={list(self.figures)})"
 
     @property
     def table(self) -> pa.Table:
@@ -54,7 +70,7 @@ class Result:
     def _repr_html_(self) -> str:
         """Show findings, figures and the main table in a notebook."""
         found = list(map(list, self.findings.items()))
-        parts = [html_table((["", "found here"], found))] if found else []
+        parts = [html_table((header_of(self.name), found))] if found else []
         for name, figure in self.figures.items():
             picture = BytesIO()
             styled(figure.savefig)(picture, format="svg")

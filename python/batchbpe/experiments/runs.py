@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
+from .. import training
 from ..chunks import ChunkCounts
 from ..progress import Stopped, bar, free_memory
 from ..tokenizer import Tokenizer
@@ -72,26 +74,40 @@ def train_all(
         done[place] = 1
         return Run(options[place], Tokenizer(model), batches, min(seconds))
 
-    if at_once == 1:
-        yield from map(run, range(len(options)))
-        return
-    with ThreadPoolExecutor(at_once) as pool:
-        futures = [pool.submit(run, place) for place in range(len(options))]
-        try:
-            for future in futures:
-                while not wait([future], 0.1).done:
-                    moved(sum(done))
-                yield future.result()
-        finally:
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+    with _silent(training.logger):
+        if at_once == 1:
+            yield from map(run, range(len(options)))
+            return
+        with ThreadPoolExecutor(at_once) as pool:
+            futures = [pool.submit(run, place) for place in range(len(options))]
+            try:
+                for future in futures:
+                    while not wait([future], 0.1).done:
+                        moved(sum(done))
+                    yield future.result()
+            finally:
+                stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _silent(logger: logging.Logger) -> Iterator[None]:
+    """Have no warnings that pairs were too few: tables and figures tell where."""
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def check_size(run: Run) -> None:
     """Raise if a vocabulary falls short. One of fewer chunks may, but nothing can be compared with it."""
     size = len(run.tokenizer.vocab)
     if size < run.options["vocab_size"]:
-        raise ValueError(f"the data has pairs for {size:,} tokens only: give vocab_size={size} at most, or more data")
+        raise ValueError(f"the data has pairs for {size:,} tokens only: ask for no more, or give more data")
+    if not run.batches:
+        raise ValueError(f"a vocabulary of {size:,} tokens leaves nothing to merge: ask for more")
 
 
 @contextmanager

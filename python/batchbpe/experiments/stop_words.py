@@ -45,6 +45,8 @@ def stop_words(
     data = Data.of(data)
     there = len(data.counts.stop_words(max(sizes))[0])
     sizes = list(dict.fromkeys(min(size, there) for size in sizes))
+    if vocab_size <= 256 + max(sizes):
+        raise ValueError(f"vocab_size={vocab_size} is too small for {max(sizes)} stop words: {257 + max(sizes)} is not")
     settings = [{"vocab_size": vocab_size, **options, "stop_list_size": size} for size in sizes]
     text = data.text
     rows: list[dict[str, Any]] = []

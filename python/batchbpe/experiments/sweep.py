@@ -44,6 +44,8 @@ DEFAULTS: dict[str, Any] = {
 """What a combination has where the grid does not say."""
 BARS = 24
 """So many combinations are drawn."""
+LONG = 24
+"""So many characters of a pattern are."""
 
 
 @styled
@@ -89,9 +91,10 @@ def sweep(
         for row in rows:
             del row["dropped"]
     # What loses a part of the text is no shorter encoding of it.
-    rows.sort(key=lambda row: (bool(row.get("dropped")), row["tokens"], str(row)))
-    best = {name: rows[0][name] for name in grid}
-    findings = {"the shortest encoding": ", ".join(f"{name}={value}" for name, value in best.items())}
+    rows.sort(key=lambda row: (bool(row.get("dropped")), -row["bytes_per_token"], str(row)))
+    alike = sum(row["bytes_per_token"] == rows[0]["bytes_per_token"] for row in rows)
+    best = ", ".join(f"{name}={rows[0][name]}" for name in grid)
+    findings = {"the shortest encoding": best if alike == 1 else f"{alike} combinations alike, as {best}"}
     if lossy:
         findings["patterns that lose a part of the text, and come last"] = ", ".join(lossy)
     held = named(heldout) if heldout is not None else f"{share} of the documents, or of the chunks"
@@ -121,11 +124,11 @@ def _found(
             **DEFAULTS,
             **each,
             "tokens": found.tokens,
-            "bytes_per_token": found.bytes_per_token,
+            "bytes_per_token": found.bytes_per_token or 0.0,
             "renyi_efficiency": found.renyi_efficiency,
             "vocabulary_used": found.vocabulary_used,
             "vocabulary": len(run.tokenizer.vocab),
-            "dropped": found.dropped / found.bytes,
+            "dropped": found.dropped / max(1, found.bytes),
             "seconds": run.seconds,
         }
 
@@ -136,6 +139,9 @@ def _checked(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
             raise ValueError(f"{name!r} is nothing to vary: choose among {', '.join(GRID)}")
         if not values or isinstance(values, str):
             raise ValueError(f"{name}={values!r}: give a list of values")
+        large = [value for value in values if isinstance(value, int) and value >= 1 << 63]
+        if large:
+            raise ValueError(f"{name}={large[0]} is too large: give less than 2**63")
     for policy in grid.get("policy", ()):
         if policy not in POLICIES:
             raise ValueError(f"policy={policy!r}: give one of {', '.join(POLICIES)}")
@@ -187,21 +193,25 @@ class _Kept:
                 path.write_text(json.dumps({"of": self.described, "runs": self.rows}, indent=1), encoding="utf-8")
 
 
+def _short(value: Any) -> str:
+    return str(value) if len(str(value)) <= LONG else f"{str(value)[:LONG]}…"
+
+
 def _figure(rows: list[dict[str, Any]], grid: Mapping[str, Sequence[Any]]) -> Any:
     """Draw the combinations that lose no text, or all if each does."""
     varied = [name for name, values in grid.items() if len(values) > 1] or ["vocab_size"]
     whole = [row for row in rows if not row.get("dropped")] or rows
     shown = whole[:BARS]
-    longer = [100 * (row["tokens"] / rows[0]["tokens"] - 1) for row in shown]
+    longer = [100 * (rows[0]["bytes_per_token"] / row["bytes_per_token"] - 1) for row in shown]
     figure, (panel,) = axes(height=1.6 + 0.26 * len(shown))
     panel.bar_label(panel.barh(range(len(shown)), longer), [f"{value:.3f}" for value in longer], padding=3, fontsize=9)
-    panel.set_yticks(range(len(shown)), [", ".join(str(row[name]) for name in varied) for row in shown], fontsize=9)
+    panel.set_yticks(range(len(shown)), [", ".join(_short(row[name]) for name in varied) for row in shown], fontsize=9)
     panel.invert_yaxis()
     panel.margins(x=0.14, y=0.02)
     panel.grid(visible=False, axis="y")
-    panel.set(xlabel="longer than the first on held-out text, %", xlim=(0, None))
+    panel.set(xlabel="longer than the first on held-out text, %", xlim=(0, max(1e-3, *longer) * 1.2))
     of = f"the best {len(shown)} of {len(rows)}" if len(shown) < len(rows) else f"{len(rows)}"
     names = ", ".join(varied).replace("_", " ")
-    title = f"{of} combinations of {names};\nthe shortest encoding comes first"
+    title = f"{of} {'combination' if len(rows) == 1 else 'combinations'} of {names};\nthe shortest encoding comes first"
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure
