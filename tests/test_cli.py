@@ -180,7 +180,9 @@ def test_evaluate_and_export(place: Path) -> None:
         ("inspect mine.model --token thou", "error: there is no token 'thou'"),
         ("inspect book.txt", "error: book.txt is no model file"),
         ("encode mine.model book.txt -o a.npy --resume", "error: --resume is for a folder of shards"),
+        ("encode mine.model book.txt -o book.jsonl", "error: book.jsonl: give a name that ends in .npy or .bin"),
         ("encode mine.model book.txt -o book.txt", "error: book.txt: give a name that ends in .npy or .bin"),
+        ("train mine.model -n 300 -o a", "error: mine.model is a model, no data: --base goes on from one"),
         ("encode mine.model book.txt -o absent/a", "error: cannot write absent/a: there is no folder absent"),
         ("decode mine.model absent.npy", "error: there is no file absent.npy"),
         ("evaluate mine.model mine.model --data book.txt", "error: a model is given twice"),
@@ -219,6 +221,19 @@ def test_wrong_usage(command: str, named: str, place: Path) -> None:
     result = run(command)
     assert (result.exit_code, result.stdout) == (2, "")
     assert named in result.stderr.splitlines()[-1]
+
+
+def test_jsonl_as_it_comes(place: Path) -> None:
+    """With a byte order mark, and with bytes that are no UTF-8."""
+    Path("a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "to be"}\n{"text": "or \xff"}\n')
+    strict = run("encode mine.model a.jsonl")
+    assert strict.stderr.startswith("error: a.jsonl, line 2: invalid UTF-8 at byte 34 of the file; --replace-errors")
+    mine = Tokenizer.from_file("mine.model")
+    for command in ("encode mine.model a.jsonl", f"encode mine.model {(place / 'a.jsonl').as_uri()}"):
+        lines = run(f"{command} --replace-errors").stdout.splitlines()
+        assert [mine.decode([*map(int, line.split())]) for line in lines] == ["to be", "or \N{REPLACEMENT CHARACTER}"]
+    assert run("count a.jsonl -o a.csv -q --replace-errors").exit_code == 0
+    assert run("evaluate mine.model --data a.jsonl -q --replace-errors").exit_code == 0
 
 
 def test_files_that_cannot_be_read(place: Path) -> None:

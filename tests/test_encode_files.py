@@ -101,7 +101,7 @@ def test_stopped_again_and_again(form: Any, limit: int | None, folder: Path, tmp
         assert one.read_bytes() == other.read_bytes()
 
 
-@pytest.mark.parametrize("long", [0, 1 << 25])
+@pytest.mark.parametrize("long", [0, 1 << 20])
 def test_what_comes_before_an_error_is_encoded(long: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it was read while others were encoded; nothing that comes after it is."""
     monkeypatch.setattr("batchbpe.encode_files.LONG", long)
@@ -118,6 +118,14 @@ def test_what_comes_before_an_error_is_encoded(long: int, monkeypatch: pytest.Mo
             assert [some.ids.tolist() for some in next(encoded)] == [TOKENIZER.encode_ordinary(text)]
         with pytest.raises((ValueError, OSError), match=error):
             list(next(encoded))
+
+
+def test_a_job_that_was_killed_goes_on(folder: Path, tmp_path: Path) -> None:
+    """Also before its first shard: all it has left then is a part of that, under a hidden name."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".shard_000000.bin.abc.tmp").write_bytes(b"half")
+    assert encode_files(TOKENIZER, sources(folder), tmp_path / "out", resume=True)["documents"] == 60
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["shard_000000.bin", "shards.json"]
 
 
 def test_what_goes_wrong(folder: Path, tmp_path: Path) -> None:

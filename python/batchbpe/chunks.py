@@ -138,7 +138,7 @@ class ChunkCounts(Mapping[str, int]):
         from .progress import counting_bar
 
         check_special_tokens(special_tokens)
-        sources = corpus.sources(data, text_column=text_column)
+        sources = corpus.sources(data, text_column=text_column, errors=errors)
         counter = Counter(pattern, list(special_tokens), errors, threads)
         if callable(progress):
             counter.moved = lambda _: progress(counter.read)

@@ -22,6 +22,7 @@ from glob import glob, has_magic
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit
 
 from .files import URL, kind, urls
 from .readers import KNOWN, SUFFIXES, Counts, Documents, Source, TextFile, batches, fields, in_memory, source
@@ -59,16 +60,16 @@ def documents(data: Data, *, text_column: str = "text") -> Iterator[Documents]:
     return chain.from_iterable(sources(data, text_column=text_column))
 
 
-def sources(data: Data, *, text_column: str = "text") -> list[Source]:
+def sources(data: Data, *, text_column: str = "text", errors: str = "strict") -> list[Source]:
     """Turn what the user gave into sources of documents, each a file or something in memory.
 
     >>> [source.name for source in sources(["one text", Path(__file__)])][1].endswith("corpus.py")
     True
     """
-    return list(_sources(data, text_column, "data"))
+    return list(_sources(data, text_column, errors, "data"))
 
 
-def _sources(data: Any, column: str, where: str) -> Iterator[Source]:
+def _sources(data: Any, column: str, errors: str, where: str) -> Iterator[Source]:
     """Yield a source for each thing in `data`, which `where` names in errors."""
     # Classes by name: pyarrow and datasets must not be imported to learn that data is of neither.
     kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(data).__mro__}
@@ -76,11 +77,11 @@ def _sources(data: Any, column: str, where: str) -> Iterator[Source]:
         if _is_text(data):
             yield in_memory(batches([data]))
         else:
-            yield from paths(data, column, "; if it is a text and no path, pass iter([text])")
+            yield from paths(data, column, "; if it is a text and no path, pass iter([text])", errors=errors)
     elif isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"{where} is bytes: decode it to a str, or give the path of a file as a Path")
     elif isinstance(data, os.PathLike):
-        yield from paths(os.fspath(data), column)
+        yield from paths(os.fspath(data), column, errors=errors)
     elif isinstance(data, list | tuple):
         texts: list[str] = []
         for index, item in enumerate(data):
@@ -89,7 +90,7 @@ def _sources(data: Any, column: str, where: str) -> Iterator[Source]:
             else:
                 yield in_memory(batches(texts))
                 texts = []
-                yield from _sources(item, column, f"{where}[{index}]")
+                yield from _sources(item, column, errors, f"{where}[{index}]")
         yield in_memory(batches(texts))
     elif kinds & {"pyarrow.Array", "pyarrow.ChunkedArray"}:
         check({column: data.type}, column, where)
@@ -128,9 +129,15 @@ def _is_text(text: str) -> bool:
     return any(len(name.encode(errors="replace")) > 255 for name in text.split("/"))
 
 
-def paths(text: str, column: str, hint: str = "", *, jsonl_field: str | None = None) -> Iterator[Source]:
+def paths(
+    text: str, column: str, hint: str = "", *, jsonl_field: str | None = None, errors: str = "strict"
+) -> Iterator[Source]:
     """Yield a source for each file at a path or url, in a directory, or matched by a glob."""
     found: list[Path | str]
+    if text.startswith("file://"):
+        from urllib.request import url2pathname  # which imports http
+
+        text = url2pathname(urlsplit(text).path)
     if re.match(URL, text):
         found, problem = [*urls(text)], "no file matches the pattern"
     else:
@@ -140,7 +147,7 @@ def paths(text: str, column: str, hint: str = "", *, jsonl_field: str | None = N
     if not found:
         raise FileNotFoundError(f"{problem}: {text!r}{hint}")
     for place in sorted(found, key=str):
-        yield source(place, jsonl_field if jsonl_field and kind(place)[0] == ".jsonl" else column)
+        yield source(place, jsonl_field if jsonl_field and kind(place)[0] == ".jsonl" else column, errors)
 
 
 def _files(text: str) -> tuple[list[Path | str], str]:

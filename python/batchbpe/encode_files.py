@@ -29,8 +29,8 @@ from .tokenizer import Tokenizer
 RECORD = "shards.json"
 AT_ONCE = 2
 """Batches that are encoded at the same time, each by all threads."""
-LONG = 1 << 25
-"""A batch of more bytes takes long to encode."""
+LONG = 1 << 20
+"""A document of more bytes takes long to encode, if it is one chunk."""
 
 
 def dtype_of(tokenizer: Tokenizer) -> np.dtype[Any]:
@@ -89,10 +89,14 @@ def _begin(
 
 
 def _is_long(documents: Documents) -> bool:
-    """Whether it takes long to encode: then that is done by the caller's thread, which hears of Ctrl-C."""
+    """Whether it may take long to encode: then that is done by the caller's thread, which hears of Ctrl-C."""
     if isinstance(documents, list):
-        return sum(map(len, documents)) > LONG
-    return isinstance(documents, TextFile) or getattr(documents, "nbytes", 0) > LONG
+        return max(map(len, documents), default=0) > LONG
+    if isinstance(documents, TextFile | CountsFile | dict):
+        return isinstance(documents, TextFile)
+    from .formats.counts import bytes_and_offsets
+
+    return int(np.diff(bytes_and_offsets(documents)[1]).max(initial=0)) > LONG
 
 
 def _encode(encoder: Encoder, documents: Documents, threads: int | None, errors: str) -> Iterator[Encoded]:
@@ -203,7 +207,8 @@ class _Job:
             raise FileExistsError(f"{folder} is a file: give a folder, or a name that ends in .npy or .bin")
         if not folder.parent.is_dir():
             raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}; make it first")
-        if folder.is_dir() and not self.record.path.exists() and any(folder.iterdir()):
+        halves = set(folder.glob(".*.tmp"))  # of a job that was killed
+        if folder.is_dir() and not self.record.path.exists() and set(folder.iterdir()) - halves:
             raise FileExistsError(f"{folder} holds other files: give another folder for the shards")
         try:
             folder.mkdir(exist_ok=True)
@@ -214,7 +219,7 @@ class _Job:
         for name in self.record.more["shards"]:
             if not (folder / name).exists():
                 raise FileNotFoundError(f"{folder / name} is gone: remove {folder} to begin anew")
-        for half in folder.glob(".shard_*.tmp"):
+        for half in halves:
             half.unlink()
 
     def encode(self, update: Callable[[float, str], object]) -> None:

@@ -46,6 +46,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.chmod(0o666 & ~umask)  # mkstemp's own mode is for secrets
         temporary.replace(path)
     except OSError as error:
+        if error.errno is None:  # it has been put in words
+            raise
         # The system names the temporary file, if any: of no use to anybody.
         raise type(error)(f"cannot write {path}: {error.strerror or error}") from error
     finally:

@@ -49,7 +49,8 @@ def load_ids(path: Path, tokenizer: Tokenizer) -> Ids:
         try:
             ids = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
-            raise ValueError(f"{path} is no .npy file, or a damaged one: {error}") from None
+            reason = "" if "pickle" in str(error) else f": {error}"  # which is no advice to follow
+            raise ValueError(f"{path} is no .npy file, or a damaged one{reason}") from None
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise ValueError(f"{path} is an array of {ids.dtype} with {ids.ndim} dimensions, not a row of ids")
         return np.asarray(ids)

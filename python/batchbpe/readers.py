@@ -96,12 +96,12 @@ def in_blocks(file: TextFile, errors: str, use: Callable[[bytes, int, bool], int
                 yield done
 
 
-def source(place: Path | str, column: str) -> Source:
+def source(place: Path | str, column: str, errors: str = "strict") -> Source:
     """Give a file, or a url if `place` is a string, to be read as its suffix says; an unknown suffix is text."""
     suffix, codec = kind(place)
     reader: Callable[[Source], Iterable[Documents]]
     if suffix == ".jsonl":
-        reader = partial(_json, place, column)
+        reader = partial(_json, place, column, errors)
     elif suffix in TABLES:
         reader = partial(_tables, place, column)
     elif suffix == ".csv":
@@ -124,28 +124,29 @@ def in_memory(documents: Iterable[Documents]) -> Source:
     return Source("", lambda _: documents)
 
 
-def standard_input(stream: BinaryIO, jsonl_field: str | None) -> Source:
+def standard_input(stream: BinaryIO, jsonl_field: str | None, errors: str = "strict") -> Source:
     """Give a text, or jsonl if there is a field, that comes through a pipe."""
     if jsonl_field is None:
         return Source("standard input", lambda _: [TextFile("standard input", lambda: stream, once=True)])
-    lines = json_lines(stream, "standard input")
+    lines = json_lines(stream, "standard input", errors)
     return Source("standard input", lambda _: batches(fields(lines, jsonl_field, "standard input, line")))
 
 
-def _json(place: Path | str, column: str, source: Source) -> Iterator[list[str]]:
+def _json(place: Path | str, column: str, errors: str, source: Source) -> Iterator[list[str]]:
     with open_stream(place, kind(place)[1], source.moved) as lines:
-        yield from batches(fields(json_lines(lines, place), column, f"{place}, line"))
+        yield from batches(fields(json_lines(lines, place, errors), column, f"{place}, line"))
 
 
-def json_lines(lines: Iterable[bytes], place: Path | str) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the value of each line that is not blank."""
+def json_lines(lines: Iterable[bytes], place: Path | str, errors: str = "strict") -> Iterator[tuple[int, Any]]:
+    """Yield the number and the value of each line that is not blank; a byte order mark is none of the first."""
     offset = 0
     for number, line in enumerate(lines, 1):
         try:
             if not line.isspace():
-                yield number, json.loads(line.decode())
+                yield number, json.loads(line.decode("utf-8" if offset else "utf-8-sig", errors))
         except UnicodeDecodeError as error:
             problem = f"invalid UTF-8 at byte {offset + error.start} of the file"
+            problem += '; errors="replace" puts U+FFFD there and goes on'
             raise ValueError(f"{place}, line {number}: {problem}") from error
         except (ValueError, RecursionError) as error:
             problem = f"not valid JSON ({error}); each line must be one object"

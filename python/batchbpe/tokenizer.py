@@ -136,8 +136,8 @@ class Tokenizer(KnownNames):
             raise ValueError("the path is empty: give the name of a file")
         path = Path(prefix)
         path = path if path.suffix == ".model" else path.with_name(path.name + ".model")
-        self.export(path, format="batchbpe")
         native.save_vocab(self.model, path.with_suffix(".vocab"))
+        self.export(path, format="batchbpe")  # last: where it is, both are
 
     def export(self, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
         """Write a file for another tool, or a folder for transformers.

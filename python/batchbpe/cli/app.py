@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -69,6 +70,8 @@ def command(function: F) -> F:
         except (ValueError, TypeError, OSError, KeyError, ImportError, MemoryError) as error:
             if debug:
                 raise
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename:
+                error = OSError(f"cannot write standard output: {error.strerror}")
             message = error.args[0] if isinstance(error, KeyError) and error.args else error  # else within quotes
             fail(f"error: {message or type(error).__name__}", 1)
 
@@ -79,7 +82,7 @@ _IN_A_SHELL = {
     'errors="replace"': "--replace-errors",
     "special_tokens=": "--special-token ",
     "share=": "--heldout-share ",
-    "choose by text_column": "choose by --text-column",
+    "choose by text_column": "choose by --text-column, or for jsonl by --jsonl-field",
     "allow_inexact=True": "--allow-inexact",
     'format="batchbpe" or "transformers"': "--to batchbpe or --to transformers",
     'format="transformers"': "--to transformers",
@@ -193,7 +196,9 @@ def stoppable() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def sources_of(inputs: list[str], text_column: str = "text", jsonl_field: str | None = None) -> list[Source]:
+def sources_of(
+    inputs: list[str], text_column: str = "text", jsonl_field: str | None = None, errors: str = "strict"
+) -> list[Source]:
     """Find the files."""
     from ..corpus import paths
     from ..readers import standard_input
@@ -203,9 +208,9 @@ def sources_of(inputs: list[str], text_column: str = "text", jsonl_field: str | 
     sources: list[Source] = []
     for place in inputs:
         if place == "-":
-            sources.append(standard_input(sys.stdin.buffer, jsonl_field))
+            sources.append(standard_input(sys.stdin.buffer, jsonl_field, errors))
         else:
-            sources += paths(place, text_column, jsonl_field=jsonl_field)
+            sources += paths(place, text_column, jsonl_field=jsonl_field, errors=errors)
     names = [source.name for source in sources]
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
@@ -228,6 +233,11 @@ def load(path: Path, pattern: str | None = None, *, needed: bool = True) -> Toke
     if pattern and needed:
         raise ValueError(f"--pattern {pattern}: it is for files of ranks, and {path} has a pattern of its own")
     return loaded
+
+
+def shown(failed: Mapping[str, str]) -> dict[str, str]:
+    """Give the files that could not be read, and why, in the words of a shell."""
+    return {name: in_a_line(reason).strip() for name, reason in failed.items()}
 
 
 def fail_if_any(failed: Mapping[str, str]) -> None:

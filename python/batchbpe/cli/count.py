@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from .app import command, fail_if_any, many, note, print_json, sources_of, stoppable
+from .app import command, fail_if_any, many, note, print_json, shown, sources_of, stoppable
 from .options import (
     Inputs,
     Json,
@@ -72,7 +72,7 @@ def count(
     start = time.monotonic()
     with stoppable() as stop:
         report = count_files(
-            sources_of(inputs, text_column, jsonl_field),
+            sources_of(inputs, text_column, jsonl_field, chosen.errors),
             output,
             chosen,
             resume=resume,
@@ -85,7 +85,8 @@ def count(
     seconds = time.monotonic() - start
     speed = f"{size(report.bytes_read / max(seconds, 1e-9))}/s, "
     if json:
-        print_json(asdict(report) | {"seconds": round(seconds, 3), "peak_memory": peak_memory()})
+        told = {"failed": shown(report.failed), "seconds": round(seconds, 3), "peak_memory": peak_memory()}
+        print_json(asdict(report) | told)
     note(
         f"{many(report.total, 'chunk')}, {report.unique:,} of them unique, in {size(report.bytes_read)} of text from "
         f"{many(report.files, 'file')}; {seconds:.1f} s, {'' if resume else speed}{size(peak_memory())} of memory\n"

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from .app import command, fail_if_any, load, many, note, print_json, sources_of, stoppable
+from .app import command, fail_if_any, load, many, note, print_json, shown, sources_of
 from .options import (
     Json,
     JsonlField,
@@ -28,6 +28,9 @@ from .options import (
     Threads,
     option,
 )
+
+NO_FOLDER = (".txt", ".md", ".json", ".jsonl", ".parquet", ".arrow", ".csv", ".npz", ".pt", ".gz", ".zst")
+"""Names that end so are hardly meant for folders."""
 
 
 class ShardFormat(str, Enum):
@@ -78,14 +81,14 @@ def encode(
     Example: batchbpe encode mine.model data/*.parquet -o tokens/ --end-of-text "<|endoftext|>"
     """
     from .. import encode_files, ids
-    from ..progress import bar
+    from ..progress import Stopped, bar
     from ..selection import Selection
 
     tokenizer = load(model, pattern)
     if not inputs and sys.stdin.isatty():
         note("reading standard input, up to Ctrl-D", quiet)
-    sources = sources_of(inputs or ["-"], text_column, jsonl_field)
     errors = "replace" if replace_errors else "strict"
+    sources = sources_of(inputs or ["-"], text_column, jsonl_field, errors)
     selection = Selection(sample, seed, limit_bytes)
     if output is None or output.suffix in (".npy", ".bin"):
         shards = format is not ShardFormat.bin
@@ -109,10 +112,10 @@ def encode(
         return
     if show:
         raise ValueError("--show prints tokens to be looked at: leave out --output")
-    if output.suffix and not output.is_dir():
-        raise ValueError(f"{output}: give a name that ends in .npy or .bin, or in nothing for a folder of shards")
+    if output.suffix in NO_FOLDER and not output.is_dir():
+        raise ValueError(f"{output}: give a name that ends in .npy or .bin, or that of a folder of shards")
     start = time.monotonic()
-    with stoppable() as stop:
+    try:
         record = encode_files.encode_files(
             tokenizer,
             sources,
@@ -126,11 +129,14 @@ def encode(
             resume=resume,
             skip_errors=skip_errors,
             threads=threads,
-            stop=stop,
             progress=not quiet,
         )
+    except KeyboardInterrupt:
+        done = (output / encode_files.RECORD).exists()
+        raise Stopped(f"stopped; {output} has shards, and --resume goes on with them" if done else "") from None
     if json:
-        print_json({name: record[name] for name in ("tokens", "documents", "shards", "failed")})
+        told = {name: record[name] for name in ("tokens", "documents", "shards")}
+        print_json({"output": str(output), **told, "failed": shown(record["failed"])})
     note(
         f"{many(record['tokens'], 'token')} of {many(record['documents'], 'document')} "
         f"in {many(len(record['shards']), 'shard')}; "

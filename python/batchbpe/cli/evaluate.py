@@ -93,7 +93,8 @@ def evaluate(
         raise ValueError("groups are read whole: leave out --limit-bytes, and with --group-column --sample")
     tokenizers = {str(path): load(path, pattern, needed=len(models) == 1) for path in models}
     selection = Selection(sample, seed, limit_bytes)
-    sources = sources_of(data, text_column, jsonl_field)
+    errors = "replace" if replace_errors else "strict"
+    sources = sources_of(data, text_column, jsonl_field, errors)
     if group_column:
         documents = groups.by_column(sources, jsonl_field or text_column, group_column)
     elif by_file:
@@ -102,7 +103,6 @@ def evaluate(
         documents = (("all", some) for source in sources for some in selection.of(source))
     patterns = [tokenizer.pattern for tokenizer in tokenizers.values()]
     with bar("counting", sum(source.size for source in sources), show=not quiet) as update:
-        errors = "replace" if replace_errors else "strict"
         every = groups.texts(_watched(documents, sources, update), patterns, threads, errors)
     texts = {group: text for group, text in every.items() if text.bytes}
     if not texts:

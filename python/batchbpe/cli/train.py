@@ -71,6 +71,11 @@ def train(
     from ..tokenizer import Tokenizer
     from ..training import Batch, Options, train_on
 
+    for place in inputs:
+        if place.endswith((".model", ".tiktoken")):
+            raise ValueError(f"{place} is a model, no data: --base goes on from one; as a text, rename it")
+    if not output.name:
+        raise ValueError("--output is empty: give a name")
     check_writable(output.with_name(output.name + ".model"))
     old = load(base) if base else None
     options = Options(
@@ -85,8 +90,8 @@ def train(
         base=old.model if old else None,
     )
     start = time.monotonic()
-    sources, selection = sources_of(inputs, text_column, jsonl_field), Selection(sample, seed, limit_bytes)
-    errors = "replace" if replace_errors else "strict"
+    errors, selection = "replace" if replace_errors else "strict", Selection(sample, seed, limit_bytes)
+    sources = sources_of(inputs, text_column, jsonl_field, errors)
     counter = Counter(pattern or (old.pattern if old else None), list(options.all_special_tokens), errors, threads)
     with counting_bar(counter, sources, show=not quiet):
         for documents in chain.from_iterable(map(selection.of, sources)):

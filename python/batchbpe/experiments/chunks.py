@@ -88,7 +88,7 @@ def _read(
     counter = Counter(pattern, (), errors, threads=1)
     totals: list[int] = []
     uniques: list[float] = []
-    sources = corpus.sources(data, text_column=column)
+    sources = corpus.sources(data, text_column=column, errors=errors)
     with counting_bar(counter, sources, show=progress):
         for source in sources:
             documents: Any

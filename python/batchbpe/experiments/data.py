@@ -107,7 +107,7 @@ class _Counting:
         if isinstance(data, ChunkCounts):
             return ChunkCounts.count(data, pattern), 0
         counter = Counter(pattern, (), self.errors, self.threads)
-        sources = corpus.sources(data, text_column=self.text_column)
+        sources = corpus.sources(data, text_column=self.text_column, errors=self.errors)
         with counting_bar(counter, sources, show=self.progress):
             for source in sources:
                 for documents in source:
@@ -122,7 +122,7 @@ class _Counting:
             return *thinned(ChunkCounts.count(data, pattern), share, seed), 0, "chunks"
         pattern = None if pattern is None else pattern_of(pattern)
         train, other = (Counter(pattern, (), self.errors, self.threads) for _ in range(2))
-        sources = corpus.sources(data, text_column=self.text_column)
+        sources = corpus.sources(data, text_column=self.text_column, errors=self.errors)
         with counting_bar(train, sources, show=self.progress):
             for source in sources:
                 luck = Luck(source, seed)
