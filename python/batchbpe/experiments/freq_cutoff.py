@@ -59,13 +59,12 @@ def freq_cutoff(
     changes = [row["change"] for row in whole]
     short = "" if whole == rows else f" up to {whole[-1]['freq_cutoff']}; beyond, there are fewer tokens than asked"
     faster = first["seconds"] / last["seconds"]
+    time = f"{faster:.1f} times less" if faster >= 1 else f"{1 / faster:.1f} times more"
     findings = {
         "freq_cutoff 10 leaves about ten times fewer unique chunks": (
             f"freq_cutoff {last['freq_cutoff']}: {first['unique'] / max(1, last['unique']):.1f} times fewer"
         ),
-        "and takes about ten times less time to train": (
-            f"{faster:.1f} times less" if faster >= 1 else f"{1 / faster:.1f} times more"
-        ),
+        "and takes about ten times less time to train": time if last["unique"] < first["unique"] else "the same chunks",
         "encoded length changes only slightly": f"{signed(min(changes))} % to {signed(max(changes))} %{short}",
     }
     rarest = int(data.counts.counts[-1])

@@ -87,9 +87,8 @@ def sweep(
         for each in combinations
     ]
     lossy = sorted({str(row["pattern"]) for row in rows if row["dropped"]})
-    if not lossy:
-        for row in rows:
-            del row["dropped"]
+    needless = {"dropped": not lossy, "vocabulary": all(row["vocabulary"] == row["vocab_size"] for row in rows)}
+    rows = [{name: value for name, value in row.items() if not needless.get(name)} for row in rows]
     # What loses a part of the text is no shorter encoding of it.
     rows.sort(key=lambda row: (bool(row.get("dropped")), -row["bytes_per_token"], str(row)))
     alike = sum(row["bytes_per_token"] == rows[0]["bytes_per_token"] for row in rows)
