@@ -52,7 +52,7 @@ def evaluate(
     ],
     data: Annotated[list[str], option("The text to encode, or chunk counts. May be given again.")],
     group_column: Annotated[
-        str | None, option("Compare the groups that this column of parquet files, or field of jsonl, tells.")
+        str | None, option("Compare the groups that this column of tables, or field of jsonl, tells.")
     ] = None,
     by_file: Annotated[bool, option("Compare the files, each a group.", "--by-file")] = False,
     parity: Annotated[

@@ -79,7 +79,7 @@ def sweep(
                 moved(done)
                 how: Any = {"share": share, "seed": seed, "text_column": text_column, "errors": errors}
                 given = Data.of(data, heldout, pattern=pattern, **how)
-                for row in _found(given, some, partial(lambda before, share: moved(before + share), done)):
+                for row in _found(given, some, partial(lambda before, more: moved(before + more), done)):
                     kept.add(row)
                 done += len(some)
     rows = [
