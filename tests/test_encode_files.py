@@ -17,7 +17,7 @@ from batchbpe import Tokenizer
 from batchbpe.corpus import sources
 from batchbpe.encode_files import encode_documents, encode_files
 from batchbpe.ids import load_ids
-from batchbpe.progress import Stopped
+from batchbpe.readers import Source
 from batchbpe.selection import Selection
 
 END = "<|endoftext|>"
@@ -80,6 +80,19 @@ def test_as_parquet(end: str | None, folder: Path, tmp_path: Path) -> None:
     assert rows == expected(TOKENIZER, bool(end))
 
 
+def interrupted(given: list[Source], batches: int) -> list[Source]:
+    """The same sources, and Ctrl-C after so many batches of theirs."""
+    left = iter(range(batches))
+
+    def read(source: Source) -> Iterator[Any]:
+        for documents in source:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            yield documents
+
+    return [Source(source.name, lambda _, source=source: read(source), source.size) for source in given]  # type: ignore[misc]
+
+
 @pytest.mark.parametrize(("form", "limit"), [("bin", None), ("bin", 200_000), ("llm.c", None), ("parquet", None)])
 def test_stopped_again_and_again(form: Any, limit: int | None, folder: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"format": form, "end_of_text": END, "shard_tokens": 4000}
@@ -88,13 +101,11 @@ def test_stopped_again_and_again(form: Any, limit: int | None, folder: Path, tmp
     stops = 0
     finished = False
     while not finished:
-        stop = partial(lambda left: next(left, None) is None, iter(range(9 + stops)))
+        some = interrupted(sources(folder), 9 + stops)
         try:
-            record = encode_files(
-                TOKENIZER, sources(folder), tmp_path / "out", resume=True, stop=stop, selection=part(), **options
-            )
+            record = encode_files(TOKENIZER, some, tmp_path / "out", resume=True, selection=part(), **options)
             finished = record["finished"]
-        except Stopped:
+        except KeyboardInterrupt:
             stops += 1
     assert stops > 1
     for one, other in zip(shards(tmp_path / "whole"), shards(tmp_path / "out"), strict=True):

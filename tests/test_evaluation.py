@@ -186,6 +186,13 @@ def test_a_group_that_is_lost(tmp_path):
     assert re.search(r"tokens/character\s+parity \(en\)\s+bytes lost", done.stdout)
     assert re.search(r"xx\s+0\s+–\s+–\s+–\s+2", done.stdout)
     assert "letters.model: 2 bytes lie between the matches" in done.stderr
+    BYTES.save(tmp_path / "bytes")
+    both = run("evaluate", str(tmp_path / "bytes.model"), model, *data, "--by-file", "--json").stdout
+    plain, lossy = json.loads(both)
+    assert plain["groups"]["xx"]["parity"] == 1  # as cheap as the other, which comes first
+    assert lossy["groups"]["xx"]["parity"] is None and lossy["groups"]["en"]["parity"] is not None
+    both = run("evaluate", str(tmp_path / "bytes.model"), model, *data, "--by-file", "--json", "--parity", "xx").stdout
+    assert [each["groups"]["en"]["parity"] for each in json.loads(both)] == [1, None]
     assert "has a pattern of its own" in run("evaluate", model, *data, "--pattern", "gpt2", code=1).stderr
 
 

@@ -153,8 +153,10 @@ def test_command(library: list[str], tmp_path: Path) -> None:
     assert described["parameters"]["vocab_size"] == 400
     assert described["parameters"]["data"] == [str(tmp_path / "docs.parquet")]
     assert "is there already" in run("freq-cutoff", *given, code=1)
+    few = run("stop-words", *given, "--overwrite", "--vocab-size", "200000", code=1)
+    assert "tokens only" in few and (folder / "freq_cutoff.csv").exists()  # until there is another
     again = json.loads(run("chunks", *given, "--overwrite", "--json"))
-    assert all(Path(file).exists() for file in again["files"])
+    assert sorted(map(str, folder.iterdir())) == sorted(again["files"])
     for option in ("--heldout", "--vocab-size", "--heldout-share", "--grid"):
         value = {"--heldout": str(tmp_path), "--grid": "vocab_size=300"}.get(option, "1")
         wrong = run("chunks", *given, "--overwrite", option, value, code=1)

@@ -18,7 +18,7 @@ import numpy as np
 from ._core import Encoder
 from .chunks import surrogate_error, without_surrogates
 from .files import replacing
-from .progress import Stopped, bar
+from .progress import bar
 from .readers import Documents, Source, TextFile, in_blocks
 from .record import Record, named
 from .selection import Selection
@@ -145,7 +145,6 @@ def encode_files(
     resume: bool = False,
     skip_errors: bool = False,
     threads: int | None = None,
-    stop: Callable[[], bool] = lambda: False,
     progress: bool = False,
 ) -> dict[str, Any]:
     """Encode all documents into shards in a folder, and say how many, of how many tokens.
@@ -166,7 +165,7 @@ def encode_files(
     if shard_tokens < 1 or (format == "llm.c" and shard_tokens > 1 << 30):
         raise ValueError(f"shard_tokens={shard_tokens}: give 1 to 1,073,741,824")
     chosen = format, end_of_text, shard_tokens, selection or Selection(), errors, columns
-    job = _Job(tokenizer, sources, folder, *chosen, resume, skip_errors, threads, stop)
+    job = _Job(tokenizer, sources, folder, *chosen, resume, skip_errors, threads)
     with bar("encoding", sum(source.size for source in sources), show=progress) as update:
         job.encode(update)
     return job.record.more
@@ -187,12 +186,11 @@ class _Job:
         resume: bool,
         skip_errors: bool,
         threads: int | None,
-        stop: Callable[[], bool],
     ) -> None:
         self.end = end_token(tokenizer, end_of_text)
         self.tokenizer, self.folder, self.format, self.shard_tokens = tokenizer, folder, format, shard_tokens
         self.sources, self.selection, self.errors = sources, selection, errors
-        self.skip_errors, self.threads, self.stop = skip_errors, threads, stop
+        self.skip_errors, self.threads = skip_errors, threads
         self.dtype = dtype_of(tokenizer)
         options = {
             "vocabulary": fingerprint(tokenizer), "format": format, "dtype": self.dtype.name, "columns": columns,
@@ -242,8 +240,6 @@ class _Job:
             if some is None:  # all up to here can be recorded
                 if shard.tokens >= self.shard_tokens:
                     return False
-                if self.stop():
-                    raise Stopped(f"stopped; the shards are in {self.folder}, and --resume goes on with them")
                 continue
             shard.add(some, self.end)
             tokens = self.record.more["tokens"] + shard.tokens

@@ -47,11 +47,12 @@ def by_file(sources: Iterable[Source], selection: Selection) -> Iterator[tuple[s
             yield name if name and names.count(name) == 1 else source.name, documents
 
 
-def by_column(sources: Iterable[Source], text_column: str, group_column: str) -> Iterator[tuple[str, Documents]]:
+def by_column(
+    sources: Iterable[Source], text_column: str, group_column: str, errors: str = "strict"
+) -> Iterator[tuple[str, Documents]]:
     """Give the documents of tables or jsonl with their groups. A text that is null is no document."""
     for source in sources:
-        batches = _batches(source, text_column, group_column)
-        for batch in batches:
+        for batch in _batches(source, text_column, group_column, errors):
             groups: dict[str, list[str]] = defaultdict(list)
             for text, group in batch:
                 if text is not None:
@@ -59,7 +60,7 @@ def by_column(sources: Iterable[Source], text_column: str, group_column: str) ->
             yield from groups.items()
 
 
-def _batches(source: Source, text_column: str, group_column: str) -> Iterator[Iterable[tuple[Any, Any]]]:
+def _batches(source: Source, text_column: str, group_column: str, errors: str) -> Iterator[Iterable[tuple[Any, Any]]]:
     if source.name == "standard input":
         raise ValueError("standard input tells no groups by a column: save it as a file")
     place = source.name if re.match(URL, source.name) else Path(source.name)
@@ -72,7 +73,7 @@ def _batches(source: Source, text_column: str, group_column: str) -> Iterator[It
             yield zip(*(batch.column(column).to_pylist() for column in columns), strict=True)
     elif suffix == ".jsonl":
         with open_stream(place, codec, source.moved) as lines:
-            for number, record in json_lines(lines, place):
+            for number, record in json_lines(lines, place, errors):
                 missing = [column for column in columns if not isinstance(record, dict) or column not in record]
                 if missing:
                     raise ValueError(f"{source.name}, line {number}: no field {missing[0]!r}")

@@ -96,7 +96,7 @@ def evaluate(
     errors = "replace" if replace_errors else "strict"
     sources = sources_of(data, text_column, jsonl_field, errors)
     if group_column:
-        documents = groups.by_column(sources, jsonl_field or text_column, group_column)
+        documents = groups.by_column(sources, jsonl_field or text_column, group_column, errors)
     elif by_file:
         documents = groups.by_file(sources, selection)
     else:
@@ -162,10 +162,11 @@ def _described(
     if list(by_group) == ["all"]:
         return {"groups": described}
     reference_costs, costs = _costs(reference, per), _costs(by_group, per)
+    if parity is not None and parity not in reference_costs:
+        raise ValueError(f"--parity {parity}: that group has no {per} to pay for, or no tokens")
     parity = parity or min(reference_costs, key=lambda group: reference_costs[group], default=None)
-    if parity not in costs:
-        raise ValueError(f"--parity {parity}: that group has no {per} to pay for")
-    against = evaluation.parity(costs, parity)
+    # A pattern may lose all of the group that the others are compared with.
+    against = evaluation.parity(costs, parity) if parity in costs else {}
     for group, metrics in described.items():
         metrics |= {f"tokens_per_{per}": costs.get(group), "parity": against.get(group)}
     return {"groups": described, "reference": parity, "gini": evaluation.gini(list(costs.values()))}

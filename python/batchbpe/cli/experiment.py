@@ -65,7 +65,7 @@ def experiment(
     Example: batchbpe experiment stop-words --data counts.parquet --heldout heldout.txt -o stop-words
     """
     from ..experiments import EXPERIMENTS, Data
-    from ..experiments.result import remove
+    from ..experiments.report import RUNS
 
     sweep, chunks = name is Name.sweep, name is Name.chunks
     values = _grid(grid or [])
@@ -77,7 +77,8 @@ def experiment(
         "--grid": not sweep and grid,
         "--resume": not sweep and resume,
     }
-    for wrong in (name for name, given in no_meaning.items() if given):
+    wrong = next((each for each, given in no_meaning.items() if given), None)
+    if wrong:
         raise ValueError(f"{wrong} changes nothing in {name.value} with the other options: leave it out")
     _check(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
@@ -85,11 +86,11 @@ def experiment(
     shared = options | {"seed": seed} | ({} if heldout_share is None else {"share": heldout_share})
     run = EXPERIMENTS[name.value]
     with _made(output):
-        if overwrite and not resume:
-            remove(output)
         if chunks:
             result = run(files, pattern=pattern, progress=not quiet, **options)
         elif sweep:
+            if overwrite and not resume:
+                (output / RUNS).unlink(missing_ok=True)
             values = {"pattern": [pattern or "gpt4"], "vocab_size": [vocab_size or VOCAB_SIZE], **values}
             result = run(files, others, grid=values, folder=output, progress=not quiet, **shared)
         else:

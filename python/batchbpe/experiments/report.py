@@ -47,7 +47,7 @@ def report(folder: str | os.PathLike[str]) -> list[Path]:
     found = sorted((each for each in places if (each / DESCRIBED).exists()), key=_place)
     if not found:
         raise FileNotFoundError(f"{folder} holds no experiment: make one by batchbpe experiment NAME -o {folder}")
-    begun = [each.name for each in places if (each / RUNS).exists() and not (each / DESCRIBED).exists()]
+    begun = [each.resolve().name for each in places if (each / RUNS).exists() and not (each / DESCRIBED).exists()]
     sections = {each: _Section(each) for each in found}
     pages = {"report.html": "".join(_html(sections, begun)), "report.md": "".join(_markdown(sections, begun, folder))}
     for name, page in pages.items():

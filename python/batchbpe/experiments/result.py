@@ -30,16 +30,15 @@ def signed(change: float) -> str:
     return f"{change:+.4f}".replace("-", "−")
 
 
-def remove(folder: Path) -> None:
-    """Remove what an experiment before this one wrote into a folder, nothing else."""
+def _written(folder: Path) -> set[Path]:
+    """Find what an experiment before this one wrote into a folder, nothing else."""
     try:
         described = json.loads((folder / DESCRIBED).read_text(encoding="utf-8"))
         names = [f"{table}.csv" for table in described["tables"]]
         names += [f"{figure}.{kind}" for figure in described["figures"] for kind in ("svg", "png")]
     except (OSError, ValueError, KeyError, TypeError):
-        names = []
-    for name in (*names, DESCRIBED, RUNS):
-        (folder / Path(name).name).unlink(missing_ok=True)
+        return set()
+    return {folder / Path(name).name for name in (*names, RUNS)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,9 +79,13 @@ class Result:
 
     @styled
     def save(self, folder: Path) -> list[Path]:
-        """Write tables as csv, figures as svg and png, and the parameters; give the files."""
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        folder, files = Path(folder), []
+        """Write tables as csv, figures as svg and png, and the parameters; give the files.
+
+        What another experiment wrote there before goes when all is written.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        before, files = _written(folder), []
         for name, table in self.tables.items():
             with replacing(folder / f"{name}.csv") as path:
                 pc.write_csv(table, path)
@@ -103,4 +106,7 @@ class Result:
         }
         with replacing(folder / DESCRIBED) as path:
             path.write_text(json.dumps(described, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        kept = {*files, folder / RUNS} if self.name == "sweep" else {*files}
+        for stale in before - kept:
+            stale.unlink(missing_ok=True)
         return [*files, folder / DESCRIBED]

@@ -21,6 +21,7 @@ from ..training import Batch, train
 BYTES = 12
 """How much memory training takes for each byte of a chunk: more than was ever seen."""
 LARGE = 2_000_000
+"""Unique chunks that keep all cores busy in one training."""
 ENOUGH = 1.0
 """Seconds that are measured, if they matter: of shorter trainings the fastest counts."""
 
