@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 pub enum Error {
     /// A value the caller gave is wrong; the message names it and the remedy.
     Invalid(String),
+    /// A pattern fails on a text, which may be told when others are being counted already.
+    Pattern(String),
     /// The work was stopped from outside (Ctrl-C).
     Cancelled,
 }
@@ -20,7 +22,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Invalid(message) => f.write_str(message),
+            Error::Invalid(message) | Error::Pattern(message) => f.write_str(message),
             Error::Cancelled => f.write_str("cancelled"),
         }
     }

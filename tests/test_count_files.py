@@ -157,6 +157,19 @@ def test_files_that_cannot_be_read(folder: Path, tmp_path: Path) -> None:
     assert ChunkCounts.load(output) == expected(folder)
 
 
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_pattern_that_fails_is_no_file_to_skip(threads: int, folder: Path, tmp_path: Path) -> None:
+    """With several threads it may show when all of the file is given to them: in another, or at the end."""
+    (folder / "b.txt").write_text(" ".join([*TEXTS[:100], "a" * 60, *TEXTS[:100]]), encoding="utf-8")
+    options = Options(r"((a|aa)+)(?!a)b\1|[\s\S]")
+    for last in ("d.txt", "b.txt"):
+        files = sources(sorted(path for path in folder.iterdir() if path.name <= last))
+        with pytest.raises(ValueError, match=r"^pattern .* could not be matched .*a{40}.*possessive"):
+            count_files(files, tmp_path / "o.csv", options, skip_errors=True, threads=threads)
+    assert not (tmp_path / "o.csv").exists()
+
+
 def test_changed_meanwhile(folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "counts.parquet"
     with pytest.raises(Stopped, match=r"what was counted is in .*counts\.parquet\.parts, and --resume goes on with it"):

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ._core import PatternError
 from .chunks import PATTERNS, ChunkCounts, check_special_tokens, pattern_of
 from .counting import Counter
 from .files import check_writable
@@ -157,6 +158,8 @@ class _Job:
                     skip = 0
                     self.record.move(item + 1)
                     self._moved(0)
+            except PatternError:  # which may be of a file before this one
+                raise
             except (ValueError, OSError) as error:
                 if not self.skip_errors:
                     raise ValueError(named(source, error)) from None

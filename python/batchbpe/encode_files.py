@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ._core import Encoder
+from ._core import Encoder, threads_or_all
 from .chunks import surrogate_error, without_surrogates
 from .files import replacing
 from .progress import bar
@@ -27,8 +27,6 @@ from .tables import CountsFile
 from .tokenizer import Tokenizer
 
 RECORD = "shards.json"
-AT_ONCE = 2
-"""Batches that are encoded at the same time, each by all threads."""
 LONG = 1 << 20
 """A document of more bytes takes long to encode, if it is one chunk."""
 
@@ -51,7 +49,7 @@ def encode_documents(
 ) -> Iterator[Iterable[Encoded]]:
     """Encode documents as they come from a source, a long text file block by block.
 
-    While some are encoded the next are read and begun, so that no thread waits for the last one of a batch.
+    Each thread encodes a batch of its own, while the next ones are read.
 
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
     >>> for batch in encode_documents(tokenizer, [["aaab", "ac"], ["d"]], None):
@@ -60,28 +58,29 @@ def encode_documents(
     [([100], [1])]
     """
     encoder = tokenizer._loaded.encoder
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    at_once = threads_or_all(threads)
+    with ThreadPoolExecutor(at_once) as pool:
         begun: deque[Future[Iterable[Encoded]]] = deque()
-        for future in _begin(pool, stream, lambda documents: _encode(encoder, documents, threads, errors)):
+        for future in _begin(pool, encoder, stream, at_once, errors):
             begun.append(future)
-            if len(begun) > AT_ONCE:
+            if len(begun) > at_once:
                 yield begun.popleft().result()
         while begun:
             yield begun.popleft().result()
 
 
 def _begin(
-    pool: ThreadPoolExecutor, stream: Iterable[Documents], work: Callable[[Documents], Iterator[Encoded]]
+    pool: ThreadPoolExecutor, encoder: Encoder, stream: Iterable[Documents], threads: int, errors: str
 ) -> Iterator[Future[Iterable[Encoded]]]:
     done: Future[Iterable[Encoded]]
     try:
         for documents in stream:
             if _is_long(documents):
                 done = Future()
-                done.set_result(work(documents))
+                done.set_result(_encode(encoder, documents, threads, errors))
                 yield done
             else:
-                yield pool.submit(list, work(documents))
+                yield pool.submit(list, _encode(encoder, documents, 1, errors))
     except Exception as error:  # what was read before it comes before it
         done = Future()
         done.set_exception(error)
@@ -99,7 +98,7 @@ def _is_long(documents: Documents) -> bool:
     return int(np.diff(bytes_and_offsets(documents)[1]).max(initial=0)) > LONG
 
 
-def _encode(encoder: Encoder, documents: Documents, threads: int | None, errors: str) -> Iterator[Encoded]:
+def _encode(encoder: Encoder, documents: Documents, threads: int, errors: str) -> Iterator[Encoded]:
     if isinstance(documents, TextFile):
         yield from _encode_file(encoder, documents, threads, errors)
     elif isinstance(documents, list):
@@ -119,7 +118,7 @@ def _encode(encoder: Encoder, documents: Documents, threads: int | None, errors:
         yield Encoded(ids, offsets[1:])
 
 
-def _encode_file(encoder: Encoder, file: TextFile, threads: int | None, errors: str) -> Iterator[Encoded]:
+def _encode_file(encoder: Encoder, file: TextFile, threads: int, errors: str) -> Iterator[Encoded]:
     encoded: list[Encoded] = []
 
     def use(block: bytes, offset: int, last: bool) -> int:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
+from ._core import PatternError
 from .files import CODECS, kind, open_stream, size_of
 from .tables import BATCH_CHARACTERS, BATCH_DOCUMENTS, TABLES, CountsFile, arrays, check, record_batches
 
@@ -89,6 +90,8 @@ def in_blocks(file: TextFile, errors: str, use: Callable[[bytes, int, bool], int
             skipping = done < skip
             try:
                 used = min(len(rest), skip - done) if skipping else use(rest, done, last)
+            except PatternError:  # which may be of a text before this one
+                raise
             except ValueError as error:
                 raise ValueError(f"{file.name}: {error}") from None
             done, rest = done + used, rest[used:]

@@ -2,7 +2,8 @@
 //!
 //! Each thread fills a table of its own and the tables are added at the end, so counts depend neither on
 //! the number of threads nor on the order of the texts. Large texts are cut where the pattern surely breaks.
-//! The threads live as long as the `ChunkTable` and take texts from a short queue: who reads them goes on reading.
+//! The threads live as long as the `ChunkTable` and take texts from a short queue, so the caller goes on reading; where
+//! the queue is full, the caller counts as well. So there are never more threads at work than there may be.
 
 mod order;
 
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use aho_corasick::AhoCorasick;
-use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 
 use crate::chunk_map::{ChunkMap, Pending};
 use crate::error::{Cancel, Error, Result};
@@ -23,8 +24,8 @@ pub use order::Counted;
 
 /// How much text a thread takes at once: enough to make taking cheap, little enough to share evenly.
 const PIECE: usize = 1 << 16;
-/// So many pieces wait: about as much text as is read at once.
-const QUEUE: usize = 64;
+/// So many pieces wait, that the threads have something to do while the caller reads more.
+const QUEUE: usize = 256;
 /// So little text is counted before a thread has started.
 const LITTLE: usize = 1 << 18;
 /// How often one who waits for the threads looks whether to go on waiting.
@@ -82,6 +83,7 @@ pub struct ChunkTable {
 
 struct Workers {
     queue: Sender<Piece>,
+    pieces: Receiver<Piece>,
     results: Receiver<Result<ChunkMap>>,
 }
 
@@ -174,18 +176,17 @@ impl ChunkTable {
 
     fn add_piece(&mut self, mut piece: Piece, size: usize, cancel: &Cancel) -> Result<()> {
         self.size += size;
-        if self.threads == 1 || self.size <= LITTLE {
-            return self.counter.count_piece(&piece, &mut self.own, cancel);
-        }
-        let workers = self.workers.get_or_insert_with(|| Workers::start(&self.counter, self.threads));
-        loop {
-            cancel.check()?;
-            piece = match workers.queue.send_timeout(piece, PATIENCE) {
-                Ok(()) => return Ok(()),
-                Err(SendTimeoutError::Timeout(piece)) => piece,
-                Err(SendTimeoutError::Disconnected(_)) => return self.results(cancel).map(drop),
+        if self.threads > 1 && self.size > LITTLE {
+            let workers = self.workers.get_or_insert_with(|| Workers::start(&self.counter, self.threads - 1));
+            if self.counter.cancel.check().is_err() {
+                return self.results(cancel).map(drop);
+            }
+            match workers.queue.try_send(piece) {
+                Ok(()) => return cancel.check(),
+                Err(full) => piece = full.into_inner(),
             }
         }
+        self.counter.count_piece(&piece, &mut self.own, cancel)
     }
 
     /// Adds counts made before.
@@ -199,10 +200,13 @@ impl ChunkTable {
         self.counter.watching(own, |own| add_all(own, chunks, cancel))
     }
 
-    /// Waits for the threads: what they counted, or why one of them did not.
+    /// Counts with the threads until all is counted: what they have, or why one of them failed.
     fn results(&mut self, cancel: &Cancel) -> Result<Vec<ChunkMap>> {
-        let Some(Workers { queue, results }) = self.workers.take() else { return Ok(Vec::new()) };
+        let Some(Workers { queue, pieces, results }) = self.workers.take() else { return Ok(Vec::new()) };
         drop(queue);
+        for piece in pieces.iter().take_while(|_| self.counter.cancel.check().is_ok()) {
+            self.counter.count_piece(&piece, &mut self.own, cancel)?;
+        }
         let mut tables = Vec::new();
         let mut error = None;
         loop {
@@ -217,7 +221,7 @@ impl ChunkTable {
         }
         match error {
             Some(error) => Err(error),
-            None if tables.len() < self.threads => panic!("a thread that counts panicked"),
+            None if tables.len() + 1 < self.threads => panic!("a thread that counts panicked"),
             None => Ok(tables),
         }
     }
@@ -257,7 +261,7 @@ impl Workers {
                 let _ = done.send(counted.map(|()| table));
             });
         }
-        Self { queue, results }
+        Self { queue, pieces, results }
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use numpy::PyArray1;
+use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -26,12 +27,15 @@ use crate::split;
 /// Shorter work is over before anyone can press Ctrl-C: it runs at once, on the caller's thread.
 const LONG_TEXT: usize = 1 << 20;
 
+create_exception!(batchbpe._core, PatternError, PyValueError, "A pattern that fails on a text.");
+
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         match error {
             Error::Invalid(message) => PyValueError::new_err(message),
+            Error::Pattern(message) => PatternError::new_err(message),
             Error::Cancelled => PyKeyboardInterrupt::new_err(()),
         }
     }
@@ -74,6 +78,9 @@ fn run<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce(&Cancel) -> Resul
 /// More threads than this are only a burden, on any machine.
 const MOST_THREADS: i64 = 256;
 
+/// So many threads, or one for each core that this process may use.
+#[pyfunction]
+#[pyo3(signature = (threads = None))]
 fn threads_or_all(threads: Option<i64>) -> PyResult<usize> {
     match threads {
         Some(threads) if threads < 1 => {
@@ -174,6 +181,8 @@ fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResul
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("PatternError", module.py().get_type::<PatternError>())?;
+    module.add_function(wrap_pyfunction!(threads_or_all, module)?)?;
     module.add_function(wrap_pyfunction!(patterns, module)?)?;
     module.add_function(wrap_pyfunction!(has_scanner, module)?)?;
     module.add_function(wrap_pyfunction!(matches_empty, module)?)?;

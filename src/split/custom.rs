@@ -89,8 +89,9 @@ impl Custom {
     }
 
     fn gave_up(&self, text: &str, start: usize, error: &RegexError) -> Error {
-        Error::invalid(format!(
-            "pattern {:?} could not be matched at byte {start} of a text of {} bytes: {error}. \
+        let there: String = text[start..].chars().take(40).collect();
+        Error::Pattern(format!(
+            "pattern {:?} could not be matched at byte {start} of a text of {} bytes, {there:?}: {error}. \
              Make its repetitions possessive (`\\s++` for `\\s+`), use a named pattern, or cut the \
              text into shorter documents",
             self.pattern,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -13,6 +12,7 @@ from threading import Event
 from typing import Any
 
 from .. import training
+from .._core import threads_or_all
 from ..chunks import ChunkCounts
 from ..progress import Stopped, bar, free_memory
 from ..tokenizer import Tokenizer
@@ -125,6 +125,5 @@ def workers(counts: ChunkCounts) -> int:
     """
     if counts.unique > LARGE:
         return 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     needed = BYTES * (len(counts.data) + counts.unique) + 1
-    return max(1, min(cores, free_memory() // needed))
+    return max(1, min(threads_or_all(), free_memory() // needed))

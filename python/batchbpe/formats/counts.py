@@ -58,9 +58,9 @@ def write(
         return
     described = {"version": VERSION, "pattern": pattern, "total": total, "unique": unique}
     schema = SCHEMA.with_metadata({KEY: json.dumps(described)})
-    # Chunks are unique: a dictionary of them would be built in vain.
-    options: dict[str, Any] = {"use_dictionary": ["count"], "compression": "zstd", "write_page_checksum": True}
-    with pq.ParquetWriter(path, schema, **options) as writer:
+    # Chunks are unique and not sorted: a dictionary of them, or the least and greatest, would be found in vain.
+    options: dict[str, Any] = {"use_dictionary": ["count"], "write_statistics": ["count"], "compression": "zstd"}
+    with pq.ParquetWriter(path, schema, write_page_checksum=True, **options) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
