@@ -13,8 +13,8 @@ Every argument is a path: a file, a glob, a folder, a url, or `-` for standard i
 suffixes are read; a file that is named is text if its suffix is another. Results go to standard output, everything
 else to standard error: a bar in a terminal, in a pipe or a log a line every few seconds. Exit codes: 0; 1 for a
 failure, in one line (`batchbpe --debug …` shows the traceback), also where `--skip-errors` passed over a file; 2 for
-arguments that are not understood; 130 after Ctrl-C. `batchbpe --install-completion` sets up the shell's completion,
-`batchbpe --version` prints the version.
+arguments that are not understood, or values that an option cannot have; 130 after Ctrl-C. `batchbpe
+--install-completion` sets up the shell's completion, `batchbpe --version` prints the version.
 
 A `count` that was stopped, killed, or met a full disk goes on with `--resume`: what it has counted is saved in a folder
 beside the result, `counts.parquet.parts`, every minute and at the first Ctrl-C. What was counted is not counted again,

@@ -25,7 +25,7 @@ pub use order::Counted;
 /// How much text a thread takes at once: enough to make taking cheap, little enough to share evenly.
 const PIECE: usize = 1 << 16;
 /// So many pieces wait, that the threads have something to do while the caller reads more.
-const QUEUE: usize = 256;
+const QUEUE: usize = 128;
 /// So little text is counted before a thread has started.
 const LITTLE: usize = 1 << 18;
 /// How often one who waits for the threads looks whether to go on waiting.

@@ -27,7 +27,7 @@ pub struct Custom {
 impl Custom {
     pub fn new(pattern: &str) -> Result<Custom> {
         let regex = compile(pattern, STEPS, false)?
-            .ok_or_else(|| Error::invalid(format!("pattern {pattern:?} can never match: correct it")))?;
+            .ok_or_else(|| Error::invalid(format!("pattern={pattern:?} can never match: correct it")))?;
         Ok(Custom { pattern: pattern.to_owned(), regex, not_empty: OnceLock::new() })
     }
 
@@ -107,7 +107,7 @@ fn compile(pattern: &str, steps: usize, not_empty: bool) -> Result<Option<Regex>
         Ok(regex) => Ok(Some(regex)),
         Err(RegexError::CompileError(error)) if matches!(*error, CompileError::PatternCanNeverMatch) => Ok(None),
         Err(error) => Err(Error::invalid(format!(
-            "pattern {pattern:?} is no regular expression that can be used: {error}. Correct it, \
+            "pattern={pattern:?} is no regular expression that can be used: {error}. Correct it, \
              or use a named pattern ({})",
             super::NAMED.map(|(name, _)| name).join(", "),
         ))),

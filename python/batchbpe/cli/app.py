@@ -73,7 +73,8 @@ def command(function: F) -> F:
             if isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename:
                 error = OSError(f"cannot write standard output: {error.strerror}")
             message = error.args[0] if isinstance(error, KeyError) and error.args else error  # else within quotes
-            fail(f"error: {message or type(error).__name__}", 1)
+            line = in_a_line(str(message or type(error).__name__))
+            fail(f"error: {line}", 2 if line.startswith("--") else 1)
 
     return run  # type: ignore[return-value]
 
