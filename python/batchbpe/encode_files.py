@@ -59,14 +59,17 @@ def encode_documents(
     """
     encoder = tokenizer._loaded.encoder
     at_once = threads_or_all(threads)
-    with ThreadPoolExecutor(at_once) as pool:
-        begun: deque[Future[Iterable[Encoded]]] = deque()
+    pool = ThreadPoolExecutor(at_once)
+    begun: deque[Future[Iterable[Encoded]]] = deque()
+    try:
         for future in _begin(pool, encoder, stream, at_once, errors):
             begun.append(future)
             if len(begun) > at_once:
                 yield begun.popleft().result()
         while begun:
             yield begun.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _begin(

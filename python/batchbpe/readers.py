@@ -186,7 +186,7 @@ def batches(texts: Iterable[object]) -> Iterator[list[str]]:
                 batch, size = [], 0
     except Exception as error:
         failure = error
-    if size:
+    if batch:
         yield batch
     if failure:
         raise failure

@@ -11,7 +11,8 @@ from .files import replacing
 from .readers import Source
 from .selection import Selection
 
-VERSION = 1
+VERSION = 2
+"""Also of the way in which files are cut into batches: a place is a number of them."""
 
 
 class Record:

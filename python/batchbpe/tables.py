@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLES = (".parquet", ".arrow")
-BATCH_CHARACTERS = 4_000_000
+BATCH_CHARACTERS = 2_000_000
 BATCH_DOCUMENTS = 4096
 """A batch has no more than so many documents, and about so many characters."""
 
@@ -99,7 +99,7 @@ def _arrow(place: Path | str, columns: Sequence[str], by: Watched) -> Iterator[p
 
 
 def arrays(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> Iterator[pa.Array[Any]]:
-    """Yield the array's chunks without nulls; other encodings of strings are cast, piece by piece."""
+    """Yield the array's documents batch by batch, without nulls; other encodings of strings are cast."""
     import pyarrow as pa
 
     plain = str(array.type) in ("string", "large_string")
@@ -109,8 +109,22 @@ def arrays(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> Iterator[pa.Array[Any
             piece = chunk.slice(start, step)
             piece = piece if plain else piece.cast(pa.large_string())
             piece = piece.drop_null() if piece.null_count else piece  # which would import pyarrow's compute
-            if len(piece):
-                yield piece
+            yield from _cut(piece)
+
+
+def _cut(array: pa.Array[Any]) -> Iterator[pa.Array[Any]]:
+    """Cut an array that has far more text than a batch: a few long documents among many short ones may make it so."""
+    from .formats.counts import bytes_and_offsets
+
+    ends = bytes_and_offsets(array)[1]
+    start = 0
+    while ends[-1] - ends[start] > 2 * BATCH_CHARACTERS:
+        end = int(ends.searchsorted(ends[start] + BATCH_CHARACTERS, "right")) - 1
+        end = max(end, start + 1)
+        yield array.slice(start, end - start)
+        start = end
+    if start < len(array):
+        yield array.slice(start)
 
 
 def those(documents: Any, taken: npt.NDArray[np.bool_]) -> Any:

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use aho_corasick::AhoCorasick;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
 use crate::chunk_map::{ChunkMap, Pending};
 use crate::error::{Cancel, Error, Result};
@@ -24,8 +24,8 @@ pub use order::Counted;
 
 /// How much text a thread takes at once: enough to make taking cheap, little enough to share evenly.
 const PIECE: usize = 1 << 16;
-/// So many pieces wait, that the threads have something to do while the caller reads more.
-const QUEUE: usize = 128;
+/// So much text waits, that the threads have something to do while the caller reads more.
+const QUEUE: usize = 1 << 22;
 /// So little text is counted before a thread has started.
 const LITTLE: usize = 1 << 18;
 /// How often one who waits for the threads looks whether to go on waiting.
@@ -70,7 +70,11 @@ impl Text {
     }
 }
 
-type Piece = Vec<Text>;
+#[derive(Default)]
+struct Piece {
+    texts: Vec<Text>,
+    size: usize,
+}
 
 pub struct ChunkTable {
     counter: Arc<Counter>,
@@ -102,6 +106,8 @@ struct Counter {
     /// Of all tables: a chunk may be in several.
     unique: AtomicUsize,
     memory: AtomicUsize,
+    /// How much text is in the queue.
+    waiting: AtomicUsize,
     cancel: Cancel,
 }
 
@@ -118,6 +124,7 @@ impl ChunkTable {
             total: AtomicUsize::new(0),
             unique: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
             cancel: Cancel::default(),
         };
         Ok(Self { counter: Arc::new(counter), threads, own: ChunkMap::default(), size: 0, workers: None })
@@ -150,8 +157,7 @@ impl ChunkTable {
 
     /// Counts the texts now, or has them counted soon. They may be checked only when it is their turn.
     pub fn add(&mut self, texts: impl IntoIterator<Item = Result<Text>>, cancel: &Cancel) -> Result<()> {
-        let mut piece = Vec::new();
-        let mut size = 0;
+        let mut piece = Piece::default();
         for whole in texts {
             let whole = whole?;
             let text = whole.get();
@@ -162,28 +168,28 @@ impl ChunkTable {
                     let at = text.floor_char_boundary(start + PIECE);
                     end = self.cut_before(text, start, at).unwrap_or(end);
                 }
-                piece.push(whole.part(start..end));
-                size += end - start;
+                piece.texts.push(whole.part(start..end));
+                piece.size += end - start;
                 start = end;
-                if size >= PIECE {
-                    self.add_piece(std::mem::take(&mut piece), size, cancel)?;
-                    size = 0;
+                if piece.size >= PIECE {
+                    self.add_piece(std::mem::take(&mut piece), cancel)?;
                 }
             }
         }
-        if piece.is_empty() { Ok(()) } else { self.add_piece(piece, size, cancel) }
+        if piece.size == 0 { Ok(()) } else { self.add_piece(piece, cancel) }
     }
 
-    fn add_piece(&mut self, mut piece: Piece, size: usize, cancel: &Cancel) -> Result<()> {
-        self.size += size;
+    fn add_piece(&mut self, piece: Piece, cancel: &Cancel) -> Result<()> {
+        self.size += piece.size;
         if self.threads > 1 && self.size > LITTLE {
             let workers = self.workers.get_or_insert_with(|| Workers::start(&self.counter, self.threads - 1));
             if self.counter.cancel.check().is_err() {
                 return self.results(cancel).map(drop);
             }
-            match workers.queue.try_send(piece) {
-                Ok(()) => return cancel.check(),
-                Err(full) => piece = full.into_inner(),
+            if self.counter.waiting.load(Relaxed) < QUEUE {
+                self.counter.waiting.fetch_add(piece.size, Relaxed);
+                workers.queue.send(piece).expect("it can be received here");
+                return cancel.check();
             }
         }
         self.counter.count_piece(&piece, &mut self.own, cancel)
@@ -246,14 +252,16 @@ impl Drop for ChunkTable {
 
 impl Workers {
     fn start(counter: &Arc<Counter>, threads: usize) -> Self {
-        let (queue, pieces) = bounded::<Piece>(QUEUE);
+        let (queue, pieces) = unbounded::<Piece>();
         let (done, results) = unbounded();
         for _ in 0..threads {
             let (counter, pieces, done) = (counter.clone(), pieces.clone(), done.clone());
             std::thread::spawn(move || {
                 let mut table = ChunkMap::default();
-                let counted =
-                    pieces.iter().try_for_each(|piece| counter.count_piece(&piece, &mut table, &counter.cancel));
+                let counted = pieces.iter().try_for_each(|piece| {
+                    counter.waiting.fetch_sub(piece.size, Relaxed);
+                    counter.count_piece(&piece, &mut table, &counter.cancel)
+                });
                 if counted.is_err() {
                     counter.cancel.cancel();
                 }
@@ -268,7 +276,7 @@ impl Workers {
 impl Counter {
     fn count_piece(&self, piece: &Piece, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
         cancel.check()?;
-        self.watching(table, |table| piece.iter().try_for_each(|text| self.count(text.get(), table, cancel)))
+        self.watching(table, |table| piece.texts.iter().try_for_each(|text| self.count(text.get(), table, cancel)))
     }
 
     /// Does something to a table, and notes how it has grown.

@@ -180,12 +180,15 @@ def _text(value: Any) -> str:
 
 
 @contextmanager
-def stoppable() -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C ask a job to stop, which then saves what it has, and the second one end it at once."""
+def stoppable(*, waits: bool) -> Iterator[Callable[[], bool]]:
+    """Let the first Ctrl-C ask a job to stop, which then saves what it has, and the second one end it at once.
+
+    A job that waits for standard input may not hear of it: the first one ends it.
+    """
     asked: list[int] = []
 
     def handler(*_: Any) -> None:
-        if asked:
+        if asked or waits:
             raise KeyboardInterrupt
         asked.append(1)
         sys.stderr.write("\nstopping; Ctrl-C again to lose what is not saved yet\n")

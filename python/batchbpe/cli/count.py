@@ -41,7 +41,9 @@ def count(
     sample: Sample = 1.0,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
-    max_chunk_bytes: Annotated[int | None, option("Leave out longer chunks, of corrupt files.", min=1)] = None,
+    max_chunk_bytes: Annotated[
+        int | None, option("Leave out longer chunks, of corrupt files.", min=1, max=1 << 40)
+    ] = None,
     max_memory: Annotated[
         float | None, option("Gigabytes of memory to stay below; the rest goes to disk.", min=0.5, max=1e6)
     ] = None,
@@ -70,7 +72,7 @@ def count(
         columns=[text_column, jsonl_field],
     )
     start = time.monotonic()
-    with stoppable() as stop:
+    with stoppable(waits="-" in inputs) as stop:
         report = count_files(
             sources_of(inputs, text_column, jsonl_field, chosen.errors),
             output,

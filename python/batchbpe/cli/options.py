@@ -46,6 +46,6 @@ Resume = Annotated[bool, option("Go on with what was interrupted.", "--resume")]
 SkipErrors = Annotated[
     bool, option("Go on after a file that cannot be read, and name it at the end.", "--skip-errors/--strict")
 ]
-Threads = Annotated[int | None, option("How many threads to use; all cores by default.", min=1)]
+Threads = Annotated[int | None, option("How many threads to use; all cores by default.", min=1, max=1 << 16)]
 Quiet = Annotated[bool, option("Show no bar and no summary.", "--quiet", "-q")]
 Json = Annotated[bool, option("Print the result as JSON.", "--json")]
