@@ -17,8 +17,9 @@ arguments that are not understood, or values that an option cannot have; 130 aft
 --install-completion` sets up the shell's completion, `batchbpe --version` prints the version.
 
 A `count` that was stopped, killed, or met a full disk goes on with `--resume`: what it has counted is saved in a folder
-beside the result, `counts.parquet.parts`, every minute and at the first Ctrl-C. What was counted is not counted again,
-and the result is the same as without the interruption. `encode` into a folder goes on after the last whole shard.
+beside the result, `counts.parquet.parts`, every minute and, unless it reads standard input, at the first Ctrl-C. What
+was counted is not counted again, and the result is the same as without the interruption. `encode` into a folder goes on
+after the last whole shard.
 """
 
 
