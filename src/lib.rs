@@ -12,6 +12,7 @@ pub mod count;
 pub mod counts_csv;
 pub mod encode;
 pub mod error;
+pub mod hash;
 pub mod parallel;
 mod prefetch;
 #[cfg(feature = "python")]

@@ -218,7 +218,7 @@ def test_invalid_utf8(at: int, errors: Any, tmp_path: Path) -> None:
 
 def test_character_cut_off_at_the_end(tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_bytes(b"caf\xc3")
-    with pytest.raises(ValueError, match=r"bad\.txt: the text is no UTF-8 at byte 3"):
+    with pytest.raises(ValueError, match=r"bad\.txt: the text is invalid UTF-8 at byte 3"):
         ChunkCounts.count(tmp_path / "bad.txt")
     assert dict(ChunkCounts.count(tmp_path / "bad.txt", errors="replace")) == {"caf": 1, "\ufffd": 1}
 

@@ -168,7 +168,7 @@ def test_evaluate_and_export(place: Path) -> None:
             "count book.txt -o absent/a.csv",
             "error: cannot write absent/a.csv: there is no folder absent; make it first",
         ),
-        ("count book.txt -o a.csv --pattern (", 'error: --pattern "(" is no regular expression that can be used'),
+        ("count book.txt -o a.csv --pattern (", 'error: --pattern "(" is not a regular expression that can be used'),
         ("count book.txt -o a.csv --sample 0", "error: --sample 0.0: give a share above 0, and 1 at most"),
         ("train counts.parquet -n 10 -o a", "error: --vocab-size 10 is too small"),
         ("train counts.parquet -n 300 -o a --special-token a --special-token a", "error: --special-token ['a', 'a']"),
@@ -243,7 +243,10 @@ def test_files_that_cannot_be_read(place: Path) -> None:
     assert (strict.exit_code, Path("a.csv").exists()) == (1, False)
     result = run("count bad.txt book.txt -o a.csv --skip-errors")
     assert result.exit_code == 1
-    assert "bad.txt: the text is no UTF-8 at byte 0; --replace-errors puts U+FFFD there and goes on\n" in result.stderr
+    assert (
+        "bad.txt: the text is invalid UTF-8 at byte 0; --replace-errors puts U+FFFD there and continues\n"
+        in result.stderr
+    )
     assert result.stderr.endswith("error: 1 file could not be read to the end; what comes before that may be there\n")
     assert ChunkCounts.load("a.csv") == ChunkCounts.load("counts.parquet")
     assert run("count bad.txt -o b.csv -q --replace-errors").exit_code == 0

@@ -148,7 +148,7 @@ def test_files_that_cannot_be_read(folder: Path, tmp_path: Path) -> None:
     (folder / "c.txt").write_bytes(b"good \xff bad")
     (folder / "e.parquet").write_text("no parquet")
     output = tmp_path / "counts.parquet"
-    with pytest.raises(ValueError, match=r"c\.txt: the text is no UTF-8 at byte 5"):
+    with pytest.raises(ValueError, match=r"c\.txt: the text is invalid UTF-8 at byte 5"):
         count_files(sources(folder), output)
     report = count_files(sources(folder), output, resume=True, skip_errors=True)
     assert sorted(Path(name).name for name in report.failed) == ["c.txt", "e.parquet"]

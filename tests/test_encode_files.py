@@ -158,7 +158,7 @@ def test_what_goes_wrong(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"shard_000000\.bin is gone: remove .*out to begin anew"):
         encode_files(TOKENIZER, sources(folder), tmp_path / "out", resume=True)
     (folder / "c.txt").write_bytes(b"good \xff")
-    with pytest.raises(ValueError, match=r"c\.txt: the text is no UTF-8 at byte 5"):
+    with pytest.raises(ValueError, match=r"c\.txt: the text is invalid UTF-8 at byte 5"):
         encode_files(TOKENIZER, sources(folder / "c.txt"), tmp_path / "new")
     record = encode_files(TOKENIZER, sources(folder), tmp_path / "skipped", skip_errors=True)
     assert [Path(name).name for name in record["failed"]] == ["c.txt"]

@@ -22,7 +22,7 @@ def test_tiktoken_file(tmp_path: Path) -> None:
         ("\n".join(lines[1:]), r"the byte 0 has no rank: only byte-level"),
         ("\n".join([*lines, "!!! 3"]), rf"mine\.tiktoken: line {len(lines) + 1}: b'!!! 3' is no token in base64"),
         ("\n".join([*lines, "eHl6enk="]), r"is no token in base64 and its rank"),
-        ("\n".join([*lines, "eHl6enk= 5000"]), r"these ranks are of no BPE vocabulary"),
+        ("\n".join([*lines, "eHl6enk= 5000"]), r"these are not the ranks of a BPE vocabulary"),
         ("\n".join([*lines, f"{base64.b64encode(b'th th').decode()} 3"]), r"mine\.tiktoken|taken|BPE"),
         ("", "the byte 0 has no rank"),
     ):

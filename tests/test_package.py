@@ -1,21 +1,14 @@
-"""The package as a whole: what importing it does, the stub of the core, and Ctrl-C."""
+"""The package as a whole: what importing it does, and Ctrl-C."""
 
-import ast
-import inspect
 import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import batchbpe
-from batchbpe import _core
-
-STUB = ast.parse((Path(batchbpe.__file__).parent / "_core.pyi").read_text(encoding="utf-8"))
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
@@ -46,38 +39,6 @@ def test_public_names() -> None:
         batchbpe.absent  # noqa: B018
     ran = python("from batchbpe import *; print(Tokenizer.__name__, policies.__name__)")
     assert ran.stdout == "Tokenizer batchbpe.policies\n"
-
-
-def parameters(of: Any) -> list[str]:
-    return [name for name in inspect.signature(of).parameters if name not in ("self", "cls")]
-
-
-def in_stub(function: ast.FunctionDef) -> list[str]:
-    return [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
-
-
-def public(names: Any) -> set[str]:
-    return {name for name in names if not name.startswith("_")}
-
-
-def test_stub_names_what_the_core_has() -> None:
-    stubs = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    assert set(stubs) == public(vars(_core))
-    for name, node in stubs.items():
-        real = getattr(_core, name)
-        if isinstance(node, ast.FunctionDef):
-            assert in_stub(node) == parameters(real), name
-            continue
-        methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
-        assert public(methods) == public(vars(real)), name
-        for method, stub in methods.items():
-            if method == "__new__":
-                assert in_stub(stub) == parameters(real), name
-            elif callable(getattr(real, method)):
-                assert in_stub(stub) == parameters(getattr(real, method)), f"{name}.{method}"
-            else:
-                decorators = [decorator.id for decorator in stub.decorator_list if isinstance(decorator, ast.Name)]
-                assert decorators == ["property"], f"{name}.{method}"
 
 
 LONG_WORK = {
@@ -112,11 +73,8 @@ def test_ctrl_c(work: str) -> None:
         assert ran.stdout is not None and ran.stderr is not None
         assert ran.stdout.readline() == "ready\n", ran.stderr.read()
         time.sleep(0.2)
-        start = time.perf_counter()
         ran.send_signal(signal.SIGINT)
         out, err = ran.communicate(timeout=60)
-        seconds = time.perf_counter() - start
     assert out == "", "it was over before the signal came: give it more to do"
     assert err.strip().endswith("KeyboardInterrupt"), err
     assert ran.returncode == -signal.SIGINT
-    assert seconds < 2

@@ -2,9 +2,26 @@
 
 from collections.abc import Sequence
 from os import PathLike
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
+
+__all__ = [
+    "ChunkTable",
+    "Encoder",
+    "InvalidUtf8",
+    "PairTable",
+    "PatternError",
+    "has_scanner",
+    "is_in_order",
+    "matches_empty",
+    "merges_of_ranks",
+    "patterns",
+    "read_counts_csv",
+    "split_text",
+    "threads_or_all",
+]
 
 _U8 = npt.NDArray[np.uint8]
 _U32 = npt.NDArray[np.uint32]
@@ -13,6 +30,7 @@ _I64 = npt.NDArray[np.int64]
 _Special = tuple[list[str], list[str]] | None
 
 class PatternError(ValueError): ...
+class InvalidUtf8(ValueError): ...
 
 def threads_or_all(threads: int | None = None) -> int: ...
 def patterns() -> list[tuple[str, str]]: ...
@@ -23,6 +41,7 @@ def read_counts_csv(path: str | PathLike[str]) -> tuple[_U8, _I64, _U64, str]: .
 def is_in_order(data: _U8, offsets: _I64, counts: _U64) -> bool: ...
 def merges_of_ranks(tokens: Sequence[bytes]) -> list[tuple[bytes, bytes, bytes]]: ...
 
+@final
 class ChunkTable:
     def __new__(
         cls, pattern: str, special_tokens: Sequence[str], threads: int | None, max_chunk_bytes: int | None = None
@@ -39,6 +58,7 @@ class ChunkTable:
     def add_counts(self, data: _U8, offsets: _I64, counts: _U64) -> None: ...
     def finish(self) -> tuple[_U8, _I64, _U64, int, int]: ...
 
+@final
 class PairTable:
     @staticmethod
     def from_chunks(
@@ -56,6 +76,7 @@ class PairTable:
     def merge(self, first: _U32, last: _U32) -> None: ...
     def forget(self, first: _U32, last: _U32) -> None: ...
 
+@final
 class Encoder:
     def __new__(
         cls,

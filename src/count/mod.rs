@@ -2,10 +2,13 @@
 //!
 //! Each thread fills a table of its own and the tables are added at the end, so counts depend neither on
 //! the number of threads nor on the order of the texts. Large texts are cut where the pattern surely breaks.
-//! The threads live as long as the `ChunkTable` and take texts from a short queue, so the caller goes on reading; where
-//! the queue is full, the caller counts as well. So there are never more threads at work than there may be.
+//! The threads live as long as the `ChunkTable` and take texts from a short queue, so the caller can continue reading;
+//! when the queue is full, the caller counts as well. So there are never more threads at work than there may be.
+//! A forked process does not have these threads: there, a table that has started some is refused.
 
 mod order;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 use std::str::Utf8Error;
@@ -14,21 +17,24 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use aho_corasick::AhoCorasick;
+use bytes::Bytes;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
 use crate::chunk_map::{ChunkMap, Pending};
-use crate::error::{Cancel, Error, Result};
+use crate::error::{Cancel, Error, Result, shown};
 use crate::special::special_matcher;
 use crate::split::Splitter;
 pub use order::Counted;
 
 /// How much text a thread takes at once: enough to make taking cheap, little enough to share evenly.
-const PIECE: usize = 1 << 16;
-/// So much text waits, that the threads have something to do while the caller reads more.
-const QUEUE: usize = 1 << 22;
-/// So little text is counted before a thread has started.
-const LITTLE: usize = 1 << 18;
-/// How often one who waits for the threads looks whether to go on waiting.
+const PIECE: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
+/// This much text may wait in the queue, so that the threads have work while the caller reads more.
+const QUEUE: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
+/// Below this many bytes, no threads are started.
+const LITTLE: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
+/// Counting is this many times as fast as other work, at least.
+const FASTER: usize = 16;
+/// How often the caller, while waiting for the threads, checks whether it was cancelled.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Checks bytes, many at once; where they are wrong is found out only if they are.
@@ -36,37 +42,31 @@ pub fn utf8(bytes: &[u8]) -> std::result::Result<&str, Utf8Error> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes))
 }
 
-/// What holds the bytes of texts: always the same ones.
-pub type Owner = Arc<dyn AsRef<[u8]> + Send + Sync>;
-
-/// A text, which keeps its owner alive.
+/// A text that shares its bytes with others and keeps them alive.
 #[derive(Clone)]
-pub struct Text {
-    owner: Owner,
-    span: Range<usize>,
-}
+pub struct Text(Bytes);
 
 impl Text {
-    pub fn new(owner: Owner, span: Range<usize>) -> std::result::Result<Self, Utf8Error> {
-        utf8(&(*owner).as_ref()[span.clone()])?;
-        Ok(Self { owner, span })
+    pub fn new(bytes: Bytes) -> std::result::Result<Self, Utf8Error> {
+        utf8(&bytes)?;
+        Ok(Self(bytes))
     }
 
     /// # Safety
-    /// The first `len` bytes that the owner has are UTF-8.
-    pub unsafe fn new_unchecked(len: usize, owner: Owner) -> Self {
-        Self { owner, span: 0..len }
+    /// The bytes are UTF-8.
+    pub unsafe fn new_unchecked(bytes: Bytes) -> Self {
+        Self(bytes)
     }
 
     /// The part at `span`.
     pub fn part(&self, span: Range<usize>) -> Self {
         assert!(self.get().is_char_boundary(span.start) && self.get().is_char_boundary(span.end));
-        Self { owner: self.owner.clone(), span: self.span.start + span.start..self.span.start + span.end }
+        Self(self.0.slice(span))
     }
 
     pub fn get(&self) -> &str {
-        // SAFETY: it was so when this was made, and the owner's bytes do not change.
-        unsafe { std::str::from_utf8_unchecked(&(*self.owner).as_ref()[self.span.clone()]) }
+        // SAFETY: all constructors require UTF-8, parts end between characters, and `Bytes` never change.
+        unsafe { std::str::from_utf8_unchecked(&self.0) }
     }
 }
 
@@ -86,6 +86,9 @@ pub struct ChunkTable {
 }
 
 struct Workers {
+    /// The process that has the threads.
+    process: u32,
+    number: usize,
     queue: Sender<Piece>,
     pieces: Receiver<Piece>,
     results: Receiver<Result<ChunkMap>>,
@@ -108,7 +111,7 @@ struct Counter {
     memory: AtomicUsize,
     /// How much text is in the queue.
     waiting: AtomicUsize,
-    cancel: Cancel,
+    cancel: Cancel<'static>,
 }
 
 impl ChunkTable {
@@ -145,8 +148,10 @@ impl ChunkTable {
         self.counter.memory.load(Relaxed)
     }
 
+    /// How much work it is to count `size` bytes of text, as `Splitter::work` has it.
     pub fn work(&self, size: usize) -> usize {
-        self.counter.splitter.work(size)
+        let splitter = &self.counter.splitter;
+        if splitter.has_scanner() { size / FASTER } else { splitter.work(size) }
     }
 
     /// The last place up to `at` where `text` may be cut without a change to its chunks, if there is one. A special
@@ -180,6 +185,7 @@ impl ChunkTable {
     }
 
     fn add_piece(&mut self, piece: Piece, cancel: &Cancel) -> Result<()> {
+        self.check_process()?;
         self.size += piece.size;
         if self.threads > 1 && self.size > LITTLE {
             let workers = self.workers.get_or_insert_with(|| Workers::start(&self.counter, self.threads - 1));
@@ -195,20 +201,28 @@ impl ChunkTable {
         self.counter.count_piece(&piece, &mut self.own, cancel)
     }
 
+    fn check_process(&self) -> Result<()> {
+        match &self.workers {
+            Some(workers) if workers.process != std::process::id() => Err(Error::Forked),
+            _ => Ok(()),
+        }
+    }
+
     /// Adds counts made before.
     pub fn add_counts<'a>(
         &mut self,
         chunks: impl ExactSizeIterator<Item = (&'a [u8], u64)>,
         cancel: &Cancel,
     ) -> Result<()> {
-        self.own.reserve(chunks.len());
+        self.own.reserve(chunks.len())?;
         let own = &mut self.own;
         self.counter.watching(own, |own| add_all(own, chunks, cancel))
     }
 
     /// Counts with the threads until all is counted: what they have, or why one of them failed.
     fn results(&mut self, cancel: &Cancel) -> Result<Vec<ChunkMap>> {
-        let Some(Workers { queue, pieces, results }) = self.workers.take() else { return Ok(Vec::new()) };
+        self.check_process()?;
+        let Some(Workers { queue, pieces, results, number, .. }) = self.workers.take() else { return Ok(Vec::new()) };
         drop(queue);
         for piece in pieces.iter().take_while(|_| self.counter.cancel.check().is_ok()) {
             self.counter.count_piece(&piece, &mut self.own, cancel)?;
@@ -227,7 +241,7 @@ impl ChunkTable {
         }
         match error {
             Some(error) => Err(error),
-            None if tables.len() + 1 < self.threads => panic!("a thread that counts panicked"),
+            None if tables.len() < number => panic!("a thread that counts panicked"),
             None => Ok(tables),
         }
     }
@@ -244,9 +258,12 @@ impl ChunkTable {
 }
 
 impl Drop for ChunkTable {
-    /// The threads end by themselves: there may be none, in a process that was forked.
+    /// The threads end by themselves. In a forked process there are none, and the queue may be locked forever.
     fn drop(&mut self) {
         self.counter.cancel.cancel();
+        if self.check_process().is_err() {
+            std::mem::forget(self.workers.take());
+        }
     }
 }
 
@@ -254,9 +271,10 @@ impl Workers {
     fn start(counter: &Arc<Counter>, threads: usize) -> Self {
         let (queue, pieces) = unbounded::<Piece>();
         let (done, results) = unbounded();
+        let mut number = 0;
         for _ in 0..threads {
             let (counter, pieces, done) = (counter.clone(), pieces.clone(), done.clone());
-            std::thread::spawn(move || {
+            let started = std::thread::Builder::new().spawn(move || {
                 let mut table = ChunkMap::default();
                 let counted = pieces.iter().try_for_each(|piece| {
                     counter.waiting.fetch_sub(piece.size, Relaxed);
@@ -265,11 +283,13 @@ impl Workers {
                 if counted.is_err() {
                     counter.cancel.cancel();
                 }
-                // Nobody may wait for it any more.
+                // An error if the table was dropped meanwhile.
                 let _ = done.send(counted.map(|()| table));
             });
+            // Where the system refuses more threads, there are fewer; the caller counts in any case.
+            number += usize::from(started.is_ok());
         }
-        Self { queue, pieces, results }
+        Self { process: std::process::id(), number, queue, pieces, results }
     }
 }
 
@@ -292,17 +312,17 @@ impl Counter {
         let mut count = |text: &str| -> Result<()> {
             let mut pending = Pending::new(text.as_bytes());
             let mut total = 0;
-            let dropped = self.splitter.split(text, |chunk| {
+            let dropped = self.splitter.split(text, cancel, |chunk| {
                 total += 1;
                 if chunk.len() > self.max_chunk_bytes {
                     self.skipped.fetch_add(1, Relaxed);
                 } else if pending.add(chunk.as_bytes()) {
-                    count_all(table, &mut pending);
+                    count_all(table, &mut pending)?;
                     cancel.check()?;
                 }
                 Ok(())
             })?;
-            count_all(table, &mut pending);
+            count_all(table, &mut pending)?;
             self.dropped.fetch_add(dropped, Relaxed);
             self.total.fetch_add(total, Relaxed);
             Ok(())
@@ -319,10 +339,11 @@ impl Counter {
 }
 
 #[inline(never)]
-fn count_all(table: &mut ChunkMap, pending: &mut Pending) {
+fn count_all(table: &mut ChunkMap, pending: &mut Pending) -> Result<()> {
     for (key, chunk) in pending.take(table) {
-        *table.entry_key(chunk, key) += 1;
+        *table.entry_key(chunk, key)? += 1;
     }
+    Ok(())
 }
 
 fn add_all<'a>(table: &mut ChunkMap, chunks: impl Iterator<Item = (&'a [u8], u64)>, cancel: &Cancel) -> Result<()> {
@@ -334,7 +355,7 @@ fn add_all<'a>(table: &mut ChunkMap, chunks: impl Iterator<Item = (&'a [u8], u64
         if pending.add(chunk) || chunks.peek().is_none() {
             cancel.check()?;
             for ((key, chunk), count) in pending.take(table).zip(counts.drain(..)) {
-                let sum = table.entry_key(chunk, key);
+                let sum = table.entry_key(chunk, key)?;
                 *sum = sum.checked_add(count).ok_or_else(|| too_many(chunk))?;
             }
         }
@@ -343,44 +364,6 @@ fn add_all<'a>(table: &mut ChunkMap, chunks: impl Iterator<Item = (&'a [u8], u64
 }
 
 fn too_many(chunk: &[u8]) -> Error {
-    let chunk = String::from_utf8_lossy(chunk);
-    Error::invalid(format!("the counts of chunk {chunk:?} add up to more than 64 bits hold; scale them down"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use order::RANGE;
-
-    #[test]
-    fn chunks_come_in_order_from_any_number_of_threads() {
-        // More than a range of them; counts and long prefixes in common; one chunk the beginning of another.
-        let word = |i: usize| format!(" {}{}", "prefixes".repeat(i % 3), "x".repeat(i % 7) + &i.to_string());
-        let texts: Vec<String> = (0..3 * RANGE).map(|i| word(i).repeat(1 + i % 2)).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let mut expected = std::collections::BTreeMap::new();
-        let splitter = || Splitter::new(crate::split::NAMED[1].1).expect("a named pattern");
-        for text in &texts {
-            let chunk = |chunk| {
-                *expected.entry(chunk).or_insert(0) += 1;
-                Ok(())
-            };
-            splitter().split(text, chunk).expect("nothing fails");
-        }
-        let mut expected: Vec<(&str, u64)> = expected.into_iter().collect();
-        expected.sort_by_key(|row| std::cmp::Reverse(row.1));
-        for threads in [1, 3] {
-            let mut table = ChunkTable::new(splitter(), &[], usize::MAX, threads).expect("no special tokens");
-            let texts =
-                texts.iter().map(|text| Ok(Text::new(Arc::new(text.to_string()), 0..text.len()).expect("UTF-8")));
-            table.add(texts, &Cancel::default()).expect("nothing fails");
-            let watched = (table.unique(), table.memory());
-            let counted = table.finish(&Cancel::default()).expect("nothing fails").0;
-            assert!(watched.0 >= counted.counts.len() && watched.1 > 24 * counted.counts.len());
-            let span = |i: usize| counted.offsets[i] as usize..counted.offsets[i + 1] as usize;
-            let chunk = |i: usize| std::str::from_utf8(&counted.data[span(i)]).expect("text");
-            let found: Vec<_> = counted.counts.iter().enumerate().map(|(i, &count)| (chunk(i), count)).collect();
-            assert!(found == expected, "with {threads} threads");
-        }
-    }
+    let chunk = shown(&String::from_utf8_lossy(chunk));
+    Error::invalid(format!("the counts of chunk {chunk} add up to more than 64 bits hold; scale them down"))
 }

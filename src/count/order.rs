@@ -6,11 +6,11 @@ use std::ops::Range;
 
 use super::too_many;
 use crate::chunk_map::{AHEAD, ChunkMap, Entry, Sortable};
-use crate::error::{Cancel, Result};
+use crate::error::{Cancel, Result, check_memory};
 use crate::parallel;
 
 /// About so many chunks are sorted at once, those between two bounds, for which so many samples are taken.
-pub const RANGE: usize = 1 << 14;
+pub const RANGE: usize = if cfg!(test) { 1 << 7 } else { 1 << 14 };
 const SAMPLES: usize = 1 << 5;
 
 /// Unique chunks, commonest first and then in byte order: the same for the same counts, always.
@@ -88,6 +88,10 @@ pub fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<
             || if a.bytes.short().is_some() { Ordering::Equal } else { long(tables, a).cmp(long(tables, b)) };
         b.count.cmp(&a.count).then(a.bytes.cmp(&b.bytes)).then_with(among_long)
     };
+    // What follows allocates in many small parts: a row for each chunk in its range and once more while that is sorted,
+    // and all chunks and counts twice.
+    let chunks: usize = tables.iter().map(ChunkMap::len).sum();
+    check_memory(chunks.saturating_mul(size_of::<Row>() + 48))?;
     let mut sample = Vec::new();
     for (table, slots) in tables.iter().map(ChunkMap::slots).enumerate() {
         each_row(tables, table, (0..slots).step_by(RANGE / SAMPLES), cancel, |row| sample.push(row))?;
@@ -141,5 +145,5 @@ pub fn in_order(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Result<
         offsets.extend(ends.iter().map(|end| start + end));
         start = offsets[offsets.len() - 1];
     }
-    Ok(Counted { data: parallel::concat(&data, threads), offsets, counts: parallel::concat(&counts, threads) })
+    Ok(Counted { data: parallel::concat(&data, threads)?, offsets, counts: parallel::concat(&counts, threads)? })
 }

@@ -6,10 +6,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::error::{Cancel, Error, Result};
+use crate::error::{Cancel, Error, Result, reserved};
+use crate::hash::{HashMap, fold};
 
 const NONE: u32 = u32::MAX;
-/// Up to this many bytes, looking through all pairs for the lowest rank beats a heap.
+/// Up to this many bytes, looking through all pairs for the lowest rank beats keeping lists of their places.
 const SHORT: usize = 1 << SHORT_BITS;
 const SHORT_BITS: u32 = 8;
 const NEXT: [u16; SHORT] = neighbours(1);
@@ -33,8 +34,7 @@ const FILTER_BITS: u32 = 21;
 #[inline]
 fn hash(first: u32, last: u32) -> (u64, u64) {
     let key = u64::from(first) << BITS | u64::from(last);
-    let product = u128::from(key) * 0x9E37_79B9_7F4A_7C15;
-    (key, product as u64 ^ (product >> 64) as u64)
+    (key, fold(key, 0))
 }
 
 #[inline]
@@ -51,10 +51,15 @@ pub struct Merges {
     shift: u32,
     /// A bit for each hash that occurs: small enough for the cache, and most pairs are in no vocabulary.
     filter: Vec<u64>,
+    /// The pair that becomes a rank, for ranks from 256 on.
+    pairs: Vec<(u32, u32)>,
+    /// How many bytes a token has, by rank.
+    widths: Vec<u32>,
 }
 
 impl Merges {
-    pub fn new(pairs: &[(u32, u32)]) -> Result<Self> {
+    /// `pairs` are ranks, each of tokens before it, of at most 4 GiB each.
+    pub fn new(pairs: Vec<(u32, u32)>) -> Result<Self> {
         if pairs.len() + 256 >= 1 << BITS {
             return Err(Error::invalid(format!(
                 "{} merges are more than the {} that an encoder holds",
@@ -68,8 +73,11 @@ impl Merges {
             table: vec![u64::MAX; size],
             shift: 64 - size.trailing_zeros(),
             filter: vec![0; 1 << (FILTER_BITS - 6)],
+            pairs: Vec::new(),
+            widths: vec![1; 256],
         };
         for (&(first, last), rank) in pairs.iter().zip(256u32..) {
+            merges.widths.push(merges.widths[first as usize] + merges.widths[last as usize]);
             if first < 256 && last < 256 {
                 merges.of_bytes[(first << 8 | last) as usize] = rank;
             }
@@ -82,6 +90,7 @@ impl Merges {
             }
             merges.table[at] = key << BITS | u64::from(rank);
         }
+        merges.pairs = pairs;
         Ok(merges)
     }
 
@@ -113,12 +122,15 @@ impl Merges {
     /// Puts the tokens of `chunk` into `tokens`, in place of what was there.
     pub fn apply(&self, chunk: &[u8], tokens: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
         tokens.clear();
+        if chunk.len() > tokens.capacity() {
+            *tokens = reserved(chunk.len())?;
+        }
         tokens.extend(chunk.iter().map(|&byte| u32::from(byte)));
         if chunk.len() <= SHORT {
             self.apply_short(chunk, tokens);
             Ok(())
         } else {
-            self.apply_long(chunk, tokens, cancel)
+            self.apply_long(tokens, cancel)
         }
     }
 
@@ -163,51 +175,93 @@ impl Merges {
         tokens.truncate(len);
     }
 
-    /// The same in n log n: a heap of pairs, and tokens linked to their neighbours.
-    fn apply_long(&self, chunk: &[u8], tokens: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
-        let n = chunk.len();
+    /// The same in n log n, for a text of any length that is one chunk: rank after rank, with a list of the places of
+    /// each. That works because a pair has a higher rank than the tokens it is made of: merging one rank only adds places
+    /// to the lists of later ones. The passes go through memory from left to right; a heap of single places would not.
+    ///
+    /// A token covers as many cells as it has bytes. Its rank stands in the first and in the last of them, and those next
+    /// to a place where two were joined hold `NONE`: so both neighbours of a token are found without links.
+    fn apply_long(&self, cells: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
+        let n = cells.len();
         if u32::try_from(n).is_err() {
             return Err(Error::invalid(format!(
                 "a chunk of {n} bytes is too long to encode; split it with another pattern"
             )));
         }
-        let mut previous: Vec<u32> = (0..n as u32).map(|at| at.wrapping_sub(1)).collect();
-        let mut next: Vec<u32> = (1..=n as u32).collect();
-        let entry = |rank: u32, at: u32| Reverse(u64::from(rank) << 32 | u64::from(at));
-        let ranks = chunk.windows(2).map(|pair| self.rank_of_bytes(pair[0], pair[1]));
-        let mut heap: BinaryHeap<_> =
-            ranks.zip(0..).filter(|&(rank, _)| rank != NONE).map(|(rank, at)| entry(rank, at)).collect();
-        let mut steps = 0u32;
-        while let Some(Reverse(top)) = heap.pop() {
-            steps = steps.wrapping_add(1);
-            if steps.is_multiple_of(1 << 16) {
+        let mut places = Places::default();
+        for (at, pair) in (0u32..).zip(cells.windows(2)) {
+            if at.is_multiple_of(1 << 16) {
                 cancel.check()?;
             }
-            let (rank, at) = ((top >> 32) as u32, top as u32 as usize);
-            let last = next[at] as usize;
-            if tokens[at] == NONE || last == n || self.rank(tokens[at], tokens[last]) != rank {
-                continue;
-            }
-            tokens[at] = rank;
-            tokens[last] = NONE;
-            let after = next[last] as usize;
-            next[at] = after as u32;
-            if after < n {
-                previous[after] = at as u32;
-                let rank = self.rank(tokens[at], tokens[after]);
-                if rank != NONE {
-                    heap.push(entry(rank, at as u32));
+            places.add(self.rank_of_bytes(pair[0] as u8, pair[1] as u8), at)?;
+        }
+        while let Some((token, mut starts)) = places.next() {
+            cancel.check()?;
+            // They are from up to two passes, each from left to right.
+            starts.sort();
+            let (first, last) = self.pairs[token as usize - 256];
+            let (first_width, width) = (self.widths[first as usize] as usize, self.widths[token as usize] as usize);
+            for (i, &start) in starts.iter().enumerate() {
+                if i.is_multiple_of(1 << 16) {
+                    cancel.check()?;
                 }
-            }
-            if at > 0 {
-                let before = previous[at];
-                let rank = self.rank(tokens[before as usize], tokens[at]);
-                if rank != NONE {
-                    heap.push(entry(rank, before));
+                let (start, middle) = (start as usize, start as usize + first_width);
+                if cells[start] != first || cells[middle] != last {
+                    continue;
+                }
+                let end = start + width;
+                cells[middle - 1] = NONE;
+                cells[middle] = NONE;
+                cells[start] = token;
+                cells[end - 1] = token;
+                if end < n {
+                    places.add(self.rank(token, cells[end]), start as u32)?;
+                }
+                if start > 0 {
+                    let left = cells[start - 1];
+                    places.add(self.rank(left, token), start as u32 - self.widths[left as usize])?;
                 }
             }
         }
-        tokens.retain(|&token| token != NONE);
+        let (mut at, mut len) = (0, 0);
+        while at < n {
+            cells[len] = cells[at];
+            at += self.widths[cells[len] as usize] as usize;
+            len += 1;
+        }
+        cells.truncate(len);
         Ok(())
+    }
+}
+
+/// Where the pairs of each rank begin.
+#[derive(Default)]
+struct Places {
+    of: HashMap<u32, Vec<u32>>,
+    ranks: BinaryHeap<Reverse<u32>>,
+}
+
+impl Places {
+    #[inline]
+    fn add(&mut self, rank: u32, place: u32) -> Result<()> {
+        if rank == NONE {
+            return Ok(());
+        }
+        let places = self.of.entry(rank).or_default();
+        if places.is_empty() {
+            self.ranks.push(Reverse(rank));
+        }
+        if places.len() == places.capacity() {
+            let more = places.len().max(4);
+            places.try_reserve(more).map_err(|_| Error::OutOfMemory(more * size_of::<u32>()))?;
+        }
+        places.push(place);
+        Ok(())
+    }
+
+    /// The lowest rank that has places, and these.
+    fn next(&mut self) -> Option<(u32, Vec<u32>)> {
+        let Reverse(rank) = self.ranks.pop()?;
+        Some((rank, self.of.remove(&rank).unwrap_or_default()))
     }
 }

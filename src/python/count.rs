@@ -1,22 +1,21 @@
 //! `ChunkTable` as Python sees it, and chunk counts.
 
+use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use bytes::Bytes;
+use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyString;
 
-use super::{Array, Utf8, block_text, no_utf8, run, spans, threads_or_all};
-use crate::count::{self, Owner, Text};
+use super::{Array, Utf8, block_text, bytes_of, run, spans, threads_or_all};
+use crate::count::{self, Text};
 use crate::counts_csv;
+use crate::error::Error;
 use crate::split;
-
-/// Counting is so many times as fast as other work, at least.
-const FASTER: usize = 16;
 
 /// Counts chunks of texts, or adds counts made before; `finish` ends it.
 #[pyclass(module = "batchbpe._core")]
@@ -25,24 +24,6 @@ pub struct ChunkTable(Option<count::ChunkTable>);
 impl ChunkTable {
     fn table(&mut self) -> PyResult<&mut count::ChunkTable> {
         self.0.as_mut().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is finished: make a new one"))
-    }
-}
-
-/// The bytes of a numpy array.
-struct ArrayBytes {
-    _array: Py<PyArray1<u8>>,
-    bytes: *const [u8],
-}
-
-// SAFETY: they are only read, and stay where they are as long as the array.
-unsafe impl Send for ArrayBytes {}
-// SAFETY: as above.
-unsafe impl Sync for ArrayBytes {}
-
-impl AsRef<[u8]> for ArrayBytes {
-    fn as_ref(&self) -> &[u8] {
-        // SAFETY: the array is alive; it is a view of an arrow buffer, which nobody changes.
-        unsafe { &*self.bytes }
     }
 }
 
@@ -81,10 +62,10 @@ impl ChunkTable {
     fn add_strings(&mut self, py: Python<'_>, texts: Vec<Bound<'_, PyString>>) -> PyResult<()> {
         let texts = texts.iter().map(Utf8::new).collect::<PyResult<Vec<_>>>()?;
         let size = texts.iter().map(|text| text.get().len()).sum();
-        // SAFETY: it is UTF-8, all of it.
-        let text = |text: Utf8| Ok(unsafe { Text::new_unchecked(text.get().len(), Arc::new(text)) });
+        // SAFETY: `Utf8` is UTF-8.
+        let text = |text: Utf8| Ok(unsafe { Text::new_unchecked(Bytes::from_owner(text)) });
         let table = self.table()?;
-        run(py, table.work(size) / FASTER, |cancel| table.add(texts.into_iter().map(text), cancel))
+        run(py, table.work(size), |cancel| table.add(texts.into_iter().map(text), cancel))
     }
 
     /// Documents as in a pyarrow string array: all bytes, and where each begins.
@@ -97,11 +78,11 @@ impl ChunkTable {
         let table = self.table()?;
         let spans = spans(data.as_slice()?, offsets.as_slice()?)?;
         let size = table.work(spans.iter().map(Range::len).sum());
-        let owner: Owner = Arc::new(ArrayBytes { bytes: data.as_slice()?, _array: (*data).clone().unbind() });
-        run(py, size / FASTER, |cancel| {
+        let bytes = bytes_of(&data)?;
+        run(py, size, |cancel| {
             let text = |(i, span): (usize, Range<usize>)| {
-                let text = Text::new(owner.clone(), span);
-                text.map_err(|error| no_utf8(format_args!("document {i}"), error.valid_up_to()))
+                let text = Text::new(bytes.slice(span));
+                text.map_err(|error| Error::utf8(format_args!("document {i}"), 0, error))
             };
             table.add(spans.into_iter().enumerate().map(text), cancel)
         })
@@ -112,10 +93,10 @@ impl ChunkTable {
     /// `offset` is where the block begins, for the message if it is no UTF-8.
     fn add_block(&mut self, py: Python<'_>, block: PyBackedBytes, offset: usize, last: bool) -> PyResult<usize> {
         let table = self.table()?;
-        run(py, block.len(), |cancel| {
+        run(py, table.work(block.len()), |cancel| {
             let len = block_text(&block, offset, last)?.len();
-            // SAFETY: so much of it is UTF-8.
-            let text = unsafe { Text::new_unchecked(len, Arc::new(block)) };
+            // SAFETY: `block_text` found this much of it to be UTF-8.
+            let text = unsafe { Text::new_unchecked(Bytes::from_owner(block).slice(..len)) };
             let end = if last { len } else { table.cut_before(text.get(), 0, len).unwrap_or(0) };
             table.add([Ok(text.part(0..end))], cancel)?;
             Ok(end)
@@ -161,7 +142,8 @@ pub fn read_counts_csv(
     py: Python<'_>,
     path: PathBuf,
 ) -> PyResult<(Array<'_, u8>, Array<'_, i64>, Array<'_, u64>, String)> {
-    let (counted, pattern) = run(py, usize::MAX, |cancel| counts_csv::read(&path, cancel))?;
+    let file = File::open(path)?;
+    let (counted, pattern) = run(py, usize::MAX, |cancel| counts_csv::read(file, cancel))?;
     Ok((counted.data.into_pyarray(py), counted.offsets.into_pyarray(py), counted.counts.into_pyarray(py), pattern))
 }
 

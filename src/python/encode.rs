@@ -11,10 +11,10 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString};
 
-use super::{Array, LONG_TEXT, Utf8, block_text, no_utf8, run, spans, threads_or_all};
+use super::{Array, LONG_TEXT, Utf8, block_text, bytes_of, run, spans, threads_or_all};
 use crate::count::utf8;
 use crate::encode::{self, Special, Which};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel;
 use crate::split;
 
@@ -25,7 +25,8 @@ pub fn merges_of_ranks<'py>(
     py: Python<'py>,
     tokens: Vec<Vec<u8>>,
 ) -> PyResult<Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)>> {
-    let cuts = py.detach(|| encode::ranks::cuts(&tokens))?;
+    let size = tokens.iter().map(Vec::len).sum();
+    let cuts = run(py, size, |cancel| encode::ranks::cuts(&tokens, cancel))?;
     let bytes = |part: &[u8]| PyBytes::new(py, part);
     Ok(tokens.iter().zip(cuts).map(|(token, cut)| (bytes(token), bytes(&token[..cut]), bytes(&token[cut..]))).collect())
 }
@@ -65,7 +66,8 @@ impl Encoder {
         let texts = texts.iter().map(Utf8::new).collect::<PyResult<Vec<_>>>()?;
         let texts: Vec<&str> = texts.iter().map(Utf8::get).collect();
         let (size, special) = (texts.iter().map(|text| text.len()).sum(), special(tokens));
-        let ids = run(py, size, |cancel| self.encoder.encode_batch(&texts, &special, threads, cancel))?;
+        let work = self.encoder.work(size);
+        let ids = run(py, work, |cancel| self.encoder.encode_batch(&texts, &special, threads, cancel))?;
         self.warn(py)?;
         Ok(ids)
     }
@@ -74,7 +76,8 @@ impl Encoder {
         // How many cores there are takes longer to find out than a short text.
         let threads =
             if text.len() < LONG_TEXT { threads_or_all(threads.or(Some(1)))? } else { threads_or_all(threads)? };
-        let ids = run(py, text.len(), |cancel| self.encoder.encode(&text, &special(tokens), threads, cancel))?;
+        let work = self.encoder.work(text.len());
+        let ids = run(py, work, |cancel| self.encoder.encode(&text, &special(tokens), threads, cancel))?;
         self.warn(py)?;
         Ok(ids)
     }
@@ -106,7 +109,7 @@ fn in_a_row<'py>(
         }))
         .collect();
     let threads = threads_or_all(threads)?;
-    Ok((py.detach(|| parallel::concat(ids, threads)).into_pyarray(py), offsets.into_pyarray(py)))
+    Ok((py.detach(|| parallel::concat(ids, threads))?.into_pyarray(py), offsets.into_pyarray(py)))
 }
 
 /// The special tokens that are tokens in a text, and those that are a mistake there. Nothing stands for none and all.
@@ -131,8 +134,9 @@ impl Encoder {
         special_tokens: Vec<(String, u32)>,
     ) -> PyResult<Self> {
         let splitter = split::Splitter::new(pattern)?;
-        let encoder =
-            run(py, usize::MAX, |_| encode::Encoder::new(splitter, &byte_ids, &stop_words, &merges, special_tokens))?;
+        let encoder = run(py, usize::MAX, |cancel| {
+            encode::Encoder::new(splitter, &byte_ids, &stop_words, &merges, special_tokens, cancel)
+        })?;
         Ok(Self { encoder, integers: PyOnceLock::new(), warned: AtomicBool::new(false) })
     }
 
@@ -188,13 +192,14 @@ impl Encoder {
         tokens: Tokens,
         threads: Option<i64>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
-        let data = data.as_slice()?;
-        let spans = spans(data, offsets.as_slice()?)?;
+        let spans = spans(data.as_slice()?, offsets.as_slice()?)?;
+        let data = bytes_of(&data)?;
         let (special, all) = (special(tokens), threads_or_all(threads)?);
-        let ids = run(py, data.len(), |cancel| {
+        let work = self.encoder.work(spans.iter().map(Range::len).sum());
+        let ids = run(py, work, |cancel| {
             let text = |(i, span): (usize, Range<usize>)| {
                 let text = utf8(&data[span]);
-                text.map_err(|error| no_utf8(format_args!("document {i}"), error.valid_up_to()))
+                text.map_err(|error| Error::utf8(format_args!("document {i}"), 0, error))
             };
             let texts = spans.into_iter().enumerate().map(text).collect::<Result<Vec<_>>>()?;
             self.encoder.encode_batch(&texts, &special, all, cancel)
@@ -234,7 +239,7 @@ impl Encoder {
         threads: Option<i64>,
     ) -> PyResult<(Array<'py, u32>, usize)> {
         let (special, threads) = (special(tokens), threads_or_all(threads)?);
-        let (ids, end) = run(py, block.len(), |cancel| {
+        let (ids, end) = run(py, self.encoder.work(block.len()), |cancel| {
             let text = block_text(block, offset, last)?;
             let end = if last { text.len() } else { self.encoder.cut_before(text).unwrap_or(0) };
             Ok((self.encoder.encode(&text[..end], &special, threads, cancel)?, end))

@@ -7,27 +7,31 @@ mod count;
 mod encode;
 mod train;
 
-use std::fmt::Arguments;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::Builder;
 use std::time::Duration;
 
-use numpy::PyArray1;
+use bytes::Bytes;
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyString;
 
 use crate::count::utf8;
-use crate::error::{Cancel, Error, Result};
+use crate::error::{Cancel, Error, Result, reserved};
+use crate::hash;
 use crate::split;
 
-/// Shorter work is over before anyone can press Ctrl-C: it runs at once, on the caller's thread.
+/// Shorter work runs at once, on the caller's thread. It is over before anyone can press Ctrl-C, or looks itself.
 const LONG_TEXT: usize = 1 << 20;
 
 create_exception!(batchbpe._core, PatternError, PyValueError, "A pattern that fails on a text.");
+create_exception!(batchbpe._core, InvalidUtf8, PyValueError, "A text that is not UTF-8.");
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
@@ -36,6 +40,9 @@ impl From<Error> for PyErr {
         match error {
             Error::Invalid(message) => PyValueError::new_err(message),
             Error::Pattern(message) => PatternError::new_err(message),
+            Error::Utf8(message) => InvalidUtf8::new_err(message),
+            Error::OutOfMemory(_) => PyMemoryError::new_err(error.to_string()),
+            Error::Forked => PyRuntimeError::new_err(error.to_string()),
             Error::Cancelled => PyKeyboardInterrupt::new_err(()),
         }
     }
@@ -47,10 +54,11 @@ fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T
     py.detach(|| {
         std::thread::scope(|scope| {
             let (done, waiting) = channel::<()>();
-            let worker = scope.spawn(|| {
+            let started = Builder::new().spawn_scoped(scope, || {
                 let _done = done;
                 work(&cancel)
             });
+            let worker = started.map_err(|error| PyRuntimeError::new_err(format!("cannot start a thread: {error}")))?;
             let mut signal = Ok(());
             while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(Duration::from_millis(50)) {
                 if signal.is_ok() {
@@ -69,10 +77,19 @@ fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T
 
 /// Runs `work` without the GIL, where it may be interrupted if there is much of it.
 fn run<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
-    if size < LONG_TEXT {
-        return Ok(py.detach(|| work(&Cancel::default()))?);
+    if size >= LONG_TEXT {
+        return interruptible(py, work);
     }
-    interruptible(py, work)
+    let signal = Mutex::new(Ok(()));
+    let interrupted = || {
+        let checked = Python::attach(|py| py.check_signals());
+        let failed = checked.is_err();
+        *signal.lock().expect("no panic while it is held") = checked;
+        failed
+    };
+    let result = py.detach(|| work(&Cancel::polling(&interrupted)));
+    signal.into_inner().expect("no panic while it is held")?;
+    Ok(result?)
 }
 
 /// More threads than this are only a burden, on any machine.
@@ -91,14 +108,39 @@ fn threads_or_all(threads: Option<i64>) -> PyResult<usize> {
     }
 }
 
+/// The bytes of a numpy array, shared with whoever has it, without a copy if nobody can change them: then it is a view
+/// of a buffer of pyarrow.
+fn bytes_of(array: &PyReadonlyArray1<u8>) -> PyResult<Bytes> {
+    struct View {
+        _array: Py<PyArray1<u8>>,
+        bytes: *const [u8],
+    }
+    // SAFETY: the bytes are only read, and stay where they are as long as the array.
+    unsafe impl Send for View {}
+
+    impl AsRef<[u8]> for View {
+        fn as_ref(&self) -> &[u8] {
+            // SAFETY: the array is alive, and read-only.
+            unsafe { &*self.bytes }
+        }
+    }
+    let bytes = array.as_slice()?;
+    if array.getattr(intern!(array.py(), "flags"))?.getattr(intern!(array.py(), "writeable"))?.is_truthy()? {
+        return Ok(Bytes::copy_from_slice(bytes));
+    }
+    Ok(Bytes::from_owner(View { bytes, _array: (**array).clone().unbind() }))
+}
+
 /// Where things begin and end that lie in a row.
 fn spans(data: &[u8], offsets: &[i64]) -> PyResult<Vec<Range<usize>>> {
-    let span = |pair: &[i64]| {
-        let (start, end) = (usize::try_from(pair[0]).ok()?, usize::try_from(pair[1]).ok()?);
-        (start <= end && end <= data.len()).then_some(start..end)
-    };
-    let spans: Option<Vec<_>> = offsets.windows(2).map(span).collect();
-    spans.ok_or_else(|| PyValueError::new_err("the offsets do not fit the data"))
+    let mut spans = reserved(offsets.len()).map_err(Error::from)?;
+    for pair in offsets.windows(2) {
+        match (usize::try_from(pair[0]), usize::try_from(pair[1])) {
+            (Ok(start), Ok(end)) if start <= end && end <= data.len() => spans.push(start..end),
+            _ => return Err(PyValueError::new_err("the offsets do not fit the data")),
+        }
+    }
+    Ok(spans)
 }
 
 /// A string of Python as UTF-8, which Python has already if it is ASCII. Else in a copy of our own: Python keeps the
@@ -139,11 +181,7 @@ fn block_text(block: &[u8], offset: usize, last: bool) -> Result<&str> {
         Err(error) if !last && error.error_len().is_none() => std::str::from_utf8(&block[..error.valid_up_to()]),
         text => text,
     };
-    text.map_err(|error| no_utf8(format_args!("the text"), offset + error.valid_up_to()))
-}
-
-fn no_utf8(what: Arguments, at: usize) -> Error {
-    Error::invalid(format!("{what} is no UTF-8 at byte {at}; errors=\"replace\" puts U+FFFD there and goes on"))
+    text.map_err(|error| Error::utf8(format_args!("the text"), offset, error))
 }
 
 /// The named patterns and their regular expressions.
@@ -170,7 +208,7 @@ fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResul
     let splitter = split::Splitter::new(pattern)?;
     let chunks = run(py, splitter.work(text.len()), |cancel| {
         let mut chunks: Vec<&str> = Vec::new();
-        splitter.split(&text, |chunk| {
+        splitter.split(&text, cancel, |chunk| {
             chunks.push(chunk);
             cancel.check()
         })?;
@@ -181,6 +219,8 @@ fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResul
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    hash::randomize();
+    module.add("InvalidUtf8", module.py().get_type::<InvalidUtf8>())?;
     module.add("PatternError", module.py().get_type::<PatternError>())?;
     module.add_function(wrap_pyfunction!(threads_or_all, module)?)?;
     module.add_function(wrap_pyfunction!(patterns, module)?)?;

@@ -3,10 +3,10 @@
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rustc_hash::FxHashSet;
 
 use super::encode::Encoder;
 use super::{Array, run, threads_or_all};
+use crate::hash::HashSet;
 use crate::train::{self, Pair};
 
 /// The counts of all pairs of tokens, while batches of them are merged.
@@ -42,7 +42,7 @@ impl PairTable {
             return Err(PyValueError::new_err("the offsets do not fit the data"));
         }
         let threads = threads_or_all(threads)?;
-        let skip: FxHashSet<usize> = skip.into_iter().collect();
+        let skip: HashSet<usize> = skip.into_iter().collect();
         Ok(Self(run(py, data.len(), |cancel| {
             let chunks = offsets.windows(2).zip(counts).enumerate().filter(|(i, _)| !skip.contains(i));
             let chunks = chunks.map(|(_, (span, &count))| (&data[span[0] as usize..span[1] as usize], count));

@@ -3,8 +3,7 @@
 //! The data are those of `regex-syntax`, the tables of the engine that runs custom patterns, so
 //! that both agree on every character. Nothing here knows about chunks.
 
-use std::sync::LazyLock;
-
+use once_cell::race::OnceBox;
 use regex_syntax::hir::{Class, HirKind};
 
 /// `\p{Lu}` and `\p{Lt}`.
@@ -45,11 +44,13 @@ pub struct Classes {
     blocks: Box<[[u8; BLOCK]; BLOCKS]>,
 }
 
-static CLASSES: LazyLock<Classes> = LazyLock::new(Classes::build);
+/// Threads that come at the same time each build it, and one is kept: nobody waits, so a process that is forked
+/// meanwhile does not wait forever.
+static CLASSES: OnceBox<Classes> = OnceBox::new();
 
 impl Classes {
     pub fn get() -> &'static Classes {
-        &CLASSES
+        CLASSES.get_or_init(|| Box::new(Classes::build()))
     }
 
     fn build() -> Classes {

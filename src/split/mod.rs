@@ -12,7 +12,7 @@ mod scanners;
 #[allow(clippy::unwrap_used)]
 mod tests;
 
-use crate::error::Result;
+use crate::error::{Cancel, Result};
 use classes::{Classes, WHITE};
 use custom::Custom;
 use scanners::{Gpt2, Gpt4, O200k, scan};
@@ -85,22 +85,22 @@ impl Splitter {
         matches!(&self.0, Kind::Custom(custom) if custom.matches_empty())
     }
 
-    /// How many bytes of plain scanning the work on `size` bytes may come to: without bound for an engine
-    /// that backtracks.
+    /// How many bytes of plain scanning the work on `size` bytes may come to. An engine may start again at every byte.
     pub fn work(&self, size: usize) -> usize {
-        if self.has_scanner() { size } else { size.saturating_mul(1 << 12) }
+        if self.has_scanner() { size } else { size.saturating_mul(1 << 6) }
     }
 
     /// Calls `chunk` with each chunk of `text` in order. Returns how many bytes lay between them:
-    /// none with the named patterns, which match every character. An error of `chunk` ends it.
+    /// none with the named patterns, which match every character. An error of `chunk` ends it. `cancel` is
+    /// heard within a single search of a custom pattern; between chunks, `chunk` may look at it.
     #[inline(always)]
-    pub fn split<'t>(&self, text: &'t str, chunk: impl FnMut(&'t str) -> Result<()>) -> Result<usize> {
+    pub fn split<'t>(&self, text: &'t str, cancel: &Cancel, chunk: impl FnMut(&'t str) -> Result<()>) -> Result<usize> {
         match &self.0 {
             Kind::Gpt2 => scan::<Gpt2>(text, chunk)?,
             Kind::Gpt4 => scan::<Gpt4<false>>(text, chunk)?,
             Kind::Cl100k => scan::<Gpt4<true>>(text, chunk)?,
             Kind::O200k => scan::<O200k>(text, chunk)?,
-            Kind::Custom(custom) => return custom.split(text, chunk),
+            Kind::Custom(custom) => return custom.split(text, cancel, chunk),
         }
         Ok(0)
     }

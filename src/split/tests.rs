@@ -1,8 +1,13 @@
 //! Every scanner against `fancy_regex` running the same pattern, on strings of the characters that the
 //! patterns treat differently.
 
+use std::sync::LazyLock;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use super::*;
-use std::time::{Duration, Instant};
+use crate::error::{Error, NEVER};
 
 #[rustfmt::skip]
 const ALPHABET: [&str; 45] = [
@@ -14,34 +19,26 @@ const ALPHABET: [&str; 45] = [
 /// So many of them are ASCII.
 const ASCII: usize = 30;
 
-/// splitmix64: deterministic, and enough.
-struct Random(u64);
+/// Up to `len` of the first `kinds` of the alphabet, and of a few of these only: so that runs and repetitions come about.
+fn text(len: usize, kinds: usize) -> impl Strategy<Value = String> {
+    vec(0..kinds, 2..11).prop_flat_map(move |kinds| {
+        let one = proptest::sample::select(kinds).prop_map(|kind| ALPHABET[kind]);
+        vec(one, 0..len).prop_map(|parts| parts.concat())
+    })
+}
 
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ (x >> 31)) % n as u64) as usize
-    }
-
-    /// Fewer than `len` of the first `kinds` of the alphabet, and of a few of these only: so that runs and
-    /// repetitions come about.
-    fn text(&mut self, len: usize, kinds: usize) -> String {
-        let kinds: Vec<_> = (0..2 + self.below(9)).map(|_| self.below(kinds)).collect();
-        (0..self.below(len)).map(|_| ALPHABET[kinds[self.below(kinds.len())]]).collect()
-    }
+/// Short ones; long ones, which are scanned in blocks; and long ones of ASCII alone.
+fn texts() -> impl Strategy<Value = String> {
+    prop_oneof![text(31, ALPHABET.len()), text(300, ALPHABET.len()), text(300, ASCII)]
 }
 
 fn chunks<'t>(splitter: &Splitter, text: &'t str) -> Vec<&'t str> {
     let mut chunks = Vec::new();
-    splitter
-        .split(text, |chunk| {
-            chunks.push(chunk);
-            Ok(())
-        })
-        .unwrap();
+    let chunk = |chunk| {
+        chunks.push(chunk);
+        Ok(())
+    };
+    splitter.split(text, &NEVER, chunk).unwrap();
     chunks
 }
 
@@ -55,23 +52,60 @@ fn message(result: Result<impl Sized>) -> String {
 }
 
 #[test]
-fn scanners_equal_the_engine() {
+fn the_named_patterns_have_scanners() {
     for (name, regex, splitter) in named() {
-        assert!(!matches!(splitter.0, Kind::Custom(_)), "{name} has no scanner");
-        let engine = fancy_regex::Regex::new(regex).unwrap();
-        let mut random = Random(1);
-        for i in 0..15_000 {
-            // Short ones; long ones, which are scanned in blocks; and long ones of ASCII alone.
-            let text = match i % 3 {
-                0 => random.text(31, ALPHABET.len()),
-                1 => random.text(300, ALPHABET.len()),
-                _ => random.text(300, ASCII),
-            };
-            let expected: Vec<_> = engine.find_iter(&text).map(|m| m.unwrap().as_str()).collect();
-            assert_eq!(chunks(&splitter, &text), expected, "{name} {regex} on {text:?}");
-        }
+        assert!(splitter.has_scanner(), "{name} {regex}");
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(5000))]
+
+    #[test]
+    fn scanners_equal_the_engine(text in texts()) {
+        for ((name, regex, splitter), engine) in NAMED_SPLITTERS.iter().zip(&*ENGINES) {
+            let expected: Vec<_> = engine.find_iter(&text).map(|m| m.unwrap().as_str()).collect();
+            prop_assert_eq!(chunks(splitter, &text), expected, "{} {}", name, regex);
+        }
+    }
+
+    #[test]
+    fn parts_have_the_chunks_of_the_whole(text in text(31, 16), from in 0..31usize, at in 0..31usize) {
+        for (name, _, splitter) in &*NAMED_SPLITTERS {
+            if let Some(cut) = splitter.cut_before(&text, from, at) {
+                prop_assert!(from < cut && cut <= at);
+                let (left, right) = text.split_at(cut);
+                let parts = [chunks(splitter, left), chunks(splitter, right)].concat();
+                prop_assert_eq!(parts, chunks(splitter, &text), "{} cut at {}", name, cut);
+            }
+        }
+    }
+
+    /// With every cut that is allowed, however many.
+    #[test]
+    fn cuts_are_found_where_lines_end(lines in vec("[a-z0-9.]{1,9}", 2..9)) {
+        let text = lines.join("\n");
+        for (_, _, splitter) in &*NAMED_SPLITTERS {
+            let last = text.len() - lines[lines.len() - 1].len();
+            prop_assert_eq!(splitter.cut_before(&text, 0, text.len()), Some(last));
+        }
+    }
+
+    #[test]
+    fn a_custom_pattern_loses_only_what_it_does_not_match(text in text(60, ALPHABET.len())) {
+        let pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|\s+(?!\S)";
+        let engine = fancy_regex::Regex::new(pattern).unwrap();
+        let expected: Vec<_> = engine.find_iter(&text).map(|m| m.unwrap().as_str()).collect();
+        let splitter = Splitter::new(pattern).unwrap();
+        let dropped = splitter.split(&text, &NEVER, |_| Ok(())).unwrap();
+        prop_assert_eq!(dropped, text.len() - expected.concat().len());
+        prop_assert_eq!(chunks(&splitter, &text), expected);
+    }
+}
+
+static NAMED_SPLITTERS: LazyLock<Vec<(&str, &str, Splitter)>> = LazyLock::new(|| named().collect());
+static ENGINES: LazyLock<Vec<fancy_regex::Regex>> =
+    LazyLock::new(|| named().map(|(_, regex, _)| fancy_regex::Regex::new(regex).unwrap()).collect());
 
 /// Every character below U+3400, where most scripts are, and one in seven of the rest.
 #[test]
@@ -90,28 +124,6 @@ fn scanners_equal_the_engine_in_every_script() {
 }
 
 #[test]
-fn parts_have_the_chunks_of_the_whole() {
-    for (name, _, splitter) in named() {
-        let mut random = Random(2);
-        let mut cuts = 0;
-        for _ in 0..50_000 {
-            let text = random.text(31, ALPHABET.len());
-            let from = random.below(text.len() + 1);
-            let at = random.below(text.len() + 1);
-            let Some(cut) = splitter.cut_before(&text, from, at) else {
-                continue;
-            };
-            cuts += 1;
-            assert!(from < cut && cut <= at);
-            let (left, right) = text.split_at(cut);
-            let parts = [chunks(&splitter, left), chunks(&splitter, right)].concat();
-            assert_eq!(parts, chunks(&splitter, &text), "{name} on {text:?} cut at {cut}");
-        }
-        assert!(cuts > 500, "only {cuts} cuts tried");
-    }
-}
-
-#[test]
 fn the_last_cut_is_found() {
     let splitter = Splitter::new(NAMED[1].1).unwrap();
     let text = "a\nb\nc\n d\n/e \nf\n\ng\nh\n";
@@ -125,43 +137,55 @@ fn the_last_cut_is_found() {
     assert_eq!(custom.cut_before(text, 0, text.len()), None);
 }
 
+/// Runs that a scanner which looked ahead or back without bound would take minutes for.
 #[test]
-fn time_is_linear_in_the_text() {
+fn long_runs_are_split_in_linear_time() {
     const LEN: usize = 300_000;
     for unit in [" ", "\n", " \n", "a", "A", "aA", "中A", "\u{301}", "\u{301}A", "=", "1", "'", "é"] {
         let mut text = unit.repeat(LEN / unit.len());
         for last in ["", "x", "1", "\n"] {
             text.push_str(last);
             for (name, _, splitter) in named().take(NAMED.len()) {
-                let start = Instant::now();
-                let mut len = 0;
-                splitter
-                    .split(&text, |chunk| {
-                        len += chunk.len();
-                        Ok(())
-                    })
-                    .unwrap();
-                assert_eq!(len, text.len());
-                assert!(start.elapsed() < Duration::from_secs(5), "{name} on {unit:?}, then {last:?}");
+                assert_eq!(chunks(&splitter, &text).concat(), text, "{name} on {unit:?}, then {last:?}");
             }
         }
     }
 }
 
+/// Each of these would not end within hours.
+#[test]
+fn a_search_that_does_not_end_can_be_cancelled() {
+    let text = "a".repeat(50_000);
+    for pattern in ["(?:(?!a*b)a)*c", r"(?:(?!a*b)a)*(?=c)c"] {
+        let splitter = Splitter::new(pattern).unwrap();
+        let cancel = Cancel::default();
+        std::thread::scope(|scope| {
+            let search = scope.spawn(|| splitter.split(&text, &cancel, |_| Ok(())));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            assert!(!search.is_finished());
+            cancel.cancel();
+            assert_eq!(search.join().unwrap(), Err(Error::Cancelled));
+        });
+        // On a thread of its own nobody else could cancel it: it asks.
+        let asked = || true;
+        assert_eq!(splitter.split(&text, &Cancel::polling(&asked), |_| Ok(())), Err(Error::Cancelled));
+        // The engine is as good as new after it.
+        assert_eq!(chunks(&Splitter::new("a(?!b)|c").unwrap(), "cab"), ["c"]);
+    }
+}
+
+#[test]
+fn a_search_that_takes_too_long_is_an_error() {
+    let splitter = Splitter::new("b|(?:(?!a*c)a)*d").unwrap();
+    let error = message(splitter.split(&("b".to_owned() + &"a".repeat(30_000)), &NEVER, |_| Ok(())));
+    assert!(error.contains("it takes too long") && error.contains("byte 1 of a text of 30001"), "{error}");
+}
+
 #[test]
 fn custom_patterns_drop_what_they_do_not_match() {
     let numbers = Splitter::new(r"[0-9]+(?!x)").unwrap();
-    let mut found = Vec::new();
-    assert_eq!(
-        numbers
-            .split("a12 345x 6", |n| {
-                found.push(n);
-                Ok(())
-            })
-            .unwrap(),
-        5
-    );
-    assert_eq!(found, ["12", "34", "6"]);
+    assert_eq!(numbers.split("a12 345x 6", &NEVER, |_| Ok(())), Ok(5));
+    assert_eq!(chunks(&numbers, "a12 345x 6"), ["12", "34", "6"]);
 }
 
 /// The expected chunks are those of Python: `[c for c in regex.findall(pattern, text) if c]`.
@@ -187,7 +211,7 @@ fn a_long_chunk_is_no_reason_to_give_up() {
         assert_eq!(chunks(&splitter, &text), [text.as_str()], "{pattern}");
     }
     let rare = Splitter::new(r"x(?!y)").unwrap();
-    assert_eq!(rare.split(&text, |_| Ok(())).unwrap(), text.len());
+    assert_eq!(rare.split(&text, &NEVER, |_| Ok(())).unwrap(), text.len());
 }
 
 #[test]
@@ -196,6 +220,6 @@ fn errors_name_the_pattern_and_the_place() {
     assert!(unclosed.contains(r"(\\p{L}+") && unclosed.contains("gpt4"), "{unclosed}");
 
     let endless = Splitter::new(r"b|(?:a|a|ab)+(?<!a)c").unwrap();
-    let error = message(endless.split(&("b".to_owned() + &"a".repeat(40)), |_| Ok(())));
+    let error = message(endless.split(&("b".to_owned() + &"a".repeat(40)), &NEVER, |_| Ok(())));
     assert!(error.contains("(?<!a)c") && error.contains("byte 1 of"), "{error}");
 }

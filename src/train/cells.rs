@@ -47,7 +47,7 @@ enum Store {
 }
 
 /// A part has so many cells at least: fewer are not worth a thread.
-const PART_BITS: u32 = 20;
+const PART_BITS: u32 = if cfg!(test) { 4 } else { 20 };
 /// How many places ahead the cells are fetched: they lie all over memory.
 const AHEAD: usize = 24;
 
@@ -220,6 +220,10 @@ fn lay_out<C: Cell, S: Iterator<Item = u32>>(
     for (sequence, weight) in sequences {
         cancel.check()?;
         let start = cells.len();
+        if cells.capacity() - start < sequence.size_hint().0 + 1 {
+            let needed = sequence.size_hint().0 + 1;
+            cells.try_reserve(needed).map_err(|_| Error::OutOfMemory(needed * size_of::<C>()))?;
+        }
         cells.extend(sequence.inspect(|&id| debug_assert!((id as usize) < ids)).map(C::of));
         if cells.len() < start + 2 || weight == 0 {
             cells.truncate(start);

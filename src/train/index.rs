@@ -2,9 +2,8 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
-
 use super::Pair;
+use crate::hash::HashMap;
 
 pub struct Entry {
     pub pair: Pair,
@@ -16,7 +15,7 @@ pub struct Entry {
 /// `top` needs: one call for many pairs and many calls for one are both cheap.
 pub struct PairIndex {
     threshold: u64,
-    slots: FxHashMap<u64, u32>,
+    slots: HashMap<u64, u32>,
     keys: Vec<u64>,
     counts: Vec<u64>,
     places: Vec<Vec<u32>>,
@@ -49,7 +48,7 @@ impl PairIndex {
     pub fn new(threshold: u64) -> Self {
         Self {
             threshold,
-            slots: FxHashMap::default(),
+            slots: HashMap::default(),
             keys: Vec::new(),
             counts: Vec::new(),
             places: Vec::new(),
@@ -172,7 +171,7 @@ impl PairIndex {
 #[derive(Default)]
 pub struct PairMap<T> {
     bytes: Vec<T>,
-    others: FxHashMap<u64, T>,
+    others: HashMap<u64, T>,
 }
 
 impl<T: Default> PairMap<T> {

@@ -14,19 +14,18 @@ mod neighbours;
 mod tests;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-use rustc_hash::FxHashSet;
 
 use crate::error::{Cancel, Error, Result};
+use crate::hash::HashSet;
+use crate::parallel;
 use cells::{Cells, Found, Merge};
 use index::{Entry, PairIndex, PairMap};
 use neighbours::{Neighbours, Side};
 
 /// Places handled before their effects are added up: bounds the memory of a batch.
-const GROUP: usize = 1 << 21;
+const GROUP: usize = if cfg!(test) { 1 << 5 } else { 1 << 21 };
 /// With fewer places than this, threads cost more than they save.
-const PARALLEL: usize = 1 << 16;
+const PARALLEL: usize = if cfg!(test) { 1 << 3 } else { 1 << 16 };
 /// How far the threshold falls when the pairs above it have run out.
 const FALL: u64 = 8;
 
@@ -40,8 +39,8 @@ pub struct PairTable {
     index: PairIndex,
     scanned: bool,
     /// Pairs that a new scan must not bring back.
-    forgotten: FxHashSet<Pair>,
-    pool: rayon::ThreadPool,
+    forgotten: HashSet<Pair>,
+    threads: usize,
     /// What the last group of merges met, for each part: memory that is used again.
     found: Vec<Found>,
     /// One for each thread.
@@ -63,10 +62,6 @@ impl PairTable {
         let cells = Cells::new(sequences, ids, overlapping, threads, cancel)?;
         // On real text the last pair merged is seen 1/20 to 1/90 of `total / merges` times.
         let threshold = cells.total() / (merges.max(1) as u64).saturating_mul(256);
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|error| Error::invalid(format!("cannot start {threads} threads: {error}")))?;
         let found = cells.bounds().iter().map(|_| Found::default()).collect();
         Ok(Self {
             cells,
@@ -75,8 +70,8 @@ impl PairTable {
             end_id: ids as u32,
             index: PairIndex::new(threshold.max(1)),
             scanned: false,
-            forgotten: FxHashSet::default(),
-            pool,
+            forgotten: HashSet::default(),
+            threads,
             workers: (0..threads).map(|_| Mutex::default()).collect(),
         })
     }
@@ -143,8 +138,8 @@ impl PairTable {
                 self.end_id - self.next_id
             )));
         }
-        let firsts: FxHashSet<u32> = batch.iter().map(|pair| pair.0).collect();
-        let mut seen = FxHashSet::default();
+        let firsts: HashSet<u32> = batch.iter().map(|pair| pair.0).collect();
+        let mut seen = HashSet::default();
         for &(first, last) in batch {
             if !seen.insert((first, last)) {
                 return Err(Error::invalid(format!("the pair ({first}, {last}) is in the batch twice")));
@@ -165,13 +160,14 @@ impl PairTable {
 
     fn merge_group(&mut self, merges: &[Merge]) {
         let parallel = merges.iter().map(|merge| merge.places.len()).sum::<usize>() > PARALLEL;
+        let threads = if parallel { self.threads } else { 1 };
         let parts = self.cells.parts(&mut self.found);
-        run(&self.pool, parts.len(), parallel, |_, part| parts[part].lock().expect("no panic").replace(merges));
+        parallel::for_each(parts.len(), threads, |_, part| parts[part].lock().expect("no panic").replace(merges));
         drop(parts);
 
         // The pairs that a new token makes to its left, or to its right, are no other token's.
         let threshold = self.index.threshold();
-        run(&self.pool, merges.len() * 2, parallel, |worker, job| {
+        parallel::for_each(merges.len() * 2, threads, |worker, job| {
             let side = if job % 2 == 0 { Side::Left } else { Side::Right };
             let mut worker = self.workers[worker].lock().expect("no panic");
             worker.add(&merges[job / 2], job / 2, side, &self.found, &self.cells, threshold);
@@ -195,7 +191,7 @@ impl PairTable {
         type Counts = PairMap<(u64, usize)>;
         let parts = self.cells.bounds();
         let counted: Vec<Mutex<Counts>> = parts.iter().map(|_| Mutex::default()).collect();
-        run(&self.pool, parts.len(), true, |_, part| {
+        parallel::for_each(parts.len(), self.threads, |_, part| {
             let mut counts = counted[part].lock().expect("no panic");
             self.cells.scan(parts[part], cancel, |pair, _, weight| {
                 let (sum, places) = counts.entry(pair);
@@ -228,7 +224,7 @@ impl PairTable {
         }
         drop(counted);
         let stretches: Vec<_> = stretches.into_iter().map(Mutex::new).collect();
-        run(&self.pool, parts.len(), true, |_, part| {
+        parallel::for_each(parts.len(), self.threads, |_, part| {
             let mut stretches = stretches[part].lock().expect("no panic");
             self.cells.scan(parts[part], cancel, |pair, place, _| {
                 if let Some(stretch) = stretches.get_mut(pair)
@@ -244,22 +240,4 @@ impl PairTable {
         self.index.insert(entries.into_iter());
         Ok(())
     }
-}
-
-/// Calls `work` with the number of a thread and of a job, for each job once.
-fn run(pool: &rayon::ThreadPool, jobs: usize, parallel: bool, work: impl Fn(usize, usize) + Sync) {
-    if !parallel || pool.current_num_threads() == 1 {
-        (0..jobs).for_each(|job| work(0, job));
-        return;
-    }
-    let next = AtomicUsize::new(0);
-    pool.broadcast(|context| {
-        loop {
-            let job = next.fetch_add(1, Relaxed);
-            if job >= jobs {
-                break;
-            }
-            work(context.index(), job);
-        }
-    });
 }

@@ -1,9 +1,12 @@
 //! `PairTable` against counting everything anew after every batch.
 
-use crate::error::Cancel;
 use std::collections::BTreeMap;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use super::{Pair, PairTable};
+use crate::error::NEVER;
 
 type Sequences = Vec<(Vec<u32>, u64)>;
 
@@ -52,45 +55,38 @@ fn choose(top: &[(Pair, u64)]) -> Vec<Pair> {
 }
 
 /// Sequences of few tokens with many runs, and weights that repeat.
-fn sequences(seed: &mut u64, first_id: u32) -> Sequences {
-    let mut random = |n: u64| {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (*seed >> 33) % n
-    };
-    (0..1 + random(30))
-        .map(|_| {
-            let tokens = (0..random(12)).flat_map(|_| {
-                let token = first_id + random(4) as u32;
-                vec![token; 1 + random(5) as usize]
-            });
-            (tokens.collect(), 1 + random(3) * random(200))
-        })
-        .collect()
+fn sequences() -> impl Strategy<Value = Sequences> {
+    let run = (0..4u32, 1..6usize).prop_map(|(token, times)| std::vec![token; times]);
+    let tokens = vec(run, 0..12).prop_map(|runs| runs.concat());
+    vec((tokens, prop_oneof![1..4u64, 1..400u64]), 1..30)
 }
 
-#[test]
-fn equals_counting_anew() {
-    let never = Cancel::default();
-    let mut seed = 1;
-    for round in 0..600 {
+proptest! {
+    #[test]
+    fn equals_counting_anew(
+        sequences in sequences(),
+        overlapping: bool,
+        wide: bool,
+        threads in 1..4usize,
+        n in 1..40usize,
+    ) {
         // Small ids are kept in two bytes, large ones in four.
-        let first_id = if round % 2 == 0 { 0 } else { 70_000 };
-        let mut plain = sequences(&mut seed, first_id);
-        let overlapping = round % 3 == 0;
+        let first_id = if wide { 70_000 } else { 0 };
+        let shift = |(tokens, weight): (Vec<u32>, u64)| (tokens.iter().map(|token| token + first_id).collect(), weight);
+        let mut plain: Sequences = sequences.into_iter().map(shift).collect();
         let mut next_id = first_id + 4;
         let ids = plain.clone();
         let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
-        let mut table = PairTable::new(ids, next_id, 500, overlapping, 1 + round % 3, &never).unwrap();
+        let mut table = PairTable::new(ids, next_id, 500, overlapping, threads, &NEVER).expect("few tokens");
         for _ in 0..12 {
             let expected = count(&plain, overlapping);
-            let n = 1 + round % 40;
-            let top = table.top(n, &never).unwrap();
-            assert_eq!(top, expected[..n.min(expected.len())]);
+            let top = table.top(n, &NEVER).expect("not cancelled");
+            prop_assert_eq!(&top, &expected[..n.min(expected.len())]);
             let batch = choose(&top);
             if batch.is_empty() {
                 break;
             }
-            table.merge(&batch).unwrap();
+            table.merge(&batch).expect("a safe batch");
             merge(&mut plain, &batch, next_id);
             next_id += batch.len() as u32;
         }
@@ -99,34 +95,32 @@ fn equals_counting_anew() {
 
 #[test]
 fn pairs_below_the_threshold_come_back() {
-    let never = Cancel::default();
     // With one merge wanted, the first guess at the threshold leaves the rare pair out.
-    let ids = [(vec![1, 2], 1_000_000), (vec![3, 4], 1), (vec![5, 6], 999_999)];
+    let ids = [(std::vec![1, 2], 1_000_000), (std::vec![3, 4], 1), (std::vec![5, 6], 999_999)];
     let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
-    let mut table = PairTable::new(ids, 7, 1, false, 1, &never).unwrap();
-    assert_eq!(table.top(1, &never).unwrap(), [((1, 2), 1_000_000)]);
+    let mut table = PairTable::new(ids, 7, 1, false, 1, &NEVER).unwrap();
+    assert_eq!(table.top(1, &NEVER).unwrap(), [((1, 2), 1_000_000)]);
     table.forget(&[(5, 6)]);
-    assert_eq!(table.top(9, &never).unwrap(), [((1, 2), 1_000_000), ((3, 4), 1)]);
+    assert_eq!(table.top(9, &NEVER).unwrap(), [((1, 2), 1_000_000), ((3, 4), 1)]);
 }
 
 #[test]
 fn wrong_batches_are_refused() {
-    let never = Cancel::default();
-    let ids = [(vec![1, 2, 3, 3, 1], 1u64)];
+    let ids = [(std::vec![1, 2, 3, 3, 1], 1u64)];
     let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
-    let mut table = PairTable::new(ids, 5, 3, false, 1, &never).unwrap();
-    table.top(9, &never).unwrap();
+    let mut table = PairTable::new(ids, 5, 3, false, 1, &NEVER).unwrap();
+    table.top(9, &NEVER).unwrap();
     for (batch, why) in [
-        (vec![(1, 2), (2, 3)], "overlaps"),
-        (vec![(3, 3), (3, 1)], "overlaps"),
-        (vec![(2, 3), (3, 3)], "overlaps"),
-        (vec![(1, 2), (1, 2)], "twice"),
-        (vec![(1, 3)], "does not occur"),
-        (vec![(9, 9)], "does not occur"),
-        (vec![(1, 2); 4], "merges that remain"),
+        (std::vec![(1, 2), (2, 3)], "overlaps"),
+        (std::vec![(3, 3), (3, 1)], "overlaps"),
+        (std::vec![(2, 3), (3, 3)], "overlaps"),
+        (std::vec![(1, 2), (1, 2)], "twice"),
+        (std::vec![(1, 3)], "does not occur"),
+        (std::vec![(9, 9)], "does not occur"),
+        (std::vec![(1, 2); 4], "merges that remain"),
     ] {
         assert!(table.merge(&batch).unwrap_err().to_string().contains(why), "{batch:?}");
     }
     table.merge(&[(3, 3)]).unwrap();
-    assert_eq!(table.top(9, &never).unwrap(), [((1, 2), 1), ((2, 5), 1), ((5, 1), 1)]);
+    assert_eq!(table.top(9, &NEVER).unwrap(), [((1, 2), 1), ((2, 5), 1), ((5, 1), 1)]);
 }

@@ -1,0 +1,114 @@
+//! `ChunkTable` against a map of the standard library. The thresholds are so small here that threads start, the queue
+//! fills, texts are cut and rows are sorted in many ranges.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::error::NEVER;
+use crate::split::NAMED;
+
+type Rows = Vec<(String, u64)>;
+
+fn splitter() -> Splitter {
+    Splitter::new(NAMED[1].1).expect("a named pattern")
+}
+
+fn text(text: &str) -> Text {
+    Text::new(Bytes::copy_from_slice(text.as_bytes())).expect("UTF-8")
+}
+
+fn rows(counted: &Counted) -> Rows {
+    let chunk = |i: usize| &counted.data[counted.offsets[i] as usize..counted.offsets[i + 1] as usize];
+    let chunk = |i: usize| String::from_utf8(chunk(i).to_vec()).expect("text");
+    counted.counts.iter().enumerate().map(|(i, &count)| (chunk(i), count)).collect()
+}
+
+fn count(texts: &[String], special: &[String], most: usize, threads: usize) -> (Rows, usize) {
+    let mut table = ChunkTable::new(splitter(), special, most, threads).expect("few special tokens");
+    for some in texts.chunks(3) {
+        table.add(some.iter().map(|each| Ok(text(each))), &NEVER).expect("nothing fails");
+    }
+    let (counted, _, skipped) = table.finish(&NEVER).expect("nothing fails");
+    (rows(&counted), skipped)
+}
+
+/// The same in the plainest way.
+fn expected(texts: &[String], special: Option<&str>, most: usize) -> (Rows, usize) {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut skipped = 0;
+    for text in texts {
+        for part in special.map_or(vec![&text[..]], |special| text.split(special).collect()) {
+            let chunk = |chunk| {
+                if str::len(chunk) <= most {
+                    *counts.entry(chunk).or_default() += 1;
+                } else {
+                    skipped += 1;
+                }
+                Ok(())
+            };
+            splitter().split(part, &NEVER, chunk).expect("nothing fails");
+        }
+    }
+    let mut rows: Rows = counts.into_iter().map(|(chunk, count)| (chunk.to_owned(), count)).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.1));
+    (rows, skipped)
+}
+
+fn texts() -> impl Strategy<Value = Vec<String>> {
+    let word = prop_oneof!["[ab]{1,3}", "[a-zé語 ]{1,30}", "[\\n .<|>]{1,3}", Just("<|end|>".to_owned())];
+    vec(vec(word, 0..60).prop_map(|words| words.join(" ")), 0..20)
+}
+
+proptest! {
+    #[test]
+    fn counts_are_those_of_a_plain_map(texts in texts(), threads in 1..5usize, special: bool, most in 1..40usize) {
+        let tokens = if special { vec!["<|end|>".to_owned()] } else { vec![] };
+        let expected = expected(&texts, special.then_some("<|end|>"), most);
+        prop_assert_eq!(count(&texts, &tokens, most, threads), expected);
+    }
+
+    #[test]
+    fn counts_made_before_add_up(texts in texts(), threads in 1..4usize) {
+        let (rows_before, _) = count(&texts, &[], usize::MAX, 1);
+        let mut table = ChunkTable::new(splitter(), &[], usize::MAX, threads).expect("no special tokens");
+        table.add(texts.iter().map(|each| Ok(text(each))), &NEVER).expect("nothing fails");
+        let again: Vec<_> = rows_before.iter().map(|(chunk, count)| (chunk.as_bytes(), *count)).collect();
+        table.add_counts(again.into_iter(), &NEVER).expect("nothing fails");
+        prop_assert!(table.unique() >= rows_before.len());
+        let doubled: Rows = rows_before.into_iter().map(|(chunk, count)| (chunk, 2 * count)).collect();
+        prop_assert_eq!(rows(&table.finish(&NEVER).expect("nothing fails").0), doubled);
+    }
+}
+
+#[test]
+fn chunks_come_in_order_from_any_number_of_threads() {
+    // Many ranges of them; counts and long prefixes in common; one chunk the beginning of another.
+    let word = |i: usize| format!(" {}{}", "prefixes".repeat(i % 3), "x".repeat(i % 7) + &i.to_string());
+    let texts: Vec<String> = (0..5000).map(|i| word(i).repeat(1 + i % 2)).collect();
+    for threads in [1, 3] {
+        assert!(count(&texts, &[], usize::MAX, threads) == expected(&texts, None, usize::MAX), "{threads} threads");
+    }
+}
+
+#[test]
+fn a_pattern_that_fails_in_a_thread_is_an_error() {
+    for threads in [1, 3] {
+        let splitter = Splitter::new(r"((a|aa)+)(?!a)b\1|[\s\S]").expect("it compiles");
+        let mut table = ChunkTable::new(splitter, &[], usize::MAX, threads).expect("no special tokens");
+        let texts = std::iter::repeat_n("b ".repeat(50), 40).chain([("a".repeat(60))]);
+        let added = table.add(texts.map(|each| Ok(text(&each))), &NEVER);
+        let failed = added.and_then(|()| table.finish(&NEVER).map(drop));
+        assert!(matches!(failed, Err(Error::Pattern(_))), "{threads} threads: {failed:?}");
+    }
+}
+
+#[test]
+fn sums_beyond_64_bits_are_an_error() {
+    let mut table = ChunkTable::new(splitter(), &[], usize::MAX, 1).expect("no special tokens");
+    let rows = [(&b"a"[..], u64::MAX), (&b"a"[..], 1)];
+    let error = table.add_counts(rows.into_iter(), &NEVER).expect_err("too many");
+    assert!(error.to_string().contains("more than 64 bits"), "{error}");
+}

@@ -1,0 +1,61 @@
+//! The one hash function of the core: a folded multiply with two seeds.
+//!
+//! Keys come from texts and model files, so their author must not be able to predict where they collide: a table of
+//! colliding keys takes quadratic time. `randomize` draws the seeds once per process. No result depends on them.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+static SEEDS: [AtomicU64; 2] = [AtomicU64::new(0x9E37_79B9_7F4A_7C15), AtomicU64::new(0xD6E8_FEB8_6659_FD93)];
+
+pub type HashMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Folded>>;
+pub type HashSet<K> = std::collections::HashSet<K, BuildHasherDefault<Folded>>;
+
+/// Replaces the fixed seeds by random ones, the first time it is called. That must be before any map is made: a map is
+/// lost if the seeds change under it. The Python module calls it when it is loaded; Rust's tests keep the fixed seeds.
+pub fn randomize() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let random = RandomState::new();
+        for (i, seed) in SEEDS.iter().enumerate() {
+            seed.store(random.hash_one(i) | 1, Relaxed);
+        }
+    });
+}
+
+#[inline(always)]
+pub fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a ^ SEEDS[0].load(Relaxed)) * u128::from(b ^ SEEDS[1].load(Relaxed));
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// `fold` as a hasher for the maps of the standard library, made for integers.
+#[derive(Default)]
+pub struct Folded(u64);
+
+impl Hasher for Folded {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    #[inline]
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, value: u64) {
+        self.0 = fold(self.0, value);
+    }
+
+    #[inline]
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

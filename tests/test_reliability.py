@@ -1,0 +1,222 @@
+"""What an attacker or an unlucky process may do to the core: fork, flood the hash tables, stop, run out of memory."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from batchbpe import ChunkCounts, Model, Tokenizer, _core
+
+FORKS = int(os.environ.get("BATCHBPE_FUZZ_FORKS", "60"))
+posix = pytest.mark.skipif(os.name != "posix", reason="fork, signals and limits are posix")
+
+
+def run(script: str, *arguments: object, timeout: float = 120) -> str:
+    """Run a script in a process of its own, and give what it printed."""
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+WAIT = """
+    import os, signal, sys, threading
+    def child_ends(work):
+        "Fork, do the work in the child, and say whether it ended."
+        child = os.fork()
+        if not child:
+            signal.alarm(30)
+            os._exit(0 if work() else 1)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+@posix
+def test_fork_while_other_threads_encode() -> None:
+    run(
+        WAIT
+        + """
+    from batchbpe import Tokenizer
+    text = " to be or not to be, that is the question" * 200
+    tokenizer = Tokenizer.train(text, 300, special_tokens=["<s>", "<t>"])
+    expected = tokenizer.encode(text, {"<s>"})
+    done = threading.Event()
+    def encode():
+        while not done.is_set():
+            tokenizer.encode(text, {"<s>"})
+    threads = [threading.Thread(target=encode) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    same = lambda: tokenizer.encode(text, {"<s>"}) == tokenizer.encode_batch([text] * 9, {"<s>"})[8] == expected
+    ended = all(child_ends(same) for _ in range(int(sys.argv[1])))
+    done.set()
+    assert ended
+    """,
+        FORKS,
+    )
+
+
+@posix
+def test_a_count_does_not_continue_in_a_forked_process() -> None:
+    run(
+        WAIT
+        + """
+    from batchbpe import PATTERNS, _core
+    def refused():
+        for call in (lambda: table.add_strings(["to be"]), table.finish):
+            try:
+                call()
+                return False
+            except RuntimeError as error:
+                assert str(error) == "this count was started before the process forked; start a new one here"
+        return True
+    table = _core.ChunkTable(PATTERNS["gpt4"], [], 3)
+    table.add_strings([f"to be or not to be {i}" for i in range(100_000)])
+    assert child_ends(refused)
+    assert table.finish()[2].sum() > 800_000
+    """
+    )
+
+
+@posix
+def test_training_continues_in_a_forked_process() -> None:
+    run(
+        WAIT
+        + """
+    from batchbpe import ChunkCounts, train
+    counts = ChunkCounts.count(f"{i * 7919} {i * 104729}" for i in range(100_000))
+    expected = train(counts, 400, threads=2)
+    forked = []
+    def fork(batch):
+        if batch.number == 2 and not forked:
+            forked.append(os.fork())
+    model = train(counts, 400, threads=2, on_batch=fork)
+    same = model.merges == expected.merges
+    if not forked[0]:
+        os._exit(0 if same else 1)
+    assert same and os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1]) == 0
+    """
+    )
+
+
+FIXED_SEED = (0x9E37_79B9_7F4A_7C15).to_bytes(8, "little")
+
+
+def test_hashes_cannot_be_flooded() -> None:
+    """Chunks that all have one hash if the seeds are those in the source; others take as long, in the same run."""
+
+    def seconds(prefix: bytes) -> float:
+        words = b"".join(prefix + i.to_bytes(3, "big") * 2 + b"x" for i in range(60_000))
+        data, offsets = np.frombuffer(words, np.uint8), np.arange(60_001, dtype=np.int64) * 15
+        table = _core.ChunkTable(r"\S+", [], 1)
+        start = time.perf_counter()
+        table.add_counts(data, offsets, np.ones(60_000, np.uint64))
+        assert len(table.finish()[2]) == 60_000
+        return time.perf_counter() - start
+
+    assert min(seconds(FIXED_SEED) for _ in range(3)) < 20 * min(seconds(b"harmless") for _ in range(3))
+
+
+@posix
+@pytest.mark.parametrize("job", ["split", "count", "encode", "encode_batch", "numpy"])
+@pytest.mark.parametrize(
+    ("pattern", "size"),
+    [("(?:(?!a*b)a)*c", 3_000), ("(?:(?!a*b)a)*c", 50_000), ("a*b|a", 400_000)],
+    ids=["short", "backtracking", "regular"],
+)
+def test_ctrl_c_in_a_slow_search(job: str, pattern: str, size: int) -> None:
+    """Each of these would take from seconds to hours."""
+    script = """
+        import signal, sys, threading, time
+        from batchbpe import ChunkCounts, Model, Tokenizer, split
+        job, pattern, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
+        text = "a" * size
+        tokenizer = Tokenizer(Model(pattern=pattern, merges={}))
+        tokenizer.encode("x")
+        jobs = {
+            "split": lambda: split(text, pattern),
+            "count": lambda: ChunkCounts.count(iter([text]), pattern),
+            "encode": lambda: tokenizer.encode(text),
+            "encode_batch": lambda: tokenizer.encode_batch([text, text]),
+            "numpy": lambda: tokenizer.encode_to_numpy(text),
+        }
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        try:
+            while True:
+                jobs[job]()
+        except KeyboardInterrupt:
+            print("stopped")
+    """
+    assert run(script, job, pattern, size, timeout=20) == "stopped\n"
+
+
+def test_merges_of_long_tokens() -> None:
+    """Doubling tokens: few bytes of model describe a token of a megabyte."""
+    merges = {(97, 97) if i == 256 else (i - 1, i - 1): i for i in range(256, 276)}
+    tokenizer = Tokenizer(Model(pattern=r"\S+", merges=merges))
+    encoding = tokenizer.to_tiktoken()
+    assert encoding.encode("a" * 7) == tokenizer.encode("a" * 7)
+    assert Tokenizer.from_tiktoken(encoding).merges == merges
+
+
+@posix
+@pytest.mark.parametrize(
+    "job",
+    [
+        "tokenizer.decode_bytes([300] * 2000)",
+        "tokenizer.encode_to_numpy(text)",
+        r"ChunkCounts.count((f'{i:x}' * 3 for i in range(4_000_000)), r'\S+', threads=1)",
+        "_core.ChunkTable('x+', [], 1).add_counts(data, offsets, counts)",
+    ],
+)
+def test_out_of_memory_is_an_error(job: str) -> None:
+    """Rust ends the process if an allocation fails and nobody looked."""
+    script = """
+        import resource, sys
+        import numpy as np
+        from batchbpe import ChunkCounts, Model, Tokenizer, _core
+        merges = {(97, 97) if i == 256 else (i - 1, i - 1): i for i in range(256, 276)}
+        tokenizer = Tokenizer(Model(pattern=r"\\S+", merges=merges, stop_words={b"x" * (1 << 20): 300}))
+        tokenizer.encode("x")
+        text = "ab" * 30_000_000
+        n = 20_000_000
+        data, offsets, counts = (np.frombuffer(bytes(8 * n), np.uint8), np.arange(n + 1) * 8, np.ones(n, np.uint64))
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (150 << 20),) * 2)
+        try:
+            eval(sys.argv[1])
+        except MemoryError:
+            print("refused")
+    """
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("the size of a process is read from /proc")
+    assert run(script, job) == "refused\n"
+
+
+def test_a_count_that_is_dropped_ends() -> None:
+    """Its threads do not keep the process alive."""
+    run(
+        """
+        from batchbpe import PATTERNS, _core
+        table = _core.ChunkTable(PATTERNS["gpt4"], [], 4)
+        table.add_strings(["to be or not to be " * 1000] * 1000)
+        del table
+        """,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_threads_do_not_change_counts(threads: int, library: list[str]) -> None:
+    """Enough text to start threads, fill their queue and cut documents."""
+    text = "\n".join(library[:400])
+    assert len(text) > 1 << 22
+    counts = ChunkCounts.count(iter([text, *library[:400]]), threads=threads)
+    assert counts == ChunkCounts.count(iter([*library[:400], text]), threads=1)
