@@ -6,7 +6,10 @@ DEV := .venv/dev
 SOURCES := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 DATA ?= benchmarks/data
 
-.PHONY: help demo test lint format docs bench clean
+SECONDS ?= 60
+FUZZ := split count encode ranks csv
+
+.PHONY: help demo test lint format docs bench fuzz coverage clean
 
 help: ## show this
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -27,15 +30,16 @@ demo: $(BUILD) ## build into .venv, and train a tokenizer on Python's own standa
 	$(BIN)/python -m batchbpe.demo
 
 test: $(BUILD) $(DEV) lint ## build, lint, and run every test
-	cargo test --quiet --release
+	cargo test --quiet --profile checked
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(BUILD) $(DEV) ## check style and types of both languages
 	cargo fmt --check
-	cargo clippy --quiet --release --all-targets --all-features -- --deny warnings
+	cargo clippy --quiet --profile checked --all-targets --all-features -- --deny warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/stubtest --ignore-disjoint-bases batchbpe._core
 
 format: $(DEV) ## put both languages in shape
 	cargo fmt
@@ -49,5 +53,17 @@ bench: $(BUILD) ## measure beside other tools, with DATA=folder (see benchmarks/
 	$(BIN)/pip install --quiet --group bench
 	$(BIN)/python -m benchmarks $(DATA)
 
+fuzz: $(BUILD) $(DEV) ## run each fuzz target for SECONDS=60 and many mutants and kills (needs nightly Rust)
+	command -v cargo-fuzz > /dev/null || cargo install --quiet cargo-fuzz
+	@# Leaks are not looked for: a thread that is just ending counts as one.
+	for target in $(FUZZ); do \
+		cargo +nightly fuzz run $$target -- -max_total_time=$(SECONDS) -max_len=2048 -detect_leaks=0 || exit 1; \
+	done
+	BATCHBPE_FUZZ_MUTANTS=$$((20 * $(SECONDS))) BATCHBPE_FUZZ_KILLS=$(SECONDS) BATCHBPE_FUZZ_FORKS=$$((20 * $(SECONDS))) \
+		$(BIN)/python -m pytest --numprocesses auto tests/fuzz tests/test_reliability.py
+
+coverage: $(BUILD) $(DEV) ## measure which lines of Python the tests run
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
+
 clean: ## remove what was built
-	rm -rf .venv target
+	rm -rf .venv target fuzz/target

@@ -1,0 +1,16 @@
+//! Any bytes as a csv of counts: an error, or chunks and counts that fit each other.
+
+#![no_main]
+
+use batchbpe::counts_csv::read;
+use batchbpe::error::NEVER;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|content: &[u8]| {
+    if let Ok((counted, _)) = read(content, &NEVER) {
+        assert!(counted.counts.iter().all(|&count| count > 0));
+        assert_eq!(counted.offsets.len(), counted.counts.len() + 1);
+        assert!(counted.offsets.is_sorted());
+        assert_eq!(counted.data.len() as i64, counted.offsets[counted.counts.len()]);
+    }
+});

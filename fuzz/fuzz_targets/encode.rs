@@ -1,0 +1,31 @@
+//! Any merges, valid or not, and any text: what can be loaded decodes to the text it encoded, in any number of threads.
+
+#![no_main]
+
+use batchbpe::encode::{Encoder, Special, Which};
+use batchbpe::error::NEVER;
+use batchbpe::split::{NAMED, Splitter};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: (Vec<(u16, u16)>, Vec<Vec<u8>>, Vec<String>, Vec<u32>, &str)| {
+    let (merges, stop_words, special, ids, text) = input;
+    let bytes: [u32; 256] = std::array::from_fn(|byte| byte as u32);
+    let merges: Vec<(u32, u32, u32)> =
+        merges.iter().zip(256..).map(|(&(first, last), id)| (first.into(), last.into(), id)).collect();
+    let stop_words: Vec<_> = stop_words.into_iter().filter(|word| !word.is_empty()).zip(1 << 17..).collect();
+    let special: Vec<_> = special.into_iter().filter(|token| !token.is_empty()).zip(1 << 18..).collect();
+    let splitter = Splitter::new(NAMED[text.len() % NAMED.len()].1).expect("named");
+    // Doubling merges make megabytes of few bytes: that is `Model`'s to refuse.
+    if merges.len() > 18 && merges.windows(18).any(|some| some.iter().all(|merge| merge.0 >= 256 && merge.1 >= 256)) {
+        return;
+    }
+    let Ok(encoder) = Encoder::new(splitter, &bytes, &stop_words, &merges, special, &NEVER) else { return };
+    let all = Special { allowed: Which::All, forbidden: Which::These(vec![]) };
+    let encoded = encoder.encode(text, &all, 1, &NEVER).expect("nothing is forbidden");
+    assert_eq!(encoder.decode(&encoded, &NEVER).expect("all are known"), text.as_bytes());
+    for _ in 0..2 {
+        let batch = encoder.encode_batch(&[text, text], &all, 2, &NEVER).expect("nothing is forbidden");
+        assert!(batch.iter().all(|ids| *ids == encoded));
+    }
+    let _ = encoder.decode(&ids, &NEVER);
+});
