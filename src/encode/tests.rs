@@ -185,4 +185,11 @@ fn special_tokens_are_bounded() {
     let special = vec![("x".repeat(1 << 21), 256)];
     let error = Encoder::new(splitter, &bytes, &[], &[], special, &NEVER).err().expect("too long").to_string();
     assert!(error.contains("the special tokens have 2097152 bytes in all; at most 1048576"), "{error}");
+
+    // The longest that is allowed: this would not end if its automaton were built in quadratic time.
+    let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
+    let special = vec![("x".repeat(1 << 20), 256)];
+    let encoder = Encoder::new(splitter, &bytes, &[], &[], special, &NEVER).expect("not too long");
+    let text = "x".repeat((1 << 20) + 2);
+    assert_eq!(encoder.encode(&text, &all(), 1, &NEVER), Ok(vec![256, 120, 120]));
 }
