@@ -309,7 +309,8 @@ def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
         )
     refused = run(command)
     assert refused.exit_code == 1 and "--resume goes on with it" in refused.stderr
-    assert run([*command, "--resume", "-q"]).exit_code == 0
+    resumed = run([*command, "--resume", "-q"])
+    assert resumed.exit_code == 0, resumed.stderr
     counts = ChunkCounts.load("all.parquet")
     Path("all.parquet").unlink()
     assert counts == ChunkCounts.count(place, threads=1)

@@ -198,7 +198,7 @@ def test_sweep_goes_on_where_it_was_stopped(
     plain = sweep(tmp_path / "docs.parquet", grid={"vocab_size": [300]}, folder=folder).table.to_pylist()
     assert plain[0]["tokens"] == next(row["tokens"] for row in more.table.to_pylist() if row["stop_list_size"] == 0)
     (folder / "runs.json").write_text("{")
-    with pytest.raises(ValueError, match=r"runs\.json is damaged: remove it"):
+    with pytest.raises(ValueError, match=r"runs\.json is damaged: it is not valid JSON; remove it"):
         sweep(tmp_path / "docs.parquet", grid=grid, folder=folder)
 
 

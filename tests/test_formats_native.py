@@ -185,7 +185,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_vocab_file(tmp_path: Path) -> None:
-    native.save_vocab(MODEL, tmp_path / "a.vocab")
+    native.write_vocab(MODEL, tmp_path / "a.vocab")
     lines = (tmp_path / "a.vocab").read_text(encoding="utf-8").splitlines()
     assert len(lines) == len(MODEL.vocab)
     assert lines[97] == "[a] 97"

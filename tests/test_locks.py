@@ -104,9 +104,9 @@ def test_a_process_on_another_host_may_be_alive(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"^cannot write .*a\.csv: cannot lock .*: No such file"):
-        with locked(tmp_path / "absent" / "a.csv"):
-            pass
+    told = r"^cannot write .*a\.csv: cannot lock .*: No such file"
+    with pytest.raises(FileNotFoundError, match=told), locked(tmp_path / "absent" / "a.csv"):
+        pass
 
 
 RACE = """

@@ -20,7 +20,8 @@ import numpy as np
 from ._core import PatternError
 from .chunks import PATTERNS, ChunkCounts, check_special_tokens, pattern_of
 from .counting import Counter
-from .files import check_writable
+from .files import check_writable, remove_stale, writing
+from .locks import locked
 from .progress import Stopped, counting_bar, memory, release_memory
 from .readers import Source
 from .record import Record, named
@@ -101,10 +102,12 @@ def count_files(
     check_writable(output)
     if any(source.name and Path(source.name).resolve() == output.resolve() for source in sources):
         raise ValueError(f"{output} is among the files to count: give another name, or remove it")
-    job = _Job(sources, output, options or Options(), resume, skip_errors, max_memory, threads, stop)
-    with counting_bar(job.counter, sources, show=progress):
-        job.count()
-    return job.finish()
+    with locked(output):
+        remove_stale(output, age=0)
+        job = _Job(sources, output, options or Options(), resume, skip_errors, max_memory, threads, stop)
+        with counting_bar(job.counter, sources, show=progress):
+            job.count()
+        return job.finish()
 
 
 class _Unsaved(Exception):
@@ -133,11 +136,12 @@ class _Job:
         self.counter = Counter(*given, moved=self._moved_in_text)
         self.report = Report(str(output))
         self.selection = Selection(options.sample, options.seed, options.limit_bytes)
-        more: dict[str, Any] = {"runs": [], "bounds": [], "read": 0, "dropped": 0, "skipped": 0, "failed": {}}
+        more: dict[str, Any] = {"runs": {}, "bounds": [], "read": 0, "dropped": 0, "skipped": 0, "failed": {}}
         self.record = Record(self.folder / "record.json", asdict(options), sources, self.selection, **more)
         self.next_save = time.monotonic() + SAVE_EVERY
         self.base = memory()
-        if resume and self.record.path.exists():
+        resumed = resume and self.record.path.exists()
+        if resumed:
             self.record.load()
         elif self.folder.exists() and not resume:
             raise FileExistsError(
@@ -145,6 +149,12 @@ class _Job:
             )
         more = self.record.more
         self.runs = Runs(self.folder, more["runs"], more["bounds"])
+        if resumed:
+            for _ in self.runs.check():  # now, and not after hours of counting
+                if stop():
+                    self._stopped()
+        if self.folder.exists():
+            self.runs.remove_others()
         self.counter.read, self.counter.dropped, self.counter.skipped = more["read"], more["dropped"], more["skipped"]
         self.report.failed = more["failed"]
 
@@ -193,19 +203,23 @@ class _Job:
         raise Stopped(f"stopped; what was counted is in {self.folder}, and --resume goes on with it")
 
     def _spill(self, counts: ChunkCounts) -> None:
-        self.folder.mkdir(exist_ok=True)
+        self._make_folder()
         self.runs.add(counts)
         del counts
         release_memory()
+
+    def _make_folder(self) -> None:
+        with writing(self.folder):
+            self.folder.mkdir(exist_ok=True)
 
     def _save(self) -> None:
         start = time.monotonic()
         if self.counter.unique:
             self._spill(self.counter.take())
-        self.folder.mkdir(exist_ok=True)
+        self._make_folder()
         counter = self.counter
         self.record.more = {
-            "runs": self.runs.names,
+            "runs": self.runs.checksums,
             "bounds": self.runs.bounds,
             "read": counter.read,
             "dropped": counter.dropped,
@@ -218,7 +232,7 @@ class _Job:
     def finish(self) -> Report:
         report, counter = self.report, self.counter
         path = Path(report.output)
-        if self.runs.names:
+        if self.runs.checksums:
             self._save()
             for _ in self.runs.save_sum(path, self.pattern, self.threads):
                 if self.stop():

@@ -17,7 +17,8 @@ import numpy as np
 
 from ._core import Encoder, threads_or_all
 from .chunks import surrogate_error, without_surrogates
-from .files import replacing
+from .files import replacing, writing
+from .locks import IN_FOLDER, locked
 from .progress import bar
 from .readers import Documents, Source, TextFile, in_blocks
 from .record import Record, named
@@ -167,10 +168,18 @@ def encode_files(
     if shard_tokens < 1 or (format == "llm.c" and shard_tokens > 1 << 30):
         raise ValueError(f"shard_tokens={shard_tokens}: give 1 to 1,073,741,824")
     chosen = format, end_of_text, shard_tokens, selection or Selection(), errors, columns
-    job = _Job(tokenizer, sources, folder, *chosen, resume, skip_errors, threads)
-    with bar("encoding", sum(source.size for source in sources), show=progress) as update:
-        job.encode(update)
-    return job.record.more
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file: give a folder, or a name that ends in .npy or .bin")
+    if not folder.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}; make it first")
+    end_token(tokenizer, end_of_text)  # an error before the folder is made
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+    with locked(folder):
+        job = _Job(tokenizer, sources, folder, *chosen, resume, skip_errors, threads)
+        with bar("encoding", sum(source.size for source in sources), show=progress) as update:
+            job.encode(update)
+        return job.record.more
 
 
 class _Job:
@@ -199,28 +208,28 @@ class _Job:
             "end_of_text": end_of_text, "shard_tokens": shard_tokens, "errors": errors,
             "sample": selection.sample, "seed": selection.seed, "limit_bytes": selection.limit_bytes,
         }  # fmt: skip
-        more = {"shards": [], "tokens": 0, "documents": 0, "failed": {}, "finished": False}
+        more = {"shards": [], "sizes": [], "tokens": 0, "documents": 0, "failed": {}, "finished": False}
         self.record = Record(folder / RECORD, options, sources, selection, **more)
         if self.record.path.exists() and not resume:
             raise FileExistsError(f"{folder} holds shards already: give another folder, or --resume to go on with them")
-        if folder.exists() and not folder.is_dir():
-            raise FileExistsError(f"{folder} is a file: give a folder, or a name that ends in .npy or .bin")
-        if not folder.parent.is_dir():
-            raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}; make it first")
         halves = set(folder.glob(".*.tmp"))  # of a job that was killed
-        if folder.is_dir() and not self.record.path.exists() and set(folder.iterdir()) - halves:
+        if not self.record.path.exists() and set(folder.iterdir()) - halves - {folder / IN_FOLDER}:
             raise FileExistsError(f"{folder} holds other files: give another folder for the shards")
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise OSError(f"cannot write {folder}: {error.strerror}") from None
         if self.record.path.exists():
             self.record.load()
-        for name in self.record.more["shards"]:
-            if not (folder / name).exists():
-                raise FileNotFoundError(f"{folder / name} is gone: remove {folder} to begin anew")
-        for half in halves:
+            self._check_shards()
+        for half in halves:  # nobody writes them: the folder is locked
             half.unlink()
+
+    def _check_shards(self) -> None:
+        """Compare the shards with the record, by size: they are not read again."""
+        for name, size in zip(self.record.more["shards"], self.record.more["sizes"], strict=True):
+            path = self.folder / name
+            if not path.exists():
+                raise FileNotFoundError(f"{path} is gone: remove {self.folder} to begin anew")
+            if path.stat().st_size != size:
+                problem = f"it has {path.stat().st_size} bytes, not {size}"
+                raise ValueError(f"{path} is damaged: {problem}; remove {self.folder} to start again")
 
     def encode(self, update: Callable[[float, str], object]) -> None:
         todo = self._todo()
@@ -231,6 +240,7 @@ class _Job:
                 more["finished"] = self._fill(shard, todo, update)
             if shard.tokens or not more["shards"]:
                 more["shards"].append(name)
+                more["sizes"].append((self.folder / name).stat().st_size)
             else:
                 (self.folder / name).unlink()
             more["tokens"] += shard.tokens

@@ -8,8 +8,8 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from glob import has_magic
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, TypeAlias
@@ -77,6 +77,22 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.close(handle)
         if temporary != path:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_all(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Give a temporary file for each path, and put them in place, one after the other, when all are written.
+
+    If one cannot be written, none is replaced.
+    """
+    with ExitStack() as stack:
+        # The stack is unwound from its end, which is then the first path.
+        temporaries = [stack.enter_context(replacing(path)) for path in reversed(paths)][::-1]
+        yield temporaries
+        for path, temporary in zip(paths, temporaries, strict=True):
+            if temporary.is_file():
+                with writing(path), temporary.open("rb+") as file:
+                    os.fsync(file.fileno())
 
 
 def _create_beside(path: Path) -> tuple[int, Path]:
@@ -230,7 +246,7 @@ def decompressed(place: Path | str, codec: Codec | None) -> Iterator[Any]:
     else:
         with tempfile.TemporaryDirectory() as folder:
             plain = Path(folder) / f"plain{kind(place)[0]}"
-            with open_stream(place, codec) as source, plain.open("wb") as target:
+            with writing(plain), open_stream(place, codec) as source, plain.open("wb") as target:
                 shutil.copyfileobj(source, target, 1 << 20)
             yield plain
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .encode_files import dtype_of
 from .files import replacing
+from .locks import locked
 from .shards import HEADERS, BinShard, Encoded, NpyShard
 from .tokenizer import Tokenizer
 from .view import Encoding
@@ -28,7 +29,7 @@ def save_ids(
 ) -> int:
     """Write ids as one .npy or .bin file, and give their number, as `moved` gets it again and again."""
     kind = NpyShard if path.suffix == ".npy" else BinShard
-    with replacing(path) as temporary, kind(temporary, dtype_of(tokenizer)) as file:
+    with locked(path), replacing(path) as temporary, kind(temporary, dtype_of(tokenizer)) as file:
         for some in encoded:
             file.add(some, end)
             moved(file.tokens)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .errors import short
 from .files import replacing
 from .readers import Source
 from .selection import Selection
 
-VERSION = 2
+VERSION = 3
 """Also of the way in which files are cut into batches: a place is a number of them."""
 
 
@@ -35,33 +37,28 @@ class Record:
     def save(self) -> None:
         """Write it, whole or not at all."""
         names = ("options", "done", "current", "left")
-        fields = {"version": VERSION, **self.more, **{name: getattr(self, name) for name in names}}
-        with replacing(self.path) as temporary:
-            temporary.write_text(json.dumps(fields, indent=1), encoding="utf-8")
+        save_sealed({"version": VERSION, **self.more, **{name: getattr(self, name) for name in names}}, self.path)
 
     def load(self) -> None:
         """Go on where another one ended."""
+        fields = load_sealed(self.path, VERSION, f"remove {self.path.parent} to start again")
         try:
-            fields = json.loads(self.path.read_text(encoding="utf-8"))
-            if fields.pop("version") != VERSION:
-                raise ValueError("it is of another version of this program")
             for name, value in self.options.items():
-                before = fields["options"][name]
+                before = fields["options"].get(name)
                 if before != value:
-                    raise ValueError(f"it was begun with {name}={before!r}, not {value!r}")
+                    raise ValueError(f"it was begun with {name}={short(before)}, not {short(value)}")
             now = [identity(source) for source in self.sources]
             for name, *rest in (*fields["done"], *fields["current"][:1]):
                 if [name, *rest] not in now:
                     changed = any(name == other[0] for other in now)
                     raise ValueError(f"{name} {'has changed since then' if changed else 'is not given again'}")
-            self.done, self.current, self.left = fields["done"], fields["current"], fields["left"]
-            self.more = {name: fields[name] for name in self.more}
-            self.selection.left = self.left
-        except (ValueError, KeyError, TypeError) as error:
-            problem = str(error) if isinstance(error, ValueError) else "it is damaged"
+        except ValueError as error:
             raise ValueError(
-                f"{self.path}: {problem}; give the same again, or remove {self.path.parent} to begin anew"
+                f"{self.path}: {error}; give the same again, or remove {self.path.parent} to begin anew"
             ) from None
+        self.done, self.current, self.left = fields["done"], fields["current"], fields["left"]
+        self.more = {name: fields[name] for name in self.more}
+        self.selection.left = self.left
 
     def todo(self) -> Iterator[tuple[Source, int, int]]:
         """Give the sources that are not done, how many items to skip, and how much of the next one."""
@@ -84,6 +81,51 @@ class Record:
     def move(self, items: int, skip: int = 0) -> None:
         """Note that so many items of the source are done, and so much of the next one."""
         self.current[1:] = items, skip
+
+
+def checksum_of(data: bytes) -> str:
+    """Give the checksum of a file's content."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def checksum(fields: Mapping[str, Any]) -> str:
+    """Give a checksum of what JSON can say, whatever its order and spaces.
+
+    >>> checksum({"a": 1, "b": 2}) == checksum({"b": 2, "a": 1}) != checksum({"a": 1, "b": 3})
+    True
+    """
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return checksum_of(text.encode("ascii"))
+
+
+def sealed(fields: Mapping[str, Any]) -> bytes:
+    """Give fields as JSON with a checksum of them."""
+    fields = json.loads(json.dumps(fields))  # as it will be read
+    text = json.dumps({**fields, "checksum": checksum(fields)}, indent=1, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "surrogatepass")  # names of files may be any bytes
+
+
+def save_sealed(fields: Mapping[str, Any], path: Path) -> None:
+    """Write fields as JSON with a checksum, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(sealed(fields))
+
+
+def load_sealed(path: Path, version: int, remedy: str) -> dict[str, Any]:
+    """Read what `save_sealed` wrote; an error says what is wrong with the file, and gives the remedy."""
+    try:
+        fields = json.loads(path.read_bytes())
+        known = fields.pop("checksum", None)
+        is_whole = known == checksum(fields)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise ValueError(f"{path} is damaged: it is not valid JSON; {remedy}") from None
+    if known is None:
+        raise ValueError(f"{path} has no checksum: it is damaged, or from another version of batchbpe; {remedy}")
+    if not is_whole:
+        raise ValueError(f"{path} is damaged (checksum); {remedy}")
+    if fields.get("version") != version:
+        raise ValueError(f"{path} is from another version of batchbpe; {remedy}")
+    return fields  # type: ignore[no-any-return]
 
 
 def identity(source: Source) -> list[Any]:

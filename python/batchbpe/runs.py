@@ -7,11 +7,13 @@ another of equal count if its range does, so the whole is put in order by copyin
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,20 +21,25 @@ import pyarrow as pa
 
 from ._core import ChunkTable
 from .chunks import ChunkCounts
-from .files import replacing
+from .files import replacing, writing
 from .formats import counts as files
 from .progress import release_memory
 
 RANGES = 64
 _ROWS = files.ROWS
+_SUMS = "sums-"
 
 
 class Runs:
-    """The runs in a folder, those that are named."""
+    """The runs in a folder: their names, and a checksum of each.
 
-    def __init__(self, folder: Path, names: Sequence[str] = (), bounds: Sequence[int] = ()) -> None:
+    What was written is read again later, maybe much later and after a resume. Damaged counts would be wrong counts, so
+    the checksums are compared before runs are added up.
+    """
+
+    def __init__(self, folder: Path, checksums: Mapping[str, str] | None = None, bounds: Sequence[int] = ()) -> None:
         """Go on with runs that were made before, if there are any."""
-        self.folder, self.names, self.bounds = folder, list(names), list(bounds)
+        self.folder, self.checksums, self.bounds = folder, dict(checksums or {}), list(bounds)
 
     def add(self, counts: ChunkCounts) -> None:
         """Write a run."""
@@ -44,26 +51,51 @@ class Runs:
         order = np.argsort(ranges, kind="stable")
         ends = np.searchsorted(ranges[order], np.arange(RANGES + 1))
         table = files.table(counts.data, counts.offsets, counts.counts)
-        name = f"run-{len(self.names):06}.counts"
+        name = f"run-{len(self.checksums):06}.counts"
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with (
             replacing(self.folder / name) as temporary,
-            pa.ipc.new_file(str(temporary), files.SCHEMA, options=options) as writer,
+            _Hashed(temporary.open("wb")) as file,
+            pa.ipc.new_file(cast(Any, file), files.SCHEMA, options=options) as writer,
         ):
             for start, end in pairwise(ends):
                 part = table.take(_indices(order[start:end])).combine_chunks().to_batches()
                 writer.write_batch(part[0] if part else pa.record_batch([[], []], schema=files.SCHEMA))
-        self.names.append(name)
+        self.checksums[name] = file.checksum
+
+    def check(self) -> Iterator[None]:
+        """Raise if a run is missing or damaged; now and then it may be left alone."""
+        remedy = f"remove {self.folder} to start again"
+        for name, known in self.checksums.items():
+            yield
+            path, found = self.folder / name, hashlib.sha256()
+            try:
+                with path.open("rb") as file:
+                    while block := file.read(1 << 20):
+                        found.update(block)
+            except FileNotFoundError:
+                raise FileNotFoundError(f"{path} is gone; {remedy}") from None
+            if found.hexdigest() != known:
+                raise ValueError(f"{path} is damaged (checksum); {remedy}")
+
+    def remove_others(self) -> None:
+        """Remove what a job that was killed left in the folder: runs that are not recorded, and halves of files."""
+        for path in self.folder.iterdir():
+            if path.is_dir() and path.name.startswith(_SUMS):
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name not in self.checksums and path.name.endswith((".counts", ".tmp")):
+                path.unlink(missing_ok=True)
 
     def save_sum(self, path: Path, pattern: str, threads: int | None) -> Iterator[None]:
         """Write the sum of all runs as a file of counts, and note its size; now and then it may be left alone."""
         self.total = self.unique = self.longest = 0
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+        yield from self.check()
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix=_SUMS) as folder:
             sums = []
             for part in range(RANGES):
                 yield
                 table = ChunkTable(pattern, [], threads)
-                for name in self.names:
+                for name in self.checksums:
                     with pa.OSFile(str(self.folder / name), "rb") as source:
                         batch = pa.ipc.open_file(source).get_batch(part)
                     table.add_counts(*files.bytes_and_offsets(batch["chunk"]), np.asarray(batch["count"]))
@@ -71,12 +103,38 @@ class Runs:
                 self.total, self.unique = self.total + counts.total, self.unique + counts.unique
                 self.longest = max(self.longest, int(np.diff(counts.offsets).max(initial=0)))
                 sums.append(Path(folder) / f"{part:03}.counts")
-                with pa.ipc.new_file(str(sums[-1]), files.SCHEMA) as writer:
+                with writing(sums[-1]), pa.ipc.new_file(str(sums[-1]), files.SCHEMA) as writer:
                     writer.write_table(files.table(counts.data, counts.offsets, counts.counts))
             yield
             with replacing(path) as temporary:
                 as_csv = path.suffix.lower() == ".csv"
                 files.write(_in_order(sums), pattern, self.total, self.unique, temporary, as_csv=as_csv)
+
+
+class _Hashed:
+    """A file that is written, and the checksum of what was."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._hash = file, hashlib.sha256()
+        self.closed = False
+
+    def __enter__(self) -> _Hashed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self.closed = True
+
+    def write(self, data: Any) -> int:
+        self._hash.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    @property
+    def checksum(self) -> str:
+        return self._hash.hexdigest()
 
 
 def _prefixes(counts: ChunkCounts) -> npt.NDArray[np.uint64]:

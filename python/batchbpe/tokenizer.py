@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from . import corpus, policies, training
 from .chunks import ChunkCounts, pattern_of, surrogate_error
+from .files import replacing_all
 from .formats import Format, load_file, native, save_file
 from .loaded import Loaded
 from .model import MergeTree, Model, UnknownTokenError
@@ -136,8 +137,9 @@ class Tokenizer(KnownNames):
             raise ValueError("the path is empty: give the name of a file")
         path = Path(prefix)
         path = path if path.suffix == ".model" else path.with_name(path.name + ".model")
-        native.save_vocab(self.model, path.with_suffix(".vocab"))
-        self.export(path, format="batchbpe")  # last: where it is, both are
+        with replacing_all([path.with_suffix(".vocab"), path]) as (vocab, model):  # where the last is, both are
+            native.write_vocab(self.model, vocab)
+            native.write(self.model, model)
 
     def export(self, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
         """Write a file for another tool, or a folder for transformers.

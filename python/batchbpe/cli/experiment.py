@@ -65,7 +65,6 @@ def experiment(
     Example: batchbpe experiment stop-words --data counts.parquet --heldout heldout.txt -o stop-words
     """
     from ..experiments import EXPERIMENTS, Data
-    from ..experiments.report import RUNS
 
     sweep, chunks = name is Name.sweep, name is Name.chunks
     values = _grid(grid or [])
@@ -89,10 +88,10 @@ def experiment(
         if chunks:
             result = run(files, pattern=pattern, progress=not quiet, **options)
         elif sweep:
-            if overwrite and not resume:
-                (output / RUNS).unlink(missing_ok=True)
             values = {"pattern": [pattern or "gpt4"], "vocab_size": [vocab_size or VOCAB_SIZE], **values}
-            result = run(files, others, grid=values, folder=output, progress=not quiet, **shared)
+            result = run(
+                files, others, grid=values, folder=output, resume=resume or not overwrite, progress=not quiet, **shared
+            )
         else:
             run = partial(run, vocab_size=vocab_size or VOCAB_SIZE, progress=not quiet)
             result = run(Data.of(files, others, pattern=pattern, progress=not quiet, **shared))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import csv
 import html
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from ..files import replacing
+from ..record import checksum_of, load_sealed
 
 TITLES = {
     "chunks": "How chunks are distributed",
@@ -24,6 +25,9 @@ FEW_ROWS, MOST_ROWS = 12, 60
 DESCRIBED = "experiment.json"
 RUNS = "runs.json"
 """What a sweep has found so far."""
+VERSION = 1
+"""Of both files."""
+AGAIN = "do the experiment again"
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 54rem; margin: 2rem auto; padding: 0 1rem }
 h1, h2 { line-height: 1.2 } h2 { margin-top: 3rem; border-top: 1px solid #ddd; padding-top: 1.5rem }
@@ -63,11 +67,7 @@ def _place(folder: Path) -> tuple[int, str]:
 
 
 def _described(folder: Path) -> dict[str, Any]:
-    try:
-        described = json.loads((folder / DESCRIBED).read_text(encoding="utf-8"))
-        return {name: described[name] for name in ("experiment", "parameters", "findings", "tables", "figures")}
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{folder / DESCRIBED} is damaged: do the experiment again") from None
+    return load_sealed(folder / DESCRIBED, VERSION, AGAIN)
 
 
 class _Section:
@@ -79,11 +79,21 @@ class _Section:
         self.title = TITLES.get(name, name)
         self.parameters: dict[str, Any] = described["parameters"]
         self.findings: Table = header_of(name), list(described["findings"].items())
-        try:
-            self.tables = {each: _rows(folder / f"{each}.csv") for each in described["tables"]}
-            self.figures = {folder / f"{each}.svg": _svg(folder / f"{each}.svg") for each in described["figures"]}
-        except OSError as error:
-            raise ValueError(f"{error.filename} cannot be read: do the experiment again") from None
+        checksums: dict[str, str] = described["checksums"]
+        names = [f"{each}.svg" for each in described["figures"]]
+        self.tables = {each: _rows(folder / f"{each}.csv", checksums) for each in described["tables"]}
+        self.figures = {folder / name: _content(folder / name, checksums) for name in names}
+
+
+def _content(path: Path, checksums: Mapping[str, str]) -> bytes:
+    """Read a file of an experiment."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}; {AGAIN}") from None
+    if checksum_of(data) != checksums[path.name]:
+        raise ValueError(f"{path} is damaged (checksum); {AGAIN}")
+    return data
 
 
 def header_of(experiment: str) -> list[str]:
@@ -91,19 +101,11 @@ def header_of(experiment: str) -> list[str]:
     return ["of all" if experiment == "sweep" else "the paper says", "found here"]
 
 
-def _rows(path: Path) -> Table:
-    with path.open(encoding="utf-8", newline="") as file:
-        header, *rows = list(csv.reader(file)) or [[]]
-    if not header or any(len(row) != len(header) for row in rows):
-        raise ValueError(f"{path} is damaged: do the experiment again")
+def _rows(path: Path, checksums: Mapping[str, str]) -> Table:
+    text = _content(path, checksums).decode("utf-8")
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a chunk may be long
+    header, *rows = csv.reader(StringIO(text, newline=""))
     return in_words(header, rows)
-
-
-def _svg(path: Path) -> bytes:
-    data = path.read_bytes()
-    if b"<svg" not in data[:2000]:
-        raise ValueError(f"{path} is damaged: do the experiment again")
-    return data
 
 
 def in_words(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from .. import __version__
-from ..files import replacing
+from ..files import replacing_all, writing
+from ..locks import locked
+from ..record import checksum_of, load_sealed, sealed
 from .plots import styled
-from .report import DESCRIBED, RUNS, header_of, html_figure, html_table, in_words
+from .report import DESCRIBED, RUNS, VERSION, header_of, html_figure, html_table, in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,12 +35,15 @@ def signed(change: float) -> str:
 def _written(folder: Path) -> set[Path]:
     """Find what an experiment before this one wrote into a folder, nothing else."""
     try:
-        described = json.loads((folder / DESCRIBED).read_text(encoding="utf-8"))
-        names = [f"{table}.csv" for table in described["tables"]]
-        names += [f"{figure}.{kind}" for figure in described["figures"] for kind in ("svg", "png")]
-    except (OSError, ValueError, KeyError, TypeError):
+        described = load_sealed(folder / DESCRIBED, VERSION, "")
+    except (OSError, ValueError):
         return set()
-    return {folder / Path(name).name for name in (*names, RUNS)}
+    return {folder / name for name in (*described["checksums"], RUNS)}
+
+
+def _draw(figure: Figure, kind: str, path: Path) -> None:
+    # A date would make equal figures different files.
+    figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,19 +89,19 @@ class Result:
         What another experiment wrote there before goes when all is written.
         """
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        before, files = _written(folder), []
-        for name, table in self.tables.items():
-            with replacing(folder / f"{name}.csv") as path:
-                pc.write_csv(table, path)
-            files.append(folder / f"{name}.csv")
-        for name, figure in self.figures.items():
-            for kind in ("svg", "png"):
-                with replacing(folder / f"{name}.{kind}") as path:
-                    # A date would make equal figures different files.
-                    figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else None)
-                files.append(folder / f"{name}.{kind}")
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        writers: dict[str, Callable[[Path], object]] = {
+            **{f"{name}.csv": partial(pc.write_csv, table) for name, table in self.tables.items()},
+            **{
+                f"{name}.{kind}": partial(_draw, figure, kind)
+                for name, figure in self.figures.items()
+                for kind in ("svg", "png")
+            },
+        }
+        files = [folder / name for name in writers]
         described = {
+            "version": VERSION,
             "experiment": self.name,
             "batchbpe": __version__,
             "parameters": dict(self.parameters),
@@ -104,9 +109,16 @@ class Result:
             "tables": list(self.tables),
             "figures": list(self.figures),
         }
-        with replacing(folder / DESCRIBED) as path:
-            path.write_text(json.dumps(described, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        kept = {*files, folder / RUNS} if self.name == "sweep" else {*files}
-        for stale in before - kept:
-            stale.unlink(missing_ok=True)
+        with locked(folder):
+            before = _written(folder)
+            with replacing_all([*files, folder / DESCRIBED]) as (*temporaries, last):
+                checksums = {}
+                for path, temporary in zip(files, temporaries, strict=True):
+                    with writing(path):
+                        writers[path.name](temporary)
+                    checksums[path.name] = checksum_of(temporary.read_bytes())
+                last.write_bytes(sealed({**described, "checksums": checksums}))
+            kept = {*files, folder / RUNS} if self.name == "sweep" else {*files}
+            for stale in before - kept:
+                stale.unlink(missing_ok=True)
         return [*files, folder / DESCRIBED]

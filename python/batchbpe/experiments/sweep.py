@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -14,12 +15,13 @@ import pyarrow as pa
 from .. import corpus, policies
 from ..chunks import pattern_of
 from ..evaluation import evaluate_text
-from ..files import replacing
-from ..record import identity
+from ..files import writing
+from ..locks import locked
+from ..record import identity, load_sealed, save_sealed
 from .batching import POLICIES
 from .data import HELD_OUT, Data, named
 from .plots import axes, styled
-from .report import RUNS
+from .report import RUNS, VERSION
 from .result import Result
 from .runs import check_size, runs_bar, train_all
 
@@ -55,6 +57,7 @@ def sweep(
     *,
     grid: Mapping[str, Sequence[Any]],
     folder: Path | None = None,
+    resume: bool = True,
     share: float = HELD_OUT,
     seed: int = 0,
     text_column: str = "text",
@@ -63,25 +66,32 @@ def sweep(
 ) -> Result:
     """Train and evaluate every combination. With a folder, each is kept there, and not done again.
 
+    Without `resume`, those that the folder has are removed. No two sweeps may use a folder at the same time.
+
     >>> grid = {"vocab_size": [258, 260], "stop_list_size": [0, 1]}
     >>> sweep("to be or not to be " * 50, grid=grid).table["vocab_size"].to_pylist()
     [260, 260, 258, 258]
     """
-    grid = _checked(grid)
-    kept = _Kept(folder, _described(data, heldout, share, seed, text_column, errors))
-    combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-    todo = [each for each in combinations if not kept.has(each)]
-    done = len(combinations) - len(todo)
-    with runs_bar(len(combinations), show=progress) as moved:
-        for pattern in grid["pattern"]:
-            some = [each for each in todo if each["pattern"] == pattern]
-            if some:
-                moved(done)
-                how: Any = {"share": share, "seed": seed, "text_column": text_column, "errors": errors}
-                given = Data.of(data, heldout, pattern=pattern, **how)
-                for row in _found(given, some, partial(lambda before, more: moved(before + more), done)):
-                    kept.add(row)
-                done += len(some)
+    grid, folder = _checked(grid), None if folder is None else Path(folder)
+    with ExitStack() as stack:
+        if folder is not None:
+            with writing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(folder))
+        kept = _Kept(folder, _described(data, heldout, share, seed, text_column, errors), resume)
+        combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+        todo = [each for each in combinations if not kept.has(each)]
+        done = len(combinations) - len(todo)
+        with runs_bar(len(combinations), show=progress) as moved:
+            for pattern in grid["pattern"]:
+                some = [each for each in todo if each["pattern"] == pattern]
+                if some:
+                    moved(done)
+                    how: Any = {"share": share, "seed": seed, "text_column": text_column, "errors": errors}
+                    given = Data.of(data, heldout, pattern=pattern, **how)
+                    for row in _found(given, some, partial(lambda before, more: moved(before + more), done)):
+                        kept.add(row)
+                    done += len(some)
     rows = [
         {name: value for name, value in kept.row(each).items() if name in grid or name not in GRID}
         for each in combinations
@@ -160,16 +170,16 @@ def _described(data: Any, heldout: Any, *options: Any) -> Any:
 class _Kept:
     """The rows found so far, in memory or also in a file."""
 
-    def __init__(self, folder: Path | None, described: Any) -> None:
+    def __init__(self, folder: Path | None, described: Any, resume: bool) -> None:
         self.rows: list[dict[str, Any]] = []
-        self.path, self.described = folder and Path(folder) / RUNS, described
+        self.path, self.described = folder and folder / RUNS, described
         if not self.path or not self.path.exists():
             return
-        try:
-            before = json.loads(self.path.read_text(encoding="utf-8"))
-            self.rows = before["runs"]
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(f"{self.path} is damaged: remove it to begin anew") from None
+        if not resume:
+            self.path.unlink()
+            return
+        before = load_sealed(self.path, VERSION, "remove it to start again")
+        self.rows = before["runs"]
         if before["of"] != described:
             raise ValueError(f"{self.path} was begun with other data or options: give another folder")
 
@@ -187,9 +197,7 @@ class _Kept:
         """Keep a row."""
         self.rows.append(row)
         if self.path:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(self.path) as path:
-                path.write_text(json.dumps({"of": self.described, "runs": self.rows}, indent=1), encoding="utf-8")
+            save_sealed({"version": VERSION, "of": self.described, "runs": self.rows}, self.path)
 
 
 def _short(value: Any) -> str:

@@ -19,6 +19,12 @@ VERSION = 1
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model, whole or not at all."""
+    with replacing(path) as temporary:
+        write(model, temporary)
+
+
+def write(model: Model, path: Path) -> None:
+    """Write a model into a file."""
     fields = {
         "format": FORMAT,
         "version": VERSION,
@@ -30,8 +36,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     }
     merges = ",\n".join(f"[{first},{last},{token}]" for (first, last), token in model.merges.items())
     head = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in fields.items())
-    with replacing(path) as temporary:
-        temporary.write_text(f'{{\n{head}"merges": [\n{merges}\n]\n}}\n', encoding="utf-8")
+    path.write_text(f'{{\n{head}"merges": [\n{merges}\n]\n}}\n', encoding="utf-8")
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -94,10 +99,10 @@ def _model(fields: Any) -> Model:
     )
 
 
-def save_vocab(model: Model, path: str | os.PathLike[str]) -> None:
+def write_vocab(model: Model, path: Path) -> None:
     """Write every token in words, for people to read: what it is made of, its text, its id."""
     parts = {token: pair for pair, token in model.merges.items()}
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8") as file:
         for token, value in model.vocab.items():
             made = "".join(f"[{_readable(model.vocab[part])}]" for part in parts.get(token, ()))
             file.write(f"{made} -> [{_readable(value)}] {token}\n" if made else f"[{_readable(value)}] {token}\n")

@@ -7,10 +7,14 @@ asks to be trusted: `AutoTokenizer.from_pretrained(folder, trust_remote_code=Tru
 from __future__ import annotations
 
 import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..files import replacing
+from ..files import replacing_all, sync_folder, writing
 from ..model import Model
 from . import huggingface, native
 
@@ -19,31 +23,58 @@ _CODE = Path(__file__).parent.parent / "tokenization_batchbpe.py"
 
 
 def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
-    """Write the folder, which is made if it is not there."""
+    """Write the folder, which is made if it is not there.
+
+    A new folder appears with all files in it. In one that is there already, which may hold other files such as weights,
+    no file is replaced before all are written.
+    """
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file: give a folder, which may be a new one")
+    if not folder.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}; make it first")
+    files = _files(model, allow_inexact)
+    if folder.is_dir():
+        _write(files, folder)
+        for stale in {"tokenizer.json", native.IN_FOLDER, _CODE.name} - files.keys():
+            (folder / stale).unlink(missing_ok=True)
+        return
+    aside = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}.tmp")
+    try:
+        with writing(folder):
+            aside.mkdir()
+            _write(files, aside)
+            aside.rename(folder)
+            sync_folder(folder.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _files(model: Model, allow_inexact: bool) -> dict[str, Callable[[Path], object]]:
+    """Say what writes each file of the folder. The configuration is last: it tells what the others are."""
     config: dict[str, Any] = {"clean_up_tokenization_spaces": False, "model_max_length": int(1e30)}
     if _END in model.special_tokens:
         config |= dict.fromkeys(("bos_token", "eos_token"), _END)
-    if not folder.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}; make it first")
-    own = not allow_inexact and not _fits(model)
-    fields = None if own else huggingface.described(model, allow_inexact=allow_inexact)
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise type(error)(f"cannot write {folder}: {error.strerror}") from None
-    for stale in ("tokenizer.json",) if own else (native.IN_FOLDER, _CODE.name):
-        (folder / stale).unlink(missing_ok=True)
-    if own:
-        native.save(model, folder / native.IN_FOLDER)
-        _write(folder / _CODE.name, _CODE.read_text(encoding="utf-8"))
+    files: dict[str, Callable[[Path], object]]
+    if allow_inexact or _fits(model):
+        fields = huggingface.described(model, allow_inexact=allow_inexact)
+        files = {"tokenizer.json": _text(json.dumps(fields, ensure_ascii=False))}
+        config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    else:
+        files = {native.IN_FOLDER: partial(native.write, model), _CODE.name: _text(_CODE.read_text(encoding="utf-8"))}
         name = "BatchBPETokenizer"
         config |= {"tokenizer_class": name, "auto_map": {"AutoTokenizer": [f"{_CODE.stem}.{name}", None]}}
-    else:
-        _write(folder / "tokenizer.json", json.dumps(fields, ensure_ascii=False))
-        config["tokenizer_class"] = "PreTrainedTokenizerFast"
-    _write(folder / "tokenizer_config.json", json.dumps(config, indent=2))
+    return {**files, "tokenizer_config.json": _text(json.dumps(config, indent=2))}
+
+
+def _write(files: Mapping[str, Callable[[Path], object]], folder: Path) -> None:
+    with replacing_all([folder / name for name in files]) as temporaries:
+        for (name, write), temporary in zip(files.items(), temporaries, strict=True):
+            with writing(folder / name):
+                write(temporary)
+
+
+def _text(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(text, encoding="utf-8")
 
 
 def _fits(model: Model) -> bool:
@@ -52,8 +83,3 @@ def _fits(model: Model) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
