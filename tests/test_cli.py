@@ -288,7 +288,7 @@ def test_interrupted_while_it_waits(place: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")
-@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
     large(place)
     command = ["count", ".", "-o", "all.parquet"]
@@ -302,8 +302,8 @@ def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
         _, told = running.communicate(timeout=60)
     assert time.monotonic() - start < 3
     assert not (place / "all.parquet").exists()
-    if signal_ == signal.SIGINT:
-        assert running.returncode == 130
+    if signal_ != signal.SIGKILL:
+        assert running.returncode == 128 + signal_
         assert told.splitlines()[-1].startswith(
             "stopped; what was counted is in all.parquet.parts, and --resume goes on"
         )
@@ -315,6 +315,45 @@ def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
     Path("all.parquet").unlink()
     assert counts == ChunkCounts.count(place, threads=1)
     assert not (place / "all.parquet.parts").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are posix")
+@pytest.mark.parametrize(("output", "told"), [("all.npy", "terminated"), ("shards", "terminated")])
+def test_terminated_without_leftovers(output: str, told: str, place: Path) -> None:
+    large(place)
+    (place / "counts.parquet").unlink()
+    before = sorted(path.name for path in place.iterdir())
+    with spawned(place, ["encode", "mine.model", *map(str, place.glob("*.parquet")), "-o", output]) as running:
+        deadline = time.monotonic() + 60
+        while not list(place.rglob(".*.tmp")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        running.send_signal(signal.SIGTERM)
+        assert running.communicate(timeout=60)[1].splitlines()[-1] == told
+    assert running.returncode == 143
+    assert [path.name for path in sorted(place.iterdir())] == sorted(
+        {*before, *(["shards"] if output == "shards" else [])}
+    )
+    assert output == "all.npy" or not list((place / output).iterdir())
+
+
+def test_out_of_memory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("batchbpe.count_files.count_files", fail)
+    result = run("count book.txt -o a.csv")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "error: out of memory; use --limit-bytes or --threads 1, for count also --max-memory\n",
+    )
+
+
+def test_error_lines_are_bounded(place: Path) -> None:
+    result = run(["encode", "mine.model", "book.txt", "-o", "x", "--end-of-text", "x" * 5000])
+    assert result.exit_code == 1 and len(result.stderr) <= 1001
+    Path("bad.jsonl").write_text('{"text": ' + "5" * 5000)
+    result = run("count bad.jsonl -o a.csv")
+    assert result.exit_code == 1 and len(result.stderr) <= 1001
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +34,10 @@ app = typer.Typer(
 )
 F = TypeVar("F", bound=Callable[..., None])
 debug = False
+ended_by = signal.SIGINT
+"""The signal that asked a command to end: the exit code tells it."""
+LONGEST_LINE = 1000
+"""Characters of an error."""
 
 
 def _version(wanted: bool) -> None:
@@ -58,12 +63,12 @@ def command(function: F) -> F:
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
-            with warnings.catch_warnings():
+            with _terminable(), warnings.catch_warnings():
                 warnings.showwarning = _warn  # type: ignore[assignment]
                 function(*args, **kwargs)
             sys.stdout.flush()
         except (KeyboardInterrupt, Stopped) as stopped:
-            fail(str(stopped) or "interrupted", 130)
+            fail(str(stopped) or ("terminated" if ended_by == signal.SIGTERM else "interrupted"), 128 + ended_by)
         except BrokenPipeError:  # as in `batchbpe … | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
@@ -72,11 +77,40 @@ def command(function: F) -> F:
                 raise
             if isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename:
                 error = OSError(f"cannot write standard output: {error.strerror}")
+            if isinstance(error, MemoryError):
+                error = MemoryError(_out_of_memory(error))
             message = error.args[0] if isinstance(error, KeyError) and error.args else error  # else within quotes
             line = in_a_line(str(message or type(error).__name__))
             fail(f"error: {line}", 2 if line.startswith("--") else 1)
 
     return run  # type: ignore[return-value]
+
+
+def _out_of_memory(error: MemoryError) -> str:
+    detail = f" ({error})" if str(error) else ""
+    return f"out of memory{detail}; use --limit-bytes or --threads 1, for count also --max-memory"
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Have SIGTERM end a command as Ctrl-C does, so that its temporary files are removed; ignored, it stays ignored."""
+    global ended_by
+    ended_by = signal.SIGINT
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(*_: object) -> None:
+    global ended_by
+    ended_by = signal.SIGTERM
+    raise KeyboardInterrupt
 
 
 _IN_A_SHELL = {
@@ -104,7 +138,10 @@ def in_a_line(message: str) -> str:
         message = message.replace(advice, option)
     if "--grid" not in message:  # where these are names of what varies
         message = _PARAMETER.sub(lambda found: f"--{found[1].replace('_', '-')} ", message)
-    return " ".join(message.split()) + "\n"
+    line = " ".join(message.split())
+    if len(line) > LONGEST_LINE:  # what is wrong stands at the beginning, and the remedy at the end
+        line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 + 3 :]}"
+    return line + "\n"
 
 
 def _warn(message: object, *_: object) -> None:
@@ -181,23 +218,28 @@ def _text(value: Any) -> str:
 
 @contextmanager
 def stoppable(*, waits: bool) -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C ask a job to stop, which then saves what it has, and the second one end it at once.
+    """Let the first Ctrl-C or SIGTERM ask a job to stop, which then saves what it has, and the second end it at once.
 
     A job that waits for standard input may not hear of it: the first one ends it.
     """
     asked: list[int] = []
 
-    def handler(*_: Any) -> None:
+    def handler(number: int, _: Any) -> None:
+        global ended_by
+        ended_by = signal.Signals(number)
         if asked or waits:
             raise KeyboardInterrupt
         asked.append(1)
-        sys.stderr.write("\nstopping; Ctrl-C again to lose what is not saved yet\n")
+        again = "Ctrl-C" if number == signal.SIGINT else ended_by.name
+        sys.stderr.write(f"\nstopping; {again} again to lose what is not saved yet\n")
 
-    before = signal.signal(signal.SIGINT, handler)
+    numbers = [signal.SIGINT] + [signal.SIGTERM] * (signal.getsignal(signal.SIGTERM) is _terminate)
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield lambda: bool(asked)
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 def sources_of(
