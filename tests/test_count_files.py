@@ -1,6 +1,9 @@
 """Counting files into a file: the same counts however it was interrupted, resumed, spilled or sampled."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from batchbpe import ChunkCounts
 from batchbpe.corpus import sources
 from batchbpe.count_files import Options, count_files
 from batchbpe.progress import Stopped
+from batchbpe.record import sealed
 from batchbpe.runs import Runs
 
 TEXTS = [multilingual(3000, seed) for seed in range(200)]
@@ -142,6 +146,114 @@ def test_full_disk(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert not output.exists()
     count_files(sources(folder), output, resume=True)
     assert ChunkCounts.load(output) == expected(folder)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("damage", ["record.json", "run-000000.counts"])
+def test_what_is_damaged_is_not_counted(damage: str, folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "counts.parquet"
+    with pytest.raises(Stopped):
+        count_files(sources(folder), output, stop=StopAfter(9))
+    path = tmp_path / "counts.parquet.parts" / damage
+    whole = path.read_bytes()
+    for change in (whole[:-2], whole.replace(b"0", b"1", 1), b"", bytes([whole[0] ^ 1]) + whole[1:]):
+        path.write_bytes(change)
+        with pytest.raises(ValueError, match=rf"{damage} is damaged.*; remove .*counts\.parquet\.parts to start again"):
+            count_files(sources(folder), output, resume=True)
+    if damage != "record.json":
+        path.unlink()
+        with pytest.raises(FileNotFoundError, match=rf"{damage} is gone; remove .*parts to start again"):
+            count_files(sources(folder), output, resume=True)
+    path.write_bytes(whole)
+    count_files(sources(folder), output, resume=True)
+    assert ChunkCounts.load(output) == expected(folder)
+
+
+def test_a_record_of_another_version(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        count_files(sources(folder), tmp_path / "counts.parquet", stop=StopAfter(9))
+    path = tmp_path / "counts.parquet.parts" / "record.json"
+    fields = json.loads(path.read_text())
+    del fields["checksum"]
+    path.write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match=r"record\.json has no checksum: it is damaged, or from another version"):
+        count_files(sources(folder), tmp_path / "counts.parquet", resume=True)
+    path.write_bytes(sealed({**fields, "version": 2}))
+    with pytest.raises(ValueError, match=r"record\.json is from another version of batchbpe; remove .*parts to start"):
+        count_files(sources(folder), tmp_path / "counts.parquet", resume=True)
+
+
+@pytest.mark.usefixtures("small")
+def test_runs_that_are_damaged_while_it_counts(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add = Runs.add
+
+    def damaging(self: Runs, counts: ChunkCounts) -> None:
+        add(self, counts)
+        path = self.folder / "run-000000.counts"
+        whole = path.read_bytes()
+        path.write_bytes(whole[:100] + bytes([whole[100] ^ 4]) + whole[101:])
+
+    monkeypatch.setattr(Runs, "add", damaging)
+    with pytest.raises(ValueError, match=r"run-000000\.counts is damaged \(checksum\); remove .*parts to start again"):
+        count_files(sources(folder), tmp_path / "counts.parquet", max_memory=1_000_000)
+    assert not (tmp_path / "counts.parquet").exists()
+
+
+@pytest.mark.usefixtures("small")
+def test_what_a_killed_job_left_is_removed(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        count_files(sources(folder), tmp_path / "counts.parquet", stop=StopAfter(9))
+    parts = tmp_path / "counts.parquet.parts"
+    (parts / "sums-abc").mkdir()
+    (parts / "sums-abc" / "000.counts").write_text("half")
+    for name in ("run-000007.counts", ".run-000008.counts.0a1b2c3d.tmp", "mine.txt"):
+        (parts / name).write_text("half")
+    (tmp_path / ".counts.parquet.0a1b2c3d.tmp").write_text("half")
+    with pytest.raises(Stopped):
+        count_files(sources(folder), tmp_path / "counts.parquet", resume=True, stop=StopAfter(2))
+    runs = ["run-000000.counts", "run-000001.counts"]
+    assert sorted(path.name for path in parts.iterdir()) == ["mine.txt", "record.json", *runs]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["counts.parquet.parts", "data"]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_full_disk_while_runs_are_added_up(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = tmp_path / "counts.parquet"
+    with pytest.raises(Stopped):
+        count_files(sources(folder), output, stop=StopAfter(9))
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "Error writing bytes to file")  # as pyarrow has it: without a name
+
+    for broken, name in (
+        ((pa.ipc.RecordBatchFileWriter, "write_table"), r"counts\.parquet\.parts/sums-\w+/000\.counts"),
+        ((pq.ParquetWriter, "write_batch"), r"counts\.parquet"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(*broken, full)
+            with pytest.raises(OSError, match=rf"^cannot write {tmp_path}/{name}: No space left on device$"):
+                count_files(sources(folder), output, resume=True)
+    count_files(sources(folder), output, resume=True)
+    assert ChunkCounts.load(output) == expected(folder)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+def test_two_jobs_with_one_output(folder: Path, tmp_path: Path) -> None:
+    """In two processes: the second is refused, and does not disturb the first."""
+    output = tmp_path / "counts.parquet"
+    asked: list[str] = []
+
+    def second() -> bool:
+        if not asked:
+            command = [sys.executable, "-m", "batchbpe", "count", str(folder), "-o", str(output)]
+            asked.append(subprocess.run(command, capture_output=True, text=True).stderr)
+        return False
+
+    count_files(sources(folder), output, stop=second)
+    told = f"error: {output} is being written by process {os.getpid()} on host "
+    assert asked[0].startswith(told) and asked[0].endswith("; wait for it or choose another output\n")
+    assert ChunkCounts.load(output) == expected(folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["counts.parquet", "data"]
 
 
 def test_files_that_cannot_be_read(folder: Path, tmp_path: Path) -> None:

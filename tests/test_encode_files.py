@@ -1,6 +1,9 @@
 """Encoding files into shards: the ids of each document in its order, however often it was interrupted."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
@@ -16,7 +19,7 @@ from conftest import multilingual
 from batchbpe import Tokenizer
 from batchbpe.corpus import sources
 from batchbpe.encode_files import encode_documents, encode_files
-from batchbpe.ids import load_ids
+from batchbpe.ids import load_ids, save_ids
 from batchbpe.readers import Source
 from batchbpe.selection import Selection
 
@@ -137,6 +140,59 @@ def test_a_job_that_was_killed_goes_on(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / ".shard_000000.bin.abc.tmp").write_bytes(b"half")
     assert encode_files(TOKENIZER, sources(folder), tmp_path / "out", resume=True)["documents"] == 60
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["shard_000000.bin", "shards.json"]
+
+
+@pytest.mark.parametrize("damage", ["shards.json", "shard_000000.bin"])
+def test_what_is_damaged_is_refused(damage: str, folder: Path, tmp_path: Path) -> None:
+    """Shards by their size: they are not read again."""
+    encode_files(TOKENIZER, sources(folder), tmp_path / "out")
+    path = tmp_path / "out" / damage
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(ValueError, match=rf"{damage} is damaged: it .*; remove .*out to start again"):
+        encode_files(TOKENIZER, sources(folder), tmp_path / "out", resume=True)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+@pytest.mark.parametrize("output", ["out", "out.npy"])
+def test_two_jobs_with_one_output(output: str, folder: Path, tmp_path: Path) -> None:
+    """In two processes: the second is refused, and does not disturb the first."""
+    TOKENIZER.save(tmp_path / "mine")
+    asked: list[str] = []
+
+    def read(source: Source) -> Iterator[Any]:
+        given = ["encode", str(tmp_path / "mine.model"), str(folder), "-o", str(tmp_path / output)]
+        done = subprocess.run([sys.executable, "-m", "batchbpe", *given], capture_output=True, text=True)
+        asked.append(done.stderr)
+        yield TEXTS
+
+    some = [Source("", read)]
+    if output == "out":
+        encode_files(TOKENIZER, some, tmp_path / output)
+    else:
+        encoded = chain.from_iterable(encode_documents(TOKENIZER, some[0], None))
+        save_ids(encoded, tmp_path / output, TOKENIZER)
+    assert asked[0].startswith(f"error: {tmp_path / output} is being written by process {os.getpid()} on host ")
+    left = sorted(path.name for path in tmp_path.rglob("*") if path.name.startswith(".") or "shard" in path.name)
+    assert left == (["shard_000000.bin", "shards.json"] if output == "out" else [])
+
+
+@pytest.mark.parametrize("form", ["bin", "llm.c", "parquet"])
+def test_a_full_disk_is_named(form: Any, folder: Path, tmp_path: Path) -> None:
+    """As a limit of the size of files, which every user may set."""
+    code = """if True:
+        import resource, signal, sys
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+        from batchbpe import __main__
+        __main__.main()
+    """
+    pytest.importorskip("resource")
+    TOKENIZER.save(tmp_path / "mine")
+    given = ["encode", "mine.model", str(folder), "-o", "out", "--format", form]
+    done = subprocess.run([sys.executable, "-c", code, *given], cwd=tmp_path, capture_output=True, text=True)
+    suffix = "parquet" if form == "parquet" else "bin"
+    assert done.stderr == f"error: cannot write out/shard_000000.{suffix}: File too large\n"
+    assert done.returncode == 1 and not list((tmp_path / "out").iterdir())
 
 
 def test_what_goes_wrong(folder: Path, tmp_path: Path) -> None:

@@ -100,4 +100,24 @@ def test_merge_tree() -> None:
     with pytest.raises(KeyError, match="there is no token 300; the largest id is 259"):
         tokenizer.merge_tree(300)
     chain = {(97, 97): 256} | {(token, 97): token + 1 for token in range(256, 5000)}
-    assert str(Model(pattern="a+", merges=chain).merge_tree(5000)).count("\n") == 2 * 4745
+    lines = str(Model(pattern="a+", merges=chain).merge_tree(5000)).splitlines()
+    assert len(lines) == 201
+    assert lines[0] == f"5000 {'a' * 60!r}… (4,746 bytes)"
+    assert max(len(line) for line in lines) < 400
+    assert lines[100].strip("│├─ ") == f"… {2 * (4746 - 100) - 1:,} more tokens"
+
+
+def test_trees_are_not_walked_for_their_names() -> None:
+    chain = {(97, 97): 256} | {(token, 97): token + 1 for token in range(256, 5000)}
+    one, two = (Model(pattern="a+", merges=chain).merge_tree(5000) for _ in range(2))
+    assert repr(one) == f"MergeTree(5000, {'a' * 60!r}… (4,746 bytes), 4999, 97)"
+    assert one == two and hash(one) == hash(two)
+    assert one != two.parts[0] and one != 5000
+
+
+def test_a_tree_that_doubles_is_cut() -> None:
+    """It has as many tokens as atoms, almost, and few that are different."""
+    doubling = {(97, 97): 256} | {(token, token): token + 1 for token in range(256, 279)}
+    lines = str(Model(pattern="a+", merges=doubling).merge_tree(279)).splitlines()
+    assert len(lines) == 10_001
+    assert lines[-1] == f"… {2**25 - 1 - 10_000:,} more tokens"

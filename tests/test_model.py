@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from batchbpe import Model
+from batchbpe import ChunkCounts, Model
 from batchbpe.model import MAX_ID
 
 MODEL = Model(
@@ -103,3 +103,24 @@ def test_tokens_of_wrong_type() -> None:
         Model(pattern="x", merges={}, stop_words={"the": 256})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="the special token b'<a>' is a bytes: give a str"):
         Model(pattern="x", merges={}, special_tokens={b"<a>": 256})  # type: ignore[dict-item]
+
+
+def test_special_tokens_are_bounded() -> None:
+    """Together: looking for them takes a hundred times their size."""
+    at_most = {"x" * (1 << 19): 256, "y" * (1 << 19): 257}
+    assert Model(pattern=r"\w+", merges={}, special_tokens=at_most).n_vocab == 258
+    too_many = {**at_most, "é": 258}
+    with pytest.raises(
+        ValueError, match=r"special tokens may have 1,048,576 bytes in all, not 1,048,578: shorten 'xxx…"
+    ):
+        Model(pattern=r"\w+", merges={}, special_tokens=too_many)
+    for special_tokens in (too_many, list(too_many)):
+        with pytest.raises(ValueError, match="special tokens may have 1,048,576 bytes in all"):
+            ChunkCounts.count("to be", special_tokens=special_tokens)
+
+
+def test_values_in_errors_are_short() -> None:
+    long = {b"x" * 100_000: 256, b"y" * 100_000: 256}
+    with pytest.raises(ValueError, match=r"'y+…y+' \(100,000 bytes\): the id 256 is taken by b'x+…x+'") as caught:
+        Model(pattern=r"\w+", merges={}, stop_words=long)
+    assert len(str(caught.value)) < 1000

@@ -15,6 +15,7 @@ from typing import Literal
 
 from . import corpus, policies, training
 from .chunks import ChunkCounts, check_special_tokens, pattern_of
+from .errors import short
 from .loaded import Loaded
 from .model import Model
 from .tokenizer import Tokenizer
@@ -120,7 +121,7 @@ class BatchTokenizer(Tokenizer):
         [97, 256]
         """
         if not isinstance(special_tokens, Mapping):
-            raise TypeError(f"special_tokens={special_tokens!r}: give a dict of texts and their ids")
+            raise TypeError(f"special_tokens={short(special_tokens)}: give a dict of texts and their ids")
         check_special_tokens(special_tokens)
         self._loaded = Loaded(replace(self.model, special_tokens=dict(special_tokens)))
 

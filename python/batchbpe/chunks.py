@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, corpus
+from .errors import short
 from .files import decompressed, kind, replacing
+from .model import check_special_size
 
 PATTERNS: dict[str, str] = dict(_core.patterns())
 """The regular expression of each named pattern: gpt2, gpt4 (the paper's default), cl100k, o200k."""
@@ -34,13 +36,13 @@ def pattern_of(name: str) -> str:
     (True, ' ?\\\\w+')
     """
     if not isinstance(name, str):
-        raise TypeError(f"pattern is {name!r}: give one of {', '.join(PATTERNS)}, or a regular expression")
+        raise TypeError(f"pattern is {short(name)}: give one of {', '.join(PATTERNS)}, or a regular expression")
     if not name:
         raise ValueError(f"pattern='' is empty: give one of {', '.join(PATTERNS)}, or a regular expression")
     if name not in PATTERNS:
         if re.fullmatch(r"\w+", name):
             raise ValueError(
-                f"pattern={name!r} is none of {', '.join(PATTERNS)}, and as a regular expression cuts nothing"
+                f"pattern={short(name)} is none of {', '.join(PATTERNS)}, and as a regular expression cuts nothing"
             )
         _core.split_text(name, "")  # an error if it does not compile
     return PATTERNS.get(name, name)
@@ -67,14 +69,15 @@ def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> N
     TypeError: special_tokens='<|endoftext|>': give a list of texts, or a dict with their ids
     """
     if isinstance(special_tokens, str) or not isinstance(special_tokens, Sequence | Mapping):
-        raise TypeError(f"special_tokens={special_tokens!r}: give a list of texts, or a dict with their ids")
+        raise TypeError(f"special_tokens={short(special_tokens)}: give a list of texts, or a dict with their ids")
     for name in special_tokens:
         if not isinstance(name, str) or not name:
-            raise TypeError(f"the special token {name!r} is no text: give a str that is not empty")
+            raise TypeError(f"the special token {short(name)} is no text: give a str that is not empty")
         if isinstance(special_tokens, Mapping) and type(special_tokens[name]) is not int:
-            raise TypeError(f"special token {name!r}: the id {special_tokens[name]!r} is no int")
+            raise TypeError(f"special token {short(name)}: the id {short(special_tokens[name])} is no int")
+    check_special_size(special_tokens)
     if len(set(special_tokens)) < len(special_tokens):
-        raise ValueError(f"special_tokens={special_tokens!r}: one is there twice")
+        raise ValueError(f"special_tokens={short(special_tokens)}: one is there twice")
 
 
 def surrogate_error(error: UnicodeEncodeError) -> UnicodeEncodeError:
@@ -131,7 +134,7 @@ class ChunkCounts(Mapping[str, int]):
         `progress` is called with the number of bytes read so far; True shows a bar instead, also in a notebook.
         """
         if errors not in ("strict", "replace"):
-            raise ValueError(f'errors={errors!r}: give "strict" or "replace"')
+            raise ValueError(f'errors={short(errors)}: give "strict" or "replace"')
         if isinstance(data, ChunkCounts) and pattern in (None, data.pattern):
             return data
         from .counting import Counter

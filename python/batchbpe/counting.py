@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _core
 from .chunks import PATTERNS, ChunkCounts, in_order, pattern_of, surrogate_error, without_surrogates
+from .errors import short
 from .readers import Documents, TextFile, in_blocks
 from .tables import CountsFile
 
@@ -76,7 +77,7 @@ class Counter:
         if counts.pattern != self.pattern:
             raise ValueError(
                 "counts made with different patterns do not add: "
-                f"{counts.pattern!r} is not {self.pattern!r}; count the text again with one pattern"
+                f"{short(counts.pattern)} is not {short(self.pattern)}; count the text again with one pattern"
             )
         if self.table is None and self.only is None:
             self.only = counts
@@ -126,7 +127,7 @@ class Counter:
 def dropped_text(dropped: int, pattern: str) -> str:
     """Say what it means that text was dropped."""
     return (
-        f"{dropped} bytes lie between the matches of the pattern {pattern!r} and are dropped: "
+        f"{dropped} bytes lie between the matches of the pattern {short(pattern)} and are dropped: "
         "what is encoded with it does not decode to the same text"
     )
 
@@ -136,9 +137,9 @@ def _from_mapping(mapping: Mapping[Any, int], pattern: str | None) -> ChunkCount
     rows = []
     for chunk, count in mapping.items():
         if not isinstance(chunk, str | bytes):
-            raise TypeError(f"the chunk {chunk!r} is a {type(chunk).__name__}: give str or bytes")
+            raise TypeError(f"the chunk {short(chunk)} is a {type(chunk).__name__}: give str or bytes")
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 <= count < 1 << 64:
-            raise ValueError(f"the count {count!r} of chunk {chunk!r} is no whole number from 0 to 2**64 - 1")
+            raise ValueError(f"the count {short(count)} of chunk {short(chunk)} is no whole number from 0 to 2**64 - 1")
         rows.append((chunk if isinstance(chunk, bytes) else chunk.encode("utf-8", "surrogateescape"), int(count)))
     rows = [(chunk, count) for chunk, count in rows if count]
     data = np.frombuffer(b"".join(chunk for chunk, _ in rows), np.uint8)

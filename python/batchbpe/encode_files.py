@@ -17,6 +17,7 @@ import numpy as np
 
 from ._core import Encoder, threads_or_all
 from .chunks import surrogate_error, without_surrogates
+from .errors import listed, short
 from .files import replacing, writing
 from .locks import IN_FOLDER, locked
 from .progress import bar
@@ -40,8 +41,8 @@ def dtype_of(tokenizer: Tokenizer) -> np.dtype[Any]:
 def end_token(tokenizer: Tokenizer, end_of_text: str | None) -> int | None:
     """Give the id of the special token that ends a text."""
     if end_of_text is not None and end_of_text not in tokenizer.special_tokens:
-        known = ", ".join(tokenizer.special_tokens) or "none"
-        raise ValueError(f"there is no special token {end_of_text!r} to end a text with, only {known}")
+        known = listed(tokenizer.special_tokens)
+        raise ValueError(f"there is no special token {short(end_of_text)} to end a text with, only {known}")
     return None if end_of_text is None else tokenizer.special_tokens[end_of_text]
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from .chunks import ChunkCounts
 from .counting import Counter, dropped_text
+from .errors import short
 from .readers import Documents, TextFile
 from .tables import CountsFile
 from .tokenizer import Tokenizer
@@ -226,7 +227,7 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: Text, *, threads: int |
     14
     """
     if tokenizer.pattern not in text.chunks:
-        raise ValueError(f"the text was not counted with the pattern of {name}, {tokenizer.pattern!r}")
+        raise ValueError(f"the text was not counted with the pattern of {name}, {short(tokenizer.pattern)}")
     chunks = text.chunks[tokenizer.pattern]
     encoder = tokenizer._loaded.encoder
     ids, sizes = encoder.encode_chunks(chunks.data, chunks.offsets, threads)

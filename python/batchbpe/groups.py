@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .chunks import ChunkCounts
+from .errors import short
 from .evaluation import Text
 from .files import URL, kind, open_stream
 from .readers import Documents, Source, json_lines
@@ -76,10 +77,10 @@ def _batches(source: Source, text_column: str, group_column: str, errors: str) -
             for number, record in json_lines(lines, place, errors):
                 missing = [column for column in columns if not isinstance(record, dict) or column not in record]
                 if missing:
-                    raise ValueError(f"{source.name}, line {number}: no field {missing[0]!r}")
+                    raise ValueError(f"{source.name}, line {number}: no field {short(missing[0])}")
                 if not isinstance(record[text_column], str | None):
                     kind_ = type(record[text_column]).__name__
-                    raise ValueError(f"{source.name}, line {number}: {text_column!r} is of type {kind_}, not str")
+                    raise ValueError(f"{source.name}, line {number}: {short(text_column)} is of type {kind_}, not str")
                 yield [tuple(record[column] for column in columns)]
     else:
         raise ValueError(

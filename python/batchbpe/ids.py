@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .encode_files import dtype_of
+from .errors import short
 from .files import replacing
 from .locks import locked
 from .shards import HEADERS, BinShard, Encoded, NpyShard
@@ -74,7 +75,7 @@ def parse_ids(text: str) -> Ids:
     words = text.replace(",", " ").replace("[", " ").replace("]", " ").split()
     wrong = next((word for word in words if not word.isdecimal()), None)
     if wrong is not None:
-        raise ValueError(f"{wrong!r} is no id: give whole numbers")
+        raise ValueError(f"{short(wrong)} is no id: give whole numbers")
     long = next((word for word in words if len(word) > 18), None)
     if long is not None:
         raise ValueError(f"there is no token {long}")

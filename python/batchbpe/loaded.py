@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ._core import Encoder, split_text
+from .errors import short
 from .model import Model
 
 
@@ -14,7 +15,7 @@ class Loaded:
     def __init__(self, model: Model) -> None:
         """Take a model; only its pattern is tried."""
         if not isinstance(model, Model):
-            raise TypeError(f"a Model is needed, not {model!r}: see Tokenizer.train and Tokenizer.from_file")
+            raise TypeError(f"a Model is needed, not {short(model)}: see Tokenizer.train and Tokenizer.from_file")
         split_text(model.pattern, "")
         self.model = model
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from .errors import short
+
 MAX_ID = (1 << 24) - 1
 MAX_BYTES = 1 << 28
 """Of all tokens together: a small file can describe a token of any length, by doubling it again and again."""
+
+MAX_SPECIAL_BYTES = 1 << 20
+"""Of all special tokens together."""
+MAX_DEPTH, MAX_LINES, MAX_SHOWN = 100, 10_000, 200
+"""Of a tree that is printed: levels, lines, and bytes of a token."""
 
 
 class UnknownTokenError(KeyError, ValueError):
@@ -17,14 +24,18 @@ class UnknownTokenError(KeyError, ValueError):
 
     def __init__(self, token: object, largest: int) -> None:
         """Name the id, and the largest that there is."""
-        super().__init__(f"there is no token {token!r}; the largest id is {largest}")
+        super().__init__(f"there is no token {short(token)}; the largest id is {largest}")
 
     __str__ = Exception.__str__  # KeyError's own shows the message in quotes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class MergeTree:
-    """A token, and the two that it was merged from, if it was; printed, the whole tree."""
+    """A token, and the two that it was merged from, if it was. Printed, it is the tree, a token a line.
+
+    A tree may be deep, and have more tokens than fit in memory when it is drawn: `str` shows 100 levels and 10,000
+    lines at most, "… N more tokens" in place of the others, and the first 60 bytes of a long token.
+    """
 
     token: int
     value: bytes
@@ -32,15 +43,80 @@ class MergeTree:
 
     def __str__(self) -> str:
         """Draw the tree, a token a line."""
-        lines = []
-        todo: list[tuple[str, str, MergeTree]] = [("", "", self)]
+        lines: list[str] = []
+        todo: list[tuple[str, str, int, MergeTree]] = [("", "", 0, self)]
+        sizes: dict[int, int] = {}
         while todo:
-            before, below, tree = todo.pop()
-            lines.append(f"{before}{tree.token} {tree.value.decode('utf-8', 'backslashreplace')!r}")
+            before, below, depth, tree = todo.pop()
+            if len(lines) >= MAX_LINES:
+                rest = sum(_size(other[-1], sizes) for other in todo) + _size(tree, sizes)
+                return "\n".join([*lines, f"… {rest:,} more tokens"])
+            if depth >= MAX_DEPTH:
+                lines.append(f"{before}… {_size(tree, sizes):,} more tokens")
+                continue
+            lines.append(f"{before}{tree.token} {_text(tree.value)}")
             if tree.parts:
                 first, last = tree.parts
-                todo += [(f"{below}└─ ", f"{below}   ", last), (f"{below}├─ ", f"{below}│  ", first)]
+                todo.append((f"{below}└─ ", f"{below}   ", depth + 1, last))
+                todo.append((f"{below}├─ ", f"{below}│  ", depth + 1, first))
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """Name the token and its parts, not what they consist of."""
+        parts = "".join(f", {part.token}" for part in self.parts)
+        return f"MergeTree({self.token}, {_text(self.value)}{parts})"
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is the same tree."""
+        if not isinstance(other, MergeTree):
+            return NotImplemented
+        todo, seen = [(self, other)], set()
+        while todo:
+            one, two = todo.pop()
+            if one is two or (id(one), id(two)) in seen:
+                continue
+            seen.add((id(one), id(two)))
+            if (one.token, one.value, len(one.parts)) != (two.token, two.value, len(two.parts)):
+                return False
+            todo += zip(one.parts, two.parts, strict=True)
+        return True
+
+    def __hash__(self) -> int:
+        """Give a number that equal trees share."""
+        return hash((self.token, self.value))
+
+
+def _text(value: bytes) -> str:
+    if len(value) <= MAX_SHOWN:
+        return repr(value.decode("utf-8", "backslashreplace"))
+    return f"{value[:60].decode('utf-8', 'backslashreplace')!r}… ({len(value):,} bytes)"
+
+
+def _size(root: MergeTree, sizes: dict[int, int]) -> int:
+    """Count the tokens of a tree; parts that it has more than once are looked at once."""
+    todo = [root]
+    while todo:
+        tree = todo[-1]
+        missing = [part for part in tree.parts if id(part) not in sizes]
+        todo += missing
+        if not missing:
+            sizes[id(todo.pop())] = 1 + sum(sizes[id(part)] for part in tree.parts)
+    return sizes[id(root)]
+
+
+def check_special_size(special_tokens: Iterable[str]) -> None:
+    """Raise if special tokens are so long that looking for them takes too much memory.
+
+    >>> check_special_size(["<|endoftext|>", "x" * 2_000_000])
+    Traceback (most recent call last):
+    ...
+    ValueError: special tokens may have 1,048,576 bytes in all, not 2,000,013: shorten 'xxx…xxx' (2,000,000 characters)
+    """
+    sizes = {name: len(name.encode("utf-8", "surrogatepass")) for name in special_tokens}
+    size = sum(sizes.values())
+    if size > MAX_SPECIAL_BYTES:
+        longest = short(max(sizes, key=lambda name: sizes[name]), limit=9)
+        raise ValueError(f"special tokens may have {MAX_SPECIAL_BYTES:,} bytes in all, not {size:,}: shorten {longest}")
 
 
 @dataclass(frozen=True)
@@ -74,7 +150,7 @@ class Model:
     def vocab(self) -> dict[int, bytes]:
         """The bytes of every token, by id, special tokens included."""
         if not isinstance(self.pattern, str):
-            raise TypeError(f"pattern is {self.pattern!r}: give a regular expression as a str")
+            raise TypeError(f"pattern is {short(self.pattern)}: give a regular expression as a str")
         if not self.pattern:
             raise ValueError("the pattern is empty: give a regular expression")
         if len(self.byte_ids) != 256 or len(set(self.byte_ids)) != 256:
@@ -90,7 +166,9 @@ class Model:
                     "put merges in the order they were made"
                 ) from None
             if token in vocab:
-                raise ValueError(f"merge {rank}, ({first}, {last}) -> {token}: the id is taken by {vocab[token]!r}")
+                raise ValueError(
+                    f"merge {rank}, ({first}, {last}) -> {token}: the id is taken by {short(vocab[token])}"
+                )
             size += len(value)
             if size > MAX_BYTES:
                 what = f"merge {rank}, ({first}, {last}) -> {token}"
@@ -98,20 +176,23 @@ class Model:
             vocab[token] = value
         for word in self.stop_words:
             if not isinstance(word, bytes):
-                raise TypeError(f"the stop word {word!r} is a {type(word).__name__}: give bytes")
+                raise TypeError(f"the stop word {short(word)} is a {type(word).__name__}: give bytes")
         for name in self.special_tokens:
             if not isinstance(name, str):
-                raise TypeError(f"the special token {name!r} is a {type(name).__name__}: give a str")
+                raise TypeError(f"the special token {short(name)} is a {type(name).__name__}: give a str")
+        check_special_size(self.special_tokens)
         special_tokens = ((name.encode("utf-8"), token) for name, token in self.special_tokens.items())
         for value, token in (*self.stop_words.items(), *special_tokens):
             if not value:
                 raise ValueError(f"the token {token} is empty: give it at least one byte")
             if token in vocab:
-                raise ValueError(f"{value!r}: the id {token} is taken by {vocab[token]!r}; choose another")
+                raise ValueError(f"{short(value)}: the id {token} is taken by {short(vocab[token])}; choose another")
             vocab[token] = value
         if set(map(type, vocab)) != {int} or min(vocab) < 0 or max(vocab) > MAX_ID:
             wrong = next(token for token in vocab if type(token) is not int or not 0 <= token <= MAX_ID)
-            raise ValueError(f"the id {wrong!r} of {vocab[wrong]!r} is out of range: ids go from 0 to {MAX_ID}")
+            raise ValueError(
+                f"the id {short(wrong)} of {short(vocab[wrong])} is out of range: ids go from 0 to {MAX_ID}"
+            )
         return {token: vocab[token] for token in sorted(vocab)}
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from operator import index
 
+from .errors import listed, short
 from .formats.huggingface import spelt, unspelt
 from .loaded import Loaded
 from .model import UnknownTokenError
@@ -38,7 +39,7 @@ class KnownNames:
         """The id of <|endoftext|>."""
         special_tokens = self._loaded.model.special_tokens
         if "<|endoftext|>" not in special_tokens:
-            raise KeyError(f"there is no special token '<|endoftext|>', only {', '.join(special_tokens) or 'none'}")
+            raise KeyError(f"there is no special token '<|endoftext|>', only {listed(special_tokens)}")
         return special_tokens["<|endoftext|>"]
 
     def is_special_token(self, token: int) -> bool:
@@ -57,7 +58,7 @@ class KnownNames:
         258
         """
         if not isinstance(text_or_bytes, str | bytes):
-            raise TypeError(f"{text_or_bytes!r} is no str or bytes")
+            raise TypeError(f"{short(text_or_bytes)} is no str or bytes")
         model = self._loaded.model
         if isinstance(text_or_bytes, str) and text_or_bytes in model.special_tokens:
             return model.special_tokens[text_or_bytes]
@@ -67,7 +68,7 @@ class KnownNames:
         for name, token in model.special_tokens.items():
             if name.encode() == value:
                 return token
-        raise KeyError(f"there is no token {text_or_bytes!r}: it is encoded as several")
+        raise KeyError(f"there is no token {short(text_or_bytes)}: it is encoded as several")
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """Give the bytes of one id."""

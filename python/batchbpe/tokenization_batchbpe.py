@@ -31,9 +31,11 @@ class BatchBPETokenizer(Base):  # type: ignore[misc]
     def __init__(self, vocab_file: str, **kwargs: Any) -> None:
         """Load the model file of the folder."""
         from batchbpe import Tokenizer
+        from batchbpe.formats.transformers import check_unused
 
         self.vocab_file = vocab_file
         self.tokenizer = Tokenizer.from_file(vocab_file)
+        check_unused(self.tokenizer.model)
         special = self.tokenizer.special_tokens
         self._names: dict[int, str] = {}
         self._ids: dict[str, int] = {}

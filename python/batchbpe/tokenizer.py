@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from . import corpus, policies, training
 from .chunks import ChunkCounts, pattern_of, surrogate_error
-from .files import replacing_all
+from .errors import short
+from .files import replacing_all, writing
 from .formats import Format, load_file, native, save_file
 from .loaded import Loaded
 from .model import MergeTree, Model, UnknownTokenError
@@ -137,9 +138,12 @@ class Tokenizer(KnownNames):
             raise ValueError("the path is empty: give the name of a file")
         path = Path(prefix)
         path = path if path.suffix == ".model" else path.with_name(path.name + ".model")
-        with replacing_all([path.with_suffix(".vocab"), path]) as (vocab, model):  # where the last is, both are
-            native.write_vocab(self.model, vocab)
-            native.write(self.model, model)
+        readable = path.with_suffix(".vocab")
+        with replacing_all([readable, path]) as (vocab, model):  # where the last is, both are
+            with writing(readable):
+                native.write_vocab(self.model, vocab)
+            with writing(path):
+                native.write(self.model, model)
 
     def export(self, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
         """Write a file for another tool, or a folder for transformers.
@@ -160,7 +164,8 @@ class Tokenizer(KnownNames):
         for first, next_ in pairwise(sorted(special_tokens)):
             if next_.startswith(first):
                 raise ValueError(
-                    f"the special token {next_!r} begins with {first!r}, and tiktoken may take either: rename one"
+                    f"the special token {short(next_)} begins with {short(first)}, "
+                    "and tiktoken may take either: rename one"
                 )
         ranks = ranks_of(self.model, remedy="export it as another format, which keeps them")
         return tiktoken.Encoding(self.name, pat_str=self.pattern, mergeable_ranks=ranks, special_tokens=special_tokens)
@@ -303,7 +308,8 @@ class Tokenizer(KnownNames):
         if isinstance(allowed, str):
             if allowed not in ("none_raise", "all", "none"):
                 raise ValueError(
-                    f'allowed_special={allowed!r}: give "all", "none", "none_raise", or a set or list of special tokens'
+                    f"allowed_special={short(allowed)}: "
+                    'give "all", "none", "none_raise", or a set or list of special tokens'
                 )
             others = "all" if allowed == "none_raise" else ()
             allowed = special if allowed == "all" else ()
@@ -311,10 +317,10 @@ class Tokenizer(KnownNames):
             others = self._not_allowed
         disallowed = others if disallowed is None else disallowed
         if isinstance(disallowed, str) and disallowed != "all":
-            raise ValueError(f'disallowed_special={disallowed!r}: give "all", or a set or list of special tokens')
+            raise ValueError(f'disallowed_special={short(disallowed)}: give "all", or a set or list of special tokens')
         for name, tokens in (("allowed_special", allowed), ("disallowed_special", disallowed)):
             if not isinstance(tokens, Collection) or not all(isinstance(token, str) for token in tokens):
-                raise ValueError(f"{name}={tokens!r}: give a set or list of special tokens")
+                raise ValueError(f"{name}={short(tokens)}: give a set or list of special tokens")
         forbidden = special.keys() - set(allowed) if disallowed == "all" else set(disallowed)
         return sorted(special.keys() & set(allowed)), sorted(forbidden - {""})
 
@@ -379,7 +385,7 @@ def _named(model: Model, source: Any) -> Tokenizer:
 
 def _list(texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
-        raise TypeError(f"a list of texts is needed, not one: encode({texts[:20]!r}) encodes one")
+        raise TypeError(f"a list of texts is needed, not one: encode({short(texts[:20])}) encodes one")
     return texts if isinstance(texts, list) else list(texts)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from . import policies
 from ._core import PairTable
 from .chunks import ChunkCounts, check_special_tokens
+from .errors import short
 from .loaded import Loaded
 from .model import MAX_ID, Model
 from .policies import Candidates, Pairs, Policy, Vocab
@@ -76,20 +77,22 @@ class Options:
                 f"need {needed}"
             )
         if self.base is not None and not isinstance(self.base, Model):
-            raise TypeError(f"base={self.base!r} is no vocabulary: give a Tokenizer, which from_file loads, or a Model")
+            raise TypeError(
+                f"base={short(self.base)} is no vocabulary: give a Tokenizer, which from_file loads, or a Model"
+            )
         lost = [name for name in self.base.special_tokens if name not in self.special_tokens] if self.base else []
         if self.special_tokens and lost:
-            raise ValueError(f"special_tokens lacks {lost[0]!r} of the base: add it, or leave special_tokens out")
+            raise ValueError(f"special_tokens lacks {short(lost[0])} of the base: add it, or leave special_tokens out")
         if self.base and self.stop_list_size:
             raise ValueError(f"stop_list_size={self.stop_list_size}: stop words come before merges, and base has those")
         if not callable(self.policy):
-            raise TypeError(f"policy={self.policy!r} is no function: give one of batchbpe.policies, or your own")
+            raise TypeError(f"policy={short(self.policy)} is no function: give one of batchbpe.policies, or your own")
         if isinstance(self.special_tokens, Mapping) and not self.base:
             first = self.vocab_size - len(self.special_tokens)
             for name, token in self.special_tokens.items():
                 if token < first:
                     raise ValueError(
-                        f"special token {name!r}: the id {token} is needed for another token; "
+                        f"special token {short(name)}: the id {token} is needed for another token; "
                         f"choose one from {first} on"
                     )
 
@@ -134,7 +137,9 @@ def train_on(
 ) -> Model:
     """Train with options that have been checked; see `train`."""
     if not counts.unique:
-        raise ValueError(f"there is nothing to train on: the data holds no chunks of the pattern {counts.pattern!r}")
+        raise ValueError(
+            f"there is nothing to train on: the data holds no chunks of the pattern {short(counts.pattern)}"
+        )
     base = options.base
     skip: list[int] = []
     if base is None:
@@ -144,7 +149,9 @@ def train_on(
         stop_words = {word: token for token, word in enumerate(words, start=256)}
         base = Model(pattern=counts.pattern, merges={}, stop_words=stop_words)
     elif counts.pattern != base.pattern:
-        raise ValueError(f"the counts were made with the pattern {counts.pattern!r}, the base has {base.pattern!r}")
+        raise ValueError(
+            f"the counts were made with the pattern {short(counts.pattern)}, the base has {short(base.pattern)}"
+        )
     # Special tokens of the base that keep their ids come before the new tokens, others after them.
     special_tokens = options.all_special_tokens
     special_ids = set(base.special_tokens.values())
@@ -163,7 +170,9 @@ def train_on(
     if isinstance(special_tokens, Mapping):
         for name, token in special_tokens.items():
             if first_merge <= token < first_merge + wanted:
-                raise ValueError(f"special token {name!r}: the id {token} is needed for a new token; choose another")
+                raise ValueError(
+                    f"special token {short(name)}: the id {token} is needed for a new token; choose another"
+                )
     if first_merge + wanted > MAX_ID:
         raise ValueError(f"vocab_size={options.vocab_size} is too large: ids go from 0 to {MAX_ID}")
     kept = counts.at_least(options.freq_cutoff)
@@ -263,6 +272,6 @@ def _name(policy: Policy) -> str:
 
 def _check_number(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name}={value!r} is no whole number")
+        raise TypeError(f"{name}={short(value)} is no whole number")
     if value < least:
         raise ValueError(f"{name}={value} is too small: give {least} or more")

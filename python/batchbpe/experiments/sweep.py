@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from .. import corpus, policies
 from ..chunks import pattern_of
+from ..errors import short
 from ..evaluation import evaluate_text
 from ..files import writing
 from ..locks import locked
@@ -145,15 +146,15 @@ def _found(
 def _checked(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
     for name, values in grid.items():
         if name not in GRID:
-            raise ValueError(f"{name!r} is nothing to vary: choose among {', '.join(GRID)}")
+            raise ValueError(f"{short(name)} is nothing to vary: choose among {', '.join(GRID)}")
         if not values or isinstance(values, str):
-            raise ValueError(f"{name}={values!r}: give a list of values")
+            raise ValueError(f"{name}={short(values)}: give a list of values")
         large = [value for value in values if isinstance(value, int) and value >= 1 << 63]
         if large:
             raise ValueError(f"{name}={large[0]} is too large: give less than 2**63")
     for policy in grid.get("policy", ()):
         if policy not in POLICIES:
-            raise ValueError(f"policy={policy!r}: give one of {', '.join(POLICIES)}")
+            raise ValueError(f"policy={short(policy)}: give one of {', '.join(POLICIES)}")
     for pattern in grid.get("pattern", ()):
         pattern_of(pattern)
     if "vocab_size" not in grid:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .._core import read_counts_csv
+from ..errors import listed, short
 
 VERSION = 1
 KEY = b"batchbpe"
@@ -77,13 +78,13 @@ def _read_parquet(path: Path) -> tuple[Arrays, str, int | None]:
         except (KeyError, ValueError, TypeError):
             raise ValueError("it holds no chunk counts: its metadata has no valid key 'batchbpe'") from None
         if version != VERSION:
-            raise ValueError(f"it has version {version!r}, this program reads {VERSION}; use a newer one")
+            raise ValueError(f"it has version {short(version)}, this program reads {VERSION}; use a newer one")
         if described.get("unique") not in (None, file.metadata.num_rows):
             raise ValueError(f"it is damaged: it has {file.metadata.num_rows} chunks, not {described['unique']}")
         if not isinstance(pattern, str):
-            raise ValueError(f"its pattern is {pattern!r}, not a string")
+            raise ValueError(f"its pattern is {short(pattern)}, not a string")
         if {"chunk", "count"} - set(file.schema_arrow.names):
-            raise ValueError(f"it holds no chunk counts: its columns are {', '.join(file.schema_arrow.names)}")
+            raise ValueError(f"it holds no chunk counts: its columns are {listed(file.schema_arrow.names)}")
         # Batch by batch into arrays of the right size: the table as a whole would take three times the memory.
         rows = file.metadata.num_rows
         offsets, counts = np.zeros(rows + 1, np.int64), np.zeros(rows, np.uint64)
@@ -120,7 +121,9 @@ def _write_csv(batches: Iterable[pa.RecordBatch], pattern: str, path: Path) -> N
                 file.writelines(f"{_quoted(chunk)},{count}\r\n" for chunk, count in rows)
             file.write(f"{_quoted(pattern)},0\r\n")
     except UnicodeDecodeError as error:
-        raise ValueError(f"the chunk {error.object!r} is no UTF-8, which a csv cannot hold: save as parquet") from None
+        raise ValueError(
+            f"the chunk {short(error.object)} is no UTF-8, which a csv cannot hold: save as parquet"
+        ) from None
 
 
 def _quoted(field: str) -> str:

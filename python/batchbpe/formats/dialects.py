@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .._core import has_scanner, matches_empty
+from ..errors import short
 
 _RISKS = {
     r"\(\?(?!i?:|[=!]|<[=!])": "a flag, a name or another group with (?",
@@ -33,7 +34,8 @@ def check_not_empty(pattern: str, tool: str) -> None:
     """
     if matches_empty(pattern):
         raise ValueError(
-            f"the pattern {pattern!r} matches where there is nothing, which {tool} takes in its own way: rewrite it"
+            f"the pattern {short(pattern)} matches where there is nothing, "
+            f"which {tool} takes in its own way: rewrite it"
         )
 
 
@@ -63,5 +65,6 @@ def check_portable(pattern: str, tool: str) -> None:
     if found:
         name, part = found[0]
         raise ValueError(
-            f"the pattern {pattern!r} has {name}, {part!r}, which {tool} may take for something else: rewrite it"
+            f"the pattern {short(pattern)} has {name}, {short(part)}, "
+            f"which {tool} may take for something else: rewrite it"
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .._core import has_scanner, patterns
+from ..errors import short
 from ..files import replacing
 from ..model import Model
 from . import native, tiktoken
@@ -109,8 +110,9 @@ def check(model: Model) -> None:
     if model.stop_words:
         word = next(iter(model.stop_words))
         raise ValueError(
-            f'tokenizer.json has no stop words, as {word!r} is: export to a folder with format="transformers", which '
-            "keeps them, or say allow_inexact=True to leave them out"
+            f"tokenizer.json has no stop words, as {short(word)} is: "
+            'export to a folder with format="transformers", which keeps them, '
+            "or say allow_inexact=True to leave them out"
         )
     check_portable(model.pattern, "Oniguruma")
     seen: dict[bytes, int] = {model.vocab[token]: token for token in model.byte_ids}
@@ -118,7 +120,7 @@ def check(model: Model) -> None:
         other = seen.setdefault(model.vocab[token], token)
         if other != token:
             raise ValueError(
-                f"the tokens {other} and {token} are both {model.vocab[token]!r}, one for tokenizer.json: "
+                f"the tokens {other} and {token} are both {short(model.vocab[token])}, one for tokenizer.json: "
                 'export to a folder with format="transformers", or say allow_inexact=True to leave one out'
             )
     _check_special(model)
@@ -130,7 +132,7 @@ def _check_special(model: Model) -> None:
     for name in model.special_tokens:
         spelt_alike = ids.get(unspelt(name) or b"")
         if spelt_alike is not None:
-            raise ValueError(f"the special token {name!r} is spelt like the token {spelt_alike}: rename it")
+            raise ValueError(f"the special token {short(name)} is spelt like the token {spelt_alike}: rename it")
 
 
 def load(source: Any) -> Model:
@@ -142,7 +144,7 @@ def load(source: Any) -> Model:
     if hasattr(backend, "to_str"):
         return parse(json.loads(backend.to_str()))
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"{source!r} is no path, and no fast tokenizer of tokenizers or transformers")
+        raise TypeError(f"{short(source)} is no path, and no fast tokenizer of tokenizers or transformers")
     if not os.fspath(source):
         raise ValueError("the path is empty: give the name of a file or folder")
     path = Path(source)
@@ -173,7 +175,7 @@ def parse(fields: Any) -> Model:
     if not isinstance(fields, dict) or not isinstance(fields.get("model"), dict):
         raise ValueError('it is no tokenizer.json: it has no "model"')
     if fields.get("version", "1.0") != "1.0":
-        raise ValueError(f"its version is {fields['version']!r}: only 1.0 is read")
+        raise ValueError(f"its version is {short(fields['version'])}: only 1.0 is read")
     if fields.get("normalizer"):
         raise ValueError(f"the normalizer {_kind(fields['normalizer'])} is not supported: a model changes no text")
     model = fields["model"]
@@ -181,7 +183,7 @@ def parse(fields: Any) -> Model:
         raise ValueError(f"the model {model['type']} is not supported: only byte-level BPE is")
     for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
         if model.get(name):
-            raise ValueError(f"{name}={model[name]!r} of the model is not supported: only byte-level BPE is")
+            raise ValueError(f"{name}={short(model[name])} of the model is not supported: only byte-level BPE is")
     special_tokens = _special_tokens(fields.get("added_tokens") or [])
     vocab = model.get("vocab")
     if not isinstance(vocab, dict) or not all(type(token) is int for token in vocab.values()):
@@ -189,14 +191,14 @@ def parse(fields: Any) -> Model:
     merges = _merges(model.get("merges"))
     both = {spelt(first + last) for first, last in merges} & special_tokens.keys()
     if both:
-        raise ValueError(f"the added token {min(both)!r} is also made by a merge: this is not supported")
+        raise ValueError(f"the added token {short(min(both))} is also made by a merge: this is not supported")
     ranks: dict[bytes, int] = {}
     for name, token in vocab.items():
         if special_tokens.get(name) == token:
             continue
         value = unspelt(name)
         if value is None:
-            raise ValueError(f"the token {name!r} is not spelt as byte-level BPE does")
+            raise ValueError(f"the token {short(name)} is not spelt as byte-level BPE does")
         if value:
             ranks[value] = token
     pattern = _pattern(fields.get("pre_tokenizer"))
@@ -217,7 +219,9 @@ def _model(
     for first, last in merges:
         unknown = next((part for part in (first, last, first + last) if part not in ranks), None)
         if unknown is not None:
-            raise ValueError(f"the merge of {first!r} and {last!r} is about {unknown!r}, which is no token")
+            raise ValueError(
+                f"the merge of {short(first)} and {short(last)} is about {short(unknown)}, which is no token"
+            )
     made = {first + last for first, last in merges}
     if len(made) < len(merges) or ignore_merges:
         # Each token has a merge for every two tokens that it can be cut into: these are ranks in another dress.
@@ -230,7 +234,7 @@ def _model(
         return found
     apart = [value for value in ranks if len(value) > 1 and value not in made]
     if apart:
-        raise ValueError(f"the token {apart[0]!r} is made by no merge: it is not supported")
+        raise ValueError(f"the token {short(apart[0])} is made by no merge: it is not supported")
     return Model(
         pattern=pattern,
         merges={(ranks[first], ranks[last]): ranks[first + last] for first, last in merges},
@@ -247,10 +251,10 @@ def _special_tokens(added: Any) -> dict[str, int]:
     special_tokens: dict[str, int] = {}
     for entry in added:
         if not isinstance(entry, dict) or not isinstance(entry.get("content"), str) or type(entry.get("id")) is not int:
-            raise ValueError(f"the added token {entry!r} has no content and id")
+            raise ValueError(f"the added token {short(entry)} has no content and id")
         for name in ("lstrip", "rstrip", "single_word"):
             if entry.get(name):
-                raise ValueError(f"{name} of the added token {entry['content']!r} is not supported")
+                raise ValueError(f"{name} of the added token {short(entry['content'])} is not supported")
         special_tokens[entry["content"]] = entry["id"]
     return special_tokens
 
@@ -262,10 +266,10 @@ def _merges(merges: Any) -> list[tuple[bytes, bytes]]:
     for rank, merge in enumerate(merges):
         parts = merge.split(" ") if isinstance(merge, str) else merge
         if not isinstance(parts, list) or len(parts) != 2 or not all(isinstance(part, str) for part in parts):
-            raise ValueError(f"merge {rank} is {merge!r}, not two tokens")
+            raise ValueError(f"merge {rank} is {short(merge)}, not two tokens")
         first, last = unspelt(parts[0]), unspelt(parts[1])
         if not first or not last:
-            raise ValueError(f"merge {rank}, {merge!r}, is not spelt as byte-level BPE does")
+            raise ValueError(f"merge {rank}, {short(merge)}, is not spelt as byte-level BPE does")
         found.append((first, last))
     return found
 
@@ -296,11 +300,11 @@ def _pattern(pre_tokenizer: Any) -> str:
 def _split(part: Mapping[str, Any]) -> str:
     pattern = part.get("pattern")
     if not isinstance(pattern, dict) or not isinstance(pattern.get("Regex"), str):
-        raise ValueError(f"the pattern {pattern!r} of the pre-tokenizer Split is not supported: a Regex is")
+        raise ValueError(f"the pattern {short(pattern)} of the pre-tokenizer Split is not supported: a Regex is")
     if (part.get("behavior"), bool(part.get("invert"))) not in (("Isolated", False), ("Removed", True)):
         raise ValueError(
-            f"the pre-tokenizer Split with behavior={part.get('behavior')!r} and invert={part.get('invert')!r} is not "
-            "supported: Isolated, and Removed with invert, are"
+            f"the pre-tokenizer Split with behavior={short(part.get('behavior'))} "
+            f"and invert={short(part.get('invert'))} is not supported: Isolated, and Removed with invert, are"
         )
     regex: str = pattern["Regex"]
     regex = _TO_OURS.get(regex, regex)

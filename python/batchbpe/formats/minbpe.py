@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..errors import short
 from ..files import replacing
 from ..model import Model
 from .dialects import check_portable
@@ -28,9 +29,9 @@ def load(path: Path) -> Model:
 def _parse(content: bytes) -> Model:
     lines = content.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
     if lines[-1]:
-        raise ValueError(f"line {len(lines)}, {lines[-1]!r}, has no end: the file has been cut off")
+        raise ValueError(f"line {len(lines)}, {short(lines[-1])}, has no end: the file has been cut off")
     if lines[0] not in VERSIONS:
-        raise ValueError(f"its first line is {lines[0]!r}, not {' or '.join(VERSIONS)}")
+        raise ValueError(f"its first line is {short(lines[0])}, not {' or '.join(VERSIONS)}")
     body = list(enumerate(lines, start=1))[1:-1]
     if len(body) < 2 or not body[1][1].isdecimal() or int(body[1][1]) > len(body) - 2:
         raise ValueError("line 3 is not the number of special tokens that follow it; the file has been cut off")
@@ -39,16 +40,16 @@ def _parse(content: bytes) -> Model:
     for number, line in body[2:first_merge]:
         name, _, token = line.rpartition(" ")
         if not name or not token.isdecimal() or name in special_tokens:
-            raise ValueError(f"line {number}: {line!r} is no special token of its own and its id")
+            raise ValueError(f"line {number}: {short(line)} is no special token of its own and its id")
         special_tokens[name] = int(token)
     merges: dict[tuple[int, int], int] = {}
     for number, line in body[first_merge:]:
         parts = line.split(" ")
         if len(parts) != 2 or not all(part.isdecimal() for part in parts):
-            raise ValueError(f"line {number}: {line!r} are not the ids of two tokens")
+            raise ValueError(f"line {number}: {short(line)} are not the ids of two tokens")
         pair = int(parts[0]), int(parts[1])
         if pair in merges:
-            raise ValueError(f"line {number}: {line!r} repeats the merge to {merges[pair]}")
+            raise ValueError(f"line {number}: {short(line)} repeats the merge to {merges[pair]}")
         merges[pair] = 256 + len(merges)
     return Model(pattern=body[0][1] or WHOLE, merges=merges, special_tokens=special_tokens)
 
@@ -67,10 +68,10 @@ def save(model: Model, path: Path, version: str = VERSIONS[0]) -> None:
     pattern = "" if model.pattern == WHOLE else model.pattern
     check_portable(pattern or model.pattern, version)
     if pattern.strip() != pattern or "\n" in pattern:
-        raise ValueError(f"{version} has the pattern on a line, stripped of white space: {pattern!r} does not fit")
+        raise ValueError(f"{version} has the pattern on a line, stripped of white space: {short(pattern)} does not fit")
     for name in model.special_tokens:
         if len(name.split()) != 1 or name.split() != [name]:
-            raise ValueError(f"{version} has no place for white space in a special token: rename {name!r}")
+            raise ValueError(f"{version} has no place for white space in a special token: rename {short(name)}")
     # Where one special token begins another, minbpe takes what comes first.
     special = sorted(model.special_tokens.items(), key=lambda item: (-len(item[0]), item[1]))
     lines = [version, pattern, str(len(special)), *(f"{name} {token}" for name, token in special)]

@@ -8,6 +8,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+from ..errors import short
 from ..files import replacing
 from ..model import Model
 
@@ -58,7 +59,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} is there twice")
+            raise ValueError(f"the key {short(key)} is there twice")
         found[key] = value
     return found
 
@@ -67,27 +68,29 @@ def _model(fields: Any) -> Model:
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise ValueError(f'this is no model file of batchbpe: it has no "format": "{FORMAT}"')
     if type(fields.get("version")) is not int or fields["version"] != VERSION:
-        raise ValueError(f"version is {fields.get('version')!r}, but this program reads {VERSION}; use a newer one")
+        raise ValueError(
+            f"version is {short(fields.get('version'))}, but this program reads {VERSION}; use a newer one"
+        )
 
     def field(name: str, kind: type) -> Any:
         if name not in fields:
-            raise ValueError(f"the field {name!r} is missing; the file is damaged")
+            raise ValueError(f"the field {short(name)} is missing; the file is damaged")
         if not isinstance(fields[name], kind):
-            raise ValueError(f"the field {name!r} is a {type(fields[name]).__name__}, not a {kind.__name__}")
+            raise ValueError(f"the field {short(name)} is a {type(fields[name]).__name__}, not a {kind.__name__}")
         return fields[name]
 
     merges: dict[tuple[int, int], int] = {}
     for rank, row in enumerate(field("merges", list)):
         if not isinstance(row, list) or len(row) != 3 or not all(type(token) is int for token in row):
-            raise ValueError(f"merge {rank} is {row!r}, not [first, last, id]")
+            raise ValueError(f"merge {rank} is {short(row)}, not [first, last, id]")
         if (row[0], row[1]) in merges:
-            raise ValueError(f"merge {rank}, {row!r}, repeats the merge to {merges[row[0], row[1]]}")
+            raise ValueError(f"merge {rank}, {short(row)}, repeats the merge to {merges[row[0], row[1]]}")
         merges[row[0], row[1]] = row[2]
     stop_words: dict[bytes, int] = {}
     for word, token in field("stop_words", dict).items():
         value = word.encode("utf-8", "surrogateescape")
         if value in stop_words:
-            raise ValueError(f"the stop word {word!r} is there twice, as {stop_words[value]} and {token}")
+            raise ValueError(f"the stop word {short(word)} is there twice, as {stop_words[value]} and {token}")
         stop_words[value] = token
     return Model(
         pattern=field("pattern", str),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .._core import merges_of_ranks, patterns
+from ..errors import short
 from ..files import replacing
 from ..model import Model
 
@@ -43,7 +44,7 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
             "load it by Tokenizer.from_tiktoken(path, pattern)"
         )
     if special_tokens is not None and not isinstance(special_tokens, Mapping):
-        raise TypeError(f"special_tokens={special_tokens!r}: give a dict of texts and their ids")
+        raise TypeError(f"special_tokens={short(special_tokens)}: give a dict of texts and their ids")
     try:
         ranks = _ranks(path.read_bytes())
         if pattern is None and len(ranks) != size:
@@ -76,11 +77,13 @@ def _ranks(content: bytes) -> dict[bytes, int]:
         if not line:
             continue
         if not is_rank(line):
-            raise ValueError(f"line {number}: {line[:80]!r} is no token in base64 and its rank")
+            raise ValueError(f"line {number}: {short(line[:80])} is no token in base64 and its rank")
         token, rank = line.split()
         value = base64.b64decode(token)
         if value in ranks:
-            raise ValueError(f"line {number}: {line[:80]!r}: the token {value!r} has the rank {ranks[value]} already")
+            raise ValueError(
+                f"line {number}: {short(line[:80])}: the token {short(value)} has the rank {ranks[value]} already"
+            )
         ranks[value] = int(rank)
     return ranks
 
@@ -103,7 +106,7 @@ def ranks_of(model: Model, allow_inexact: bool = False, remedy: str = _REMEDY) -
     if allow_inexact:
         return ranks
     if model.stop_words:
-        raise ValueError(f"tiktoken has no stop words, as {next(iter(model.stop_words))!r} is: {remedy}")
+        raise ValueError(f"tiktoken has no stop words, as {short(next(iter(model.stop_words)))} is: {remedy}")
     try:
         explained: Mapping[tuple[int, int], int] = from_ranks(ranks, model.pattern, {}).merges
     except ValueError:
@@ -122,7 +125,8 @@ def _unexplained(model: Model, merge: tuple[tuple[int, int], int] | None) -> str
         return "the ids are not in the order of the merges"
     (first, last), token = merge
     vocab = model.vocab
-    return f"its bytes do not lead to the token {token}, {vocab[token]!r} = {vocab[first]!r} + {vocab[last]!r}"
+    made = f"{short(vocab[token])} = {short(vocab[first])} + {short(vocab[last])}"
+    return f"its bytes do not lead to the token {token}, {made}"
 
 
 def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping[str, int]) -> Model:
@@ -130,7 +134,7 @@ def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping
     tokens = sorted(ranks, key=ranks.__getitem__)
     if len(set(ranks.values())) < len(ranks):
         twice = next(token for token, other in pairwise(tokens) if ranks[token] == ranks[other])
-        raise ValueError(f"the rank {ranks[twice]} of {twice!r} is there twice")
+        raise ValueError(f"the rank {ranks[twice]} of {short(twice)} is there twice")
     missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
     if missing:
         raise ValueError(f"the byte {missing[0]} has no rank: only byte-level vocabularies can be loaded")

@@ -14,10 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..errors import short
 from ..files import replacing_all, sync_folder, writing
 from ..model import Model
 from . import huggingface, native
 
+MAX_UNUSED = 1 << 16
+"""Ids below the largest that no token has: transformers needs a name for each."""
 _END = "<|endoftext|>"
 _CODE = Path(__file__).parent.parent / "tokenization_batchbpe.py"
 
@@ -49,6 +52,18 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
+def check_unused(model: Model) -> None:
+    """Raise if so many ids are unused that their names would take gigabytes."""
+    unused = model.n_vocab - len(model.vocab)
+    if unused > MAX_UNUSED:
+        last = model.n_vocab - 1
+        name = next((short(name) for name, token in model.special_tokens.items() if token == last), "the last token")
+        raise ValueError(
+            f"{name} has the id {last}, and {unused:,} ids below it are unused; "
+            f"transformers needs a name for each, up to {MAX_UNUSED:,}: give it a smaller id"
+        )
+
+
 def _files(model: Model, allow_inexact: bool) -> dict[str, Callable[[Path], object]]:
     """Say what writes each file of the folder. The configuration is last: it tells what the others are."""
     config: dict[str, Any] = {"clean_up_tokenization_spaces": False, "model_max_length": int(1e30)}
@@ -60,6 +75,7 @@ def _files(model: Model, allow_inexact: bool) -> dict[str, Callable[[Path], obje
         files = {"tokenizer.json": _text(json.dumps(fields, ensure_ascii=False))}
         config["tokenizer_class"] = "PreTrainedTokenizerFast"
     else:
+        check_unused(model)
         files = {native.IN_FOLDER: partial(native.write, model), _CODE.name: _text(_CODE.read_text(encoding="utf-8"))}
         name = "BatchBPETokenizer"
         config |= {"tokenizer_class": name, "auto_map": {"AutoTokenizer": [f"{_CODE.stem}.{name}", None]}}
