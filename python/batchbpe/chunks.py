@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from . import _core, corpus
 from .errors import short
-from .files import decompressed, kind, replacing
+from .files import decompressed, kind
 from .model import check_special_size
+from .outputs import replacing
 
 PATTERNS: dict[str, str] = dict(_core.patterns())
 """The regular expression of each named pattern: gpt2, gpt4 (the paper's default), cl100k, o200k."""

@@ -20,8 +20,8 @@ import numpy as np
 from ._core import PatternError
 from .chunks import PATTERNS, ChunkCounts, check_special_tokens, pattern_of
 from .counting import Counter
-from .files import check_writable, remove_stale, writing
 from .locks import locked
+from .outputs import check_writable, remove_stale, writing
 from .progress import Stopped, counting_bar, memory, release_memory
 from .readers import Source
 from .record import Record, named

@@ -18,8 +18,8 @@ import numpy as np
 from ._core import Encoder, threads_or_all
 from .chunks import surrogate_error, without_surrogates
 from .errors import listed, short
-from .files import replacing, writing
 from .locks import IN_FOLDER, locked
+from .outputs import replacing, writing
 from .progress import bar
 from .readers import Documents, Source, TextFile, in_blocks
 from .record import Record, named

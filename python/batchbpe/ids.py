@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from .encode_files import dtype_of
 from .errors import short
-from .files import replacing
 from .locks import locked
+from .outputs import replacing
 from .shards import HEADERS, BinShard, Encoded, NpyShard
 from .tokenizer import Tokenizer
 from .view import Encoding

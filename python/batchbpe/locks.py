@@ -96,8 +96,9 @@ def _acquire(path: Path) -> int | None:
         state = try_lock(handle)
         # The owner removes the file when it ends: what we opened may be locked by us, and not be there any more.
         if state and _is_at(handle, path):
-            os.ftruncate(handle, 0)
-            os.write(handle, _described())
+            with suppress(OSError):  # on a full disk it is a lock all the same, which names nobody
+                os.ftruncate(handle, 0)
+                os.write(handle, _described())
             return handle
         os.close(handle)
         if state is False:
@@ -113,8 +114,10 @@ def _create(path: Path) -> None:
     while True:
         with suppress(FileExistsError):
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            os.write(handle, _described())
-            os.close(handle)
+            try:
+                os.write(handle, _described())
+            finally:
+                os.close(handle)
             return
         before = _owner(path)
         if _is_alive(before, path):

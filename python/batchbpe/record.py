@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import short
-from .files import replacing
+from .outputs import replacing
 from .readers import Source
 from .selection import Selection
 

@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from ._core import ChunkTable
 from .chunks import ChunkCounts
-from .files import replacing, writing
 from .formats import counts as files
+from .outputs import replacing, writing
 from .progress import release_memory
 
 RANGES = 64

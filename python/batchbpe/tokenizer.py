@@ -15,11 +15,11 @@ import numpy.typing as npt
 from . import corpus, policies, training
 from .chunks import ChunkCounts, pattern_of, surrogate_error
 from .errors import short
-from .files import replacing_all, writing
 from .formats import Format, load_file, native, save_file
 from .loaded import Loaded
 from .model import MergeTree, Model, UnknownTokenError
 from .names import KnownNames
+from .outputs import replacing_all, writing
 from .training import Batch
 
 if TYPE_CHECKING:

@@ -159,8 +159,8 @@ def decode(
 
     Example: batchbpe decode mine.model book.npy
     """
-    from ..files import replacing
     from ..ids import decoded, load_ids, parse_ids
+    from ..outputs import replacing
 
     tokenizer = load(model, pattern)
     input = None if str(input) == "-" else input

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..files import check_writable
+from ..outputs import check_writable
 from .app import command, note, print_json, print_rows, print_table, sources_of
 from .options import Json, Quiet, ReplaceErrors, Seed, TextColumn, option
 

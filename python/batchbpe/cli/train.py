@@ -65,7 +65,7 @@ def train(
     """
     from .. import policies
     from ..counting import Counter
-    from ..files import check_writable
+    from ..outputs import check_writable
     from ..progress import counting_bar, peak_memory, size, training_bar
     from ..selection import Selection
     from ..tokenizer import Tokenizer

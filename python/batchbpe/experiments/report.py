@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ..files import replacing
+from ..outputs import replacing
 from ..record import checksum_of, load_sealed
 
 TITLES = {

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from .. import __version__
-from ..files import replacing_all, writing
 from ..locks import locked
+from ..outputs import replacing_all, writing
 from ..record import checksum_of, load_sealed, sealed
 from .plots import styled
 from .report import DESCRIBED, RUNS, VERSION, header_of, html_figure, html_table, in_words

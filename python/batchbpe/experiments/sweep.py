@@ -16,8 +16,8 @@ from .. import corpus, policies
 from ..chunks import pattern_of
 from ..errors import short
 from ..evaluation import evaluate_text
-from ..files import writing
 from ..locks import locked
+from ..outputs import writing
 from ..record import identity, load_sealed, save_sealed
 from .batching import POLICIES
 from .data import HELD_OUT, Data, named

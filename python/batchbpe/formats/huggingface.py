@@ -15,8 +15,8 @@ from typing import Any
 
 from .._core import has_scanner, patterns
 from ..errors import short
-from ..files import replacing
 from ..model import Model
+from ..outputs import replacing
 from . import native, tiktoken
 from .dialects import check_portable
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import short
-from ..files import replacing
 from ..model import Model
+from ..outputs import replacing
 from .dialects import check_portable
 
 VERSIONS = ("minbpe v1", "BatchBPE v1")

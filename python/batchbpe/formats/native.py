@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import short
-from ..files import replacing
 from ..model import Model
+from ..outputs import replacing
 
 FORMAT = "batchbpe"
 IN_FOLDER = "batchbpe.model"

@@ -11,8 +11,8 @@ from typing import Any
 
 from .._core import merges_of_ranks, patterns
 from ..errors import short
-from ..files import replacing
 from ..model import Model
+from ..outputs import replacing
 
 _END = "<|endoftext|>"
 _FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")

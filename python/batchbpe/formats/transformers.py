@@ -7,16 +7,14 @@ asks to be trusted: `AutoTokenizer.from_pretrained(folder, trust_remote_code=Tru
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import short
-from ..files import replacing_all, sync_folder, writing
 from ..model import Model
+from ..outputs import new_folder, replacing_all, writing
 from . import huggingface, native
 
 MAX_UNUSED = 1 << 16
@@ -41,15 +39,8 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
         for stale in {"tokenizer.json", native.IN_FOLDER, _CODE.name} - files.keys():
             (folder / stale).unlink(missing_ok=True)
         return
-    aside = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}.tmp")
-    try:
-        with writing(folder):
-            aside.mkdir()
-            _write(files, aside)
-            aside.rename(folder)
-            sync_folder(folder.parent)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    with new_folder(folder) as aside:
+        _write(files, aside)
 
 
 def check_unused(model: Model) -> None:

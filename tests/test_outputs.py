@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from batchbpe import ChunkCounts, train
-from batchbpe.files import STALE, replacing
 from batchbpe.formats import native
 from batchbpe.locks import try_lock
+from batchbpe.outputs import STALE, new_folder, replacing
 
 
 def write_counts(path: Path) -> None:
@@ -144,6 +144,22 @@ def test_a_file_that_is_written_is_held(tmp_path: Path) -> None:
         assert first.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
     assert (tmp_path / "a.csv").read_text() == "first"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+def test_stale_folders_are_removed(tmp_path: Path) -> None:
+    stale = tmp_path / ".new.0a1b2c3d.tmp"
+    stale.mkdir()
+    (stale / "half").write_text("half")
+    os.utime(stale, (0, 0))
+    with new_folder(tmp_path / "new") as first:
+        os.utime(first, (0, 0))
+        (first / "a.txt").write_text("whole")
+        told = rf"^cannot write {tmp_path}/new/b: full$"
+        with pytest.raises(OSError, match=told), new_folder(tmp_path / "new") as aside:
+            raise OSError(f"cannot write {aside}/b: full")
+        assert list(tmp_path.iterdir()) == [first]
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["new", "new/a.txt"]
 
 
 def test_errors_of_other_files_keep_their_names(tmp_path: Path) -> None:
