@@ -195,6 +195,17 @@ def test_a_full_disk_is_named(form: Any, folder: Path, tmp_path: Path) -> None:
     assert done.returncode == 1 and not list((tmp_path / "out").iterdir())
 
 
+def test_a_job_that_was_killed_before_its_record(folder: Path, tmp_path: Path) -> None:
+    """Between the name of the first shard and the record of it."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "shard_000000.bin").write_bytes(b"first")
+    with pytest.raises(FileExistsError, match="out holds other files"):
+        encode_files(TOKENIZER, sources(folder), tmp_path / "out")
+    assert encode_files(TOKENIZER, sources(folder), tmp_path / "out", resume=True)["documents"] == 60
+    encode_files(TOKENIZER, sources(folder), tmp_path / "whole")
+    assert shards(tmp_path / "out")[0].read_bytes() == shards(tmp_path / "whole")[0].read_bytes()
+
+
 def test_what_goes_wrong(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"there is no special token '<eos>' to end a text with, only <\|endoftext\|>"):
         encode_files(TOKENIZER, sources(folder), tmp_path / "out", end_of_text="<eos>")

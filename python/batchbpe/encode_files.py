@@ -214,7 +214,10 @@ class _Job:
         if self.record.path.exists() and not resume:
             raise FileExistsError(f"{folder} holds shards already: give another folder, or --resume to go on with them")
         halves = set(folder.glob(".*.tmp"))  # of a job that was killed
-        if not self.record.path.exists() and set(folder.iterdir()) - halves - {folder / IN_FOLDER}:
+        own = {*halves, folder / IN_FOLDER} | (
+            {folder / self._name(0)} if resume else set()
+        )  # killed before its record
+        if not self.record.path.exists() and set(folder.iterdir()) - own:
             raise FileExistsError(f"{folder} holds other files: give another folder for the shards")
         if self.record.path.exists():
             self.record.load()
@@ -236,7 +239,7 @@ class _Job:
         todo = self._todo()
         more = self.record.more
         while not more["finished"]:
-            name = f"shard_{len(more['shards']):06}.{'parquet' if self.format == 'parquet' else 'bin'}"
+            name = self._name(len(more["shards"]))
             with replacing(self.folder / name) as path, SHARDS[self.format](path, self.dtype) as shard:
                 more["finished"] = self._fill(shard, todo, update)
             if shard.tokens or not more["shards"]:
@@ -247,6 +250,9 @@ class _Job:
             more["tokens"] += shard.tokens
             more["documents"] += shard.documents
             self.record.save()
+
+    def _name(self, number: int) -> str:
+        return f"shard_{number:06}.{'parquet' if self.format == 'parquet' else 'bin'}"
 
     def _fill(self, shard: Shard, todo: Iterator[Encoded | None], update: Any) -> bool:
         for some in todo:
