@@ -1,0 +1,84 @@
+"""Real processes, ended by signals at random moments and resumed, write the bytes of one that was left alone.
+
+`BATCHBPE_FUZZ_KILLS` sets how many are ended, 6 by default.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import multilingual
+
+from batchbpe import Tokenizer
+
+KILLS = int(os.environ.get("BATCHBPE_FUZZ_KILLS", "6"))
+RUN = """if True:
+    import signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also in the background
+    from batchbpe import __main__, count_files, readers, tables
+    count_files.SAVE_EVERY = 0.02
+    readers.BATCH_CHARACTERS = tables.BATCH_CHARACTERS = 20_000
+    print("ready", flush=True)
+    __main__.main()
+"""
+SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are posix")
+
+
+def run(place: Path, command: list[str], ended_by: str | None = None, after: float = 0.0) -> int:
+    """Run a command, and end it after so many seconds of work."""
+    given = [sys.executable, "-c", RUN, *command]
+    with subprocess.Popen(given, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stdout.readline() == "ready\n"
+        if ended_by:
+            time.sleep(after)
+            process.send_signal(getattr(signal, ended_by))
+        told = process.communicate(timeout=60)[1]
+    allowed = {0, -signal.SIGKILL, 128 + signal.SIGTERM, -signal.SIGTERM, 128 + signal.SIGINT} if ended_by else {0}
+    assert process.returncode in allowed and "Traceback" not in told, told
+    return process.returncode
+
+
+def written(place: Path, name: str) -> dict[str, bytes]:
+    """Give the files of an output, and whatever else a job has left beside it."""
+    inputs = {"data.jsonl", "mine.model", "mine.vocab", f"whole{Path(name).suffix}"}
+    found = (path for path in place.rglob("*") if path.is_file())
+    files = {str(path.relative_to(place)): path.read_bytes() for path in found}
+    return {path: data for path, data in files.items() if Path(path).parts[0] not in inputs}
+
+
+@pytest.mark.parametrize("name", ["counts.parquet", "shards"])
+def test_killed_and_resumed(name: str, tmp_path: Path) -> None:
+    texts = [multilingual(3000, seed) for seed in range(40)] * 2
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    Tokenizer.train(iter(texts[:9]), 500).save(tmp_path / "mine")
+    command = ["count", "data.jsonl", "-q", "--threads", "1", "-o"]
+    if name == "shards":
+        command = ["encode", "mine.model", "data.jsonl", "-q", "--threads", "1", "--shard-tokens", "8000", "-o"]
+    start = time.monotonic()
+    run(tmp_path, [*command, name])
+    seconds = time.monotonic() - start
+    whole = written(tmp_path, name)
+    chance = random.Random(name)
+    killed = 0
+    while killed < KILLS // 2:
+        for path in sorted(tmp_path.glob(f"*{name}*")):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        resume: list[str] = []
+        for _ in range(3):  # times in a row
+            how = chance.choice(SIGNALS)
+            code = run(tmp_path, [*command, name, *resume], how, chance.uniform(0, seconds))
+            killed += code != 0
+            resume = ["--resume"]
+            if code == 0:
+                break
+        run(tmp_path, [*command, name, "--resume"])
+        assert written(tmp_path, name) == whole
