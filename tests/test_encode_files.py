@@ -18,7 +18,7 @@ from conftest import multilingual
 
 from batchbpe import Tokenizer
 from batchbpe.corpus import sources
-from batchbpe.encode_files import encode_documents, encode_files
+from batchbpe.encode_files import encode_documents, encode_files, encode_sources
 from batchbpe.ids import load_ids, save_ids
 from batchbpe.readers import Source
 from batchbpe.selection import Selection
@@ -193,6 +193,17 @@ def test_a_full_disk_is_named(form: Any, folder: Path, tmp_path: Path) -> None:
     suffix = "parquet" if form == "parquet" else "bin"
     assert done.stderr == f"error: cannot write out/shard_000000.{suffix}: File too large\n"
     assert done.returncode == 1 and not list((tmp_path / "out").iterdir())
+
+
+def test_errors_of_reading_are_not_those_of_writing(tmp_path: Path) -> None:
+    def broken(_: Source) -> Iterator[Any]:
+        yield TEXTS[:1]
+        raise OSError(5, "Error reading bytes from file")  # as pyarrow has it: without a name
+
+    encoded = encode_sources(TOKENIZER, [Source("in.parquet", broken)], Selection(), None, "strict")
+    with pytest.raises(ValueError, match=r"^in\.parquet: .*Error reading bytes"):
+        save_ids(encoded, tmp_path / "out.npy", TOKENIZER)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_job_that_was_killed_before_its_record(folder: Path, tmp_path: Path) -> None:

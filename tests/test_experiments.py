@@ -19,6 +19,7 @@ from batchbpe.cli import app
 from batchbpe.experiments import Data, batching, chunks, freq_cutoff, stop_words, sweep
 from batchbpe.experiments.data import thinned
 from batchbpe.experiments.runs import train_all
+from batchbpe.locks import locked
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +201,23 @@ def test_sweep_goes_on_where_it_was_stopped(
     (folder / "runs.json").write_text("{")
     with pytest.raises(ValueError, match=r"runs\.json is damaged: it is not valid JSON; remove it"):
         sweep(tmp_path / "docs.parquet", grid=grid, folder=folder)
+
+
+def test_no_two_sweeps_in_one_folder(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("to be or not to be " * 50)
+    folder = tmp_path / "sweep"
+    result = sweep(tmp_path / "a.txt", grid={"vocab_size": [258]}, folder=folder)
+    before = (folder / "runs.json").read_bytes()
+    with locked(folder):
+        for resume in (True, False):
+            with pytest.raises(BlockingIOError, match="sweep is being written by process"):
+                sweep(tmp_path / "a.txt", grid={"vocab_size": [259]}, folder=folder, resume=resume)
+        with pytest.raises(BlockingIOError, match="sweep is being written by process"):
+            result.save(folder)
+    assert [path.name for path in folder.iterdir()] == ["runs.json"]
+    assert (folder / "runs.json").read_bytes() == before
+    sweep(tmp_path / "a.txt", grid={"vocab_size": [259]}, folder=folder, resume=False)
+    assert len(json.loads((folder / "runs.json").read_text())["runs"]) == 1
 
 
 def test_a_pattern_that_loses_text_does_not_win() -> None:

@@ -104,8 +104,12 @@ def test_a_process_on_another_host_may_be_alive(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    told = r"^cannot write .*a\.csv: cannot lock .*: No such file"
+    told = r"^cannot write .*a\.csv: there is no folder .*absent; make it first"
     with pytest.raises(FileNotFoundError, match=told), locked(tmp_path / "absent" / "a.csv"):
+        pass
+    (tmp_path / ".a.csv.lock").mkdir()
+    told = r"^cannot write .*a\.csv: cannot lock .*/\.a\.csv\.lock: Is a directory"
+    with pytest.raises(IsADirectoryError, match=told), locked(tmp_path / "a.csv"):
         pass
 
 

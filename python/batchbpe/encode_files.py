@@ -74,6 +74,21 @@ def encode_documents(
         pool.shutdown(cancel_futures=True)
 
 
+def encode_sources(
+    tokenizer: Tokenizer, sources: Iterable[Source], selection: Selection, threads: int | None, errors: str
+) -> Iterator[Encoded]:
+    """Encode the documents of sources, one source after the other.
+
+    Errors of reading name the source: whoever writes the ids must not take them for errors of writing.
+    """
+    for source in sources:
+        try:
+            for batch in encode_documents(tokenizer, selection.of(source), threads, errors):
+                yield from batch
+        except OSError as error:
+            raise ValueError(named(source, error)) from None
+
+
 def _begin(
     pool: ThreadPoolExecutor, encoder: Encoder, stream: Iterable[Documents], threads: int, errors: str
 ) -> Iterator[Future[Iterable[Encoded]]]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .encode_files import dtype_of
 from .errors import short
 from .locks import locked
-from .outputs import replacing
+from .outputs import remove_stale, replacing
 from .shards import HEADERS, BinShard, Encoded, NpyShard
 from .tokenizer import Tokenizer
 from .view import Encoding
@@ -30,10 +30,12 @@ def save_ids(
 ) -> int:
     """Write ids as one .npy or .bin file, and give their number, as `moved` gets it again and again."""
     kind = NpyShard if path.suffix == ".npy" else BinShard
-    with locked(path), replacing(path) as temporary, kind(temporary, dtype_of(tokenizer)) as file:
-        for some in encoded:
-            file.add(some, end)
-            moved(file.tokens)
+    with locked(path):
+        remove_stale(path, age=0)
+        with replacing(path) as temporary, kind(temporary, dtype_of(tokenizer)) as file:
+            for some in encoded:
+                file.add(some, end)
+                moved(file.tokens)
     return file.tokens
 
 

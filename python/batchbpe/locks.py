@@ -54,6 +54,8 @@ def locked(output: Path) -> Iterator[None]:
     ...         print(str(error).replace(folder, "FOLDER").partition(" by ")[0])
     FOLDER is being written
     """
+    if not output.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {output}: there is no folder {output.parent}; make it first")
     real = output.resolve()
     path = real / IN_FOLDER if real.is_dir() else real.with_name(f".{real.name}.lock")
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from enum import Enum
-from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -98,8 +97,7 @@ def encode(
         if show and (json or output):
             raise ValueError("--show prints tokens to be looked at: leave out --json and --output")
         end = encode_files.end_token(tokenizer, end_of_text)
-        every = (encode_files.encode_documents(tokenizer, selection.of(it), threads, errors) for it in sources)
-        encoded = chain.from_iterable(chain.from_iterable(every))
+        encoded = encode_files.encode_sources(tokenizer, sources, selection, threads, errors)
         if output is None:
             ids.print_ids(tokenizer, encoded, end, show=show, as_json=json)
             return
