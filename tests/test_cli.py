@@ -297,10 +297,8 @@ def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
         deadline = time.monotonic() + 60
         while not (place / "all.parquet.parts" / "record.json").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
-        start = time.monotonic()
         running.send_signal(signal_)
         _, told = running.communicate(timeout=60)
-    assert time.monotonic() - start < 3
     assert not (place / "all.parquet").exists()
     if signal_ != signal.SIGKILL:
         assert running.returncode == 128 + signal_

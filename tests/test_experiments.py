@@ -5,16 +5,17 @@ import io
 import json
 import re
 import sys
-import time
+import threading
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from batchbpe import ChunkCounts, Tokenizer
+from batchbpe import ChunkCounts, Model, Tokenizer, train
 from batchbpe.cli import app
 from batchbpe.experiments import Data, batching, chunks, freq_cutoff, stop_words, sweep
 from batchbpe.experiments.data import thinned
@@ -261,13 +262,22 @@ def test_any_data_will_do_and_a_notebook_shows_the_result(data: Data) -> None:
 
 def test_a_run_is_stopped_with_the_others(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("batchbpe.experiments.runs.workers", lambda _: 2)
-    told: list[float] = []
-    runs = train_all(data.counts, [{"vocab_size": size} for size in (300, 20_000)], moved=told.append)
+    finished: list[int] = []
+
+    def train_and_note(*arguments: Any, **options: Any) -> Model:
+        model = train(*arguments, **options)
+        finished.append(options["vocab_size"])
+        return model
+
+    monkeypatch.setattr("batchbpe.experiments.runs.train", train_and_note)
+    before = set(threading.enumerate())
+    runs = train_all(data.counts, [{"vocab_size": size} for size in (300, 20_000)])
     next(runs)
-    start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         runs.throw(KeyboardInterrupt)
-    assert time.monotonic() - start < 1
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+    assert finished == [300]
 
 
 @pytest.mark.parametrize(
