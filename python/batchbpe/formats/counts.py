@@ -69,7 +69,7 @@ def write(
 def _read_parquet(path: Path) -> tuple[Arrays, str, int | None]:
     try:
         file = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise ValueError(f"it is no parquet file, or a damaged one: {error}") from None
     with file:
         try:
@@ -96,7 +96,7 @@ def _read_parquet(path: Path) -> tuple[Arrays, str, int | None]:
                 offsets[row + 1 : row + len(ends)] = ends[1:] - ends[0] + offsets[row]
                 counts[row : row + len(ends) - 1] = batch["count"].cast(pa.uint64()).to_numpy()
                 row += batch.num_rows
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise ValueError(f"it is damaged, or its columns are no chunks and counts: {error}") from None
     return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern, described.get("total")
 
