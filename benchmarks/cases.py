@@ -190,8 +190,13 @@ def count(path, threads):
 def read(path):
     """As `count_files` reads, and nothing else."""
     from batchbpe.readers import source
+    from batchbpe.tables import ReadOptions
 
-    return int, lambda _: sum(map(len, source(Path(path), "text"))), lambda rows: {"result": f"{rows:,} documents"}
+    return (
+        int,
+        lambda _: sum(map(len, source(Path(path), ReadOptions()))),
+        lambda rows: {"result": f"{rows:,} documents"},
+    )
 
 
 def count_files(path, compressed=True):

@@ -175,7 +175,7 @@ def test_evaluate_and_export(place: Path) -> None:
         ("train counts.parquet -n 300 -o absent/a", "error: cannot write absent/a.model"),
         ("train book.txt -n 300 -o a --base book.txt", "error: book.txt is no model file"),
         ("encode absent.model book.txt", "error: there is no model file absent.model"),
-        ("encode mine.model counts.parquet -o x.npy", "error: chunk counts have no text to encode"),
+        ("encode mine.model counts.parquet -o x.npy", "error: counts.parquet: chunk counts have no text to encode"),
         ("encode mine.model book.txt -o x --end-of-text x", "error: there is no special token 'x' to end a text with"),
         ("decode mine.model book.txt", "error: book.txt: ids are read from .npy and .bin files"),
         ("inspect mine.model --token thou", "error: there is no token 'thou'"),

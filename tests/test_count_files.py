@@ -39,6 +39,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small batches and blocks, so that there are many places to stop at."""
     monkeypatch.setattr("batchbpe.readers.BATCH_CHARACTERS", 20_000)
     monkeypatch.setattr("batchbpe.tables.BATCH_CHARACTERS", 20_000)
+    monkeypatch.setattr("batchbpe.strings.BATCH_CHARACTERS", 20_000)
     monkeypatch.setattr("batchbpe.readers.BLOCK", 20_000)
 
 

@@ -33,6 +33,7 @@ LARGE = Tokenizer.train(iter(TEXTS), 1000, special_tokens={END: 70_000})
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("batchbpe.readers.BATCH_CHARACTERS", 8000)
     monkeypatch.setattr("batchbpe.tables.BATCH_CHARACTERS", 8000)
+    monkeypatch.setattr("batchbpe.strings.BATCH_CHARACTERS", 8000)
     monkeypatch.setattr("batchbpe.readers.BLOCK", 5000)
     data = tmp_path / "data"
     data.mkdir()

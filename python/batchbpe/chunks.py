@@ -18,6 +18,7 @@ from .errors import short
 from .files import decompressed, kind
 from .model import check_special_size
 from .outputs import replacing
+from .tables import MAX_DOCUMENT_BYTES
 
 PATTERNS: dict[str, str] = dict(_core.patterns())
 """The regular expression of each named pattern: gpt2, gpt4 (the paper's default), cl100k, o200k."""
@@ -125,6 +126,7 @@ class ChunkCounts(Mapping[str, int]):
         special_tokens: Sequence[str] | Mapping[str, int] = (),
         text_column: str = "text",
         errors: Literal["strict", "replace"] = "strict",
+        max_document_bytes: int = MAX_DOCUMENT_BYTES,
         progress: Progress | bool | None = None,
         threads: int | None = None,
     ) -> ChunkCounts:
@@ -132,6 +134,7 @@ class ChunkCounts(Mapping[str, int]):
 
         `pattern` is a name or a regular expression; by default that of the counts in `data`, or else gpt4. Special
         tokens are cut out of the text and not counted. `errors` says what to do about bytes that are no UTF-8.
+        `max_document_bytes` bounds what is read at once from files, see `corpus.documents`.
         `progress` is called with the number of bytes read so far; True shows a bar instead, also in a notebook.
         """
         if errors not in ("strict", "replace"):
@@ -142,13 +145,15 @@ class ChunkCounts(Mapping[str, int]):
         from .progress import counting_bar
 
         check_special_tokens(special_tokens)
-        sources = corpus.sources(data, text_column=text_column, errors=errors)
+        sources = corpus.sources(data, text_column=text_column, errors=errors, max_document_bytes=max_document_bytes)
         counter = Counter(pattern, list(special_tokens), errors, threads)
         if callable(progress):
             counter.moved = lambda _: progress(counter.read)
         with counting_bar(counter, sources, show=progress is True):
-            for documents in itertools.chain.from_iterable(sources):
-                counter.add(documents)
+            for source in sources:
+                with source.named():
+                    for documents in source:
+                        counter.add(documents)
         return counter.finish()
 
     @classmethod

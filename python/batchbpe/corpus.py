@@ -18,6 +18,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from glob import glob, has_magic
 from itertools import chain
 from pathlib import Path
@@ -25,8 +27,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from .files import URL, kind, urls
-from .readers import KNOWN, SUFFIXES, Counts, Documents, Source, TextFile, batches, fields, in_memory, source
-from .tables import BATCH_DOCUMENTS, CountsFile, arrays, check, types_of
+from .readers import KNOWN, SUFFIXES, Counts, Documents, Source, TextFile, batches, fields, in_arrays, in_memory, source
+from .tables import BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, CountsFile, ReadOptions, check, types_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,10 +43,14 @@ Data: TypeAlias = (
 them; a `datasets.Dataset` or `IterableDataset`; an iterable of strings; a list or tuple of any of these."""
 
 
-def documents(data: Data, *, text_column: str = "text") -> Iterator[Documents]:
+def documents(
+    data: Data, *, text_column: str = "text", errors: str = "strict", max_document_bytes: int = MAX_DOCUMENT_BYTES
+) -> Iterator[Documents]:
     """Turn what the user gave into a stream of documents.
 
     `text_column` is the column of a table or dataset, or the field of a jsonl file, that holds the text.
+    `errors` is "strict", or "replace" to replace invalid UTF-8 in tables and jsonl files with U+FFFD. A row of a table,
+    a line of a jsonl file, or a stretch of a text file that cannot be cut may have at most `max_document_bytes`.
     A missing file is an error at once; what is wrong inside a file, when the stream reaches it.
 
     >>> list(documents("a text to train on"))
@@ -57,31 +63,36 @@ def documents(data: Data, *, text_column: str = "text") -> Iterator[Documents]:
     Traceback (most recent call last):
     FileNotFoundError: no such file: 'notes.txt'; if it is a text and no path, pass iter([text])
     """
-    return chain.from_iterable(sources(data, text_column=text_column))
+    return chain.from_iterable(
+        sources(data, text_column=text_column, errors=errors, max_document_bytes=max_document_bytes)
+    )
 
 
-def sources(data: Data, *, text_column: str = "text", errors: str = "strict") -> list[Source]:
+def sources(
+    data: Data, *, text_column: str = "text", errors: str = "strict", max_document_bytes: int = MAX_DOCUMENT_BYTES
+) -> list[Source]:
     """Turn what the user gave into sources of documents, each a file or something in memory.
 
     >>> [source.name for source in sources(["one text", Path(__file__)])][1].endswith("corpus.py")
     True
     """
-    return list(_sources(data, text_column, errors, "data"))
+    return list(_sources(data, ReadOptions(text_column, errors, max_document_bytes), "data"))
 
 
-def _sources(data: Any, column: str, errors: str, where: str) -> Iterator[Source]:
+def _sources(data: Any, options: ReadOptions, where: str) -> Iterator[Source]:
     """Yield a source for each thing in `data`, which `where` names in errors."""
+    column = options.column
     # Classes by name: pyarrow and datasets must not be imported to learn that data is of neither.
     kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(data).__mro__}
     if isinstance(data, str):
         if _is_text(data):
             yield in_memory(batches([data]))
         else:
-            yield from paths(data, column, "; if it is a text and no path, pass iter([text])", errors=errors)
+            yield from paths(data, options, "; if it is a text and no path, pass iter([text])")
     elif isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"{where} is bytes: decode it to a str, or give the path of a file as a Path")
     elif isinstance(data, os.PathLike):
-        yield from paths(os.fspath(data), column, errors=errors)
+        yield from paths(os.fspath(data), options)
     elif isinstance(data, list | tuple):
         texts: list[str] = []
         for index, item in enumerate(data):
@@ -90,18 +101,19 @@ def _sources(data: Any, column: str, errors: str, where: str) -> Iterator[Source
             else:
                 yield in_memory(batches(texts))
                 texts = []
-                yield from _sources(item, column, errors, f"{where}[{index}]")
+                yield from _sources(item, options, f"{where}[{index}]")
         yield in_memory(batches(texts))
     elif kinds & {"pyarrow.Array", "pyarrow.ChunkedArray"}:
         check({column: data.type}, column, where)
-        yield in_memory(arrays(data))
+        yield in_arrays(lambda: [data], options.errors)
     elif kinds & {"pyarrow.Table", "pyarrow.RecordBatch"}:
         check(types_of(data.schema, where), column, where)
-        yield in_memory(arrays(data.column(column)))
+        yield in_arrays(lambda: [data.column(column)], options.errors)
     elif "datasets.Dataset" in kinds:
         check(types_of(data.features.arrow_schema, where), column, where)
-        tables = data.with_format("arrow", columns=[column]).iter(batch_size=BATCH_DOCUMENTS)
-        yield in_memory(chain.from_iterable(arrays(table.column(column)) for table in tables))
+        rows = data.with_format("arrow", columns=[column])
+        tables = partial(rows.iter, batch_size=BATCH_DOCUMENTS)
+        yield in_arrays(lambda: (table.column(column) for table in tables()), options.errors)
     elif "datasets.IterableDataset" in kinds:
         yield in_memory(batches(fields(enumerate(data), column, f"{where}, row")))
     elif kinds & {"datasets.DatasetDict", "datasets.IterableDatasetDict"}:
@@ -129,9 +141,7 @@ def _is_text(text: str) -> bool:
     return any(len(name.encode(errors="replace")) > 255 for name in text.split("/"))
 
 
-def paths(
-    text: str, column: str, hint: str = "", *, jsonl_field: str | None = None, errors: str = "strict"
-) -> Iterator[Source]:
+def paths(text: str, options: ReadOptions, hint: str = "", *, jsonl_field: str | None = None) -> Iterator[Source]:
     """Yield a source for each file at a path or url, in a directory, or matched by a glob."""
     found: list[Path | str]
     if text.startswith("file://"):
@@ -147,7 +157,8 @@ def paths(
     if not found:
         raise FileNotFoundError(f"{problem}: {text!r}{hint}")
     for place in sorted(found, key=str):
-        yield source(place, jsonl_field if jsonl_field and kind(place)[0] == ".jsonl" else column, errors)
+        is_field = jsonl_field is not None and kind(place)[0] == ".jsonl"
+        yield source(place, replace(options, column=jsonl_field or "") if is_field else options)
 
 
 def _files(text: str) -> tuple[list[Path | str], str]:

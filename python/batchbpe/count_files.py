@@ -24,9 +24,10 @@ from .locks import locked
 from .outputs import check_writable, remove_stale, writing
 from .progress import Stopped, counting_bar, memory, release_memory
 from .readers import Source
-from .record import Record, named
+from .record import Record
 from .runs import Runs
 from .selection import Selection
+from .tables import MAX_DOCUMENT_BYTES
 
 SAVE_EVERY = 60.0
 """Seconds after which what was counted is saved; or longer, if saving takes more than a tenth of them."""
@@ -45,6 +46,8 @@ class Options:
     seed: int = 0
     limit_bytes: int | None = None
     max_chunk_bytes: int | None = None
+    max_document_bytes: int = MAX_DOCUMENT_BYTES
+    """With which the sources were made: how tables are cut into batches depends on it."""
     columns: Sequence[str | None] = ()
     """By which the text was found in tables and jsonl."""
 
@@ -161,22 +164,26 @@ class _Job:
     def count(self) -> None:
         for source, items, skip in self.record.todo():
             try:
-                for item, documents in enumerate(self.selection.of(source)):
-                    if item < items:
-                        continue
-                    self.counter.add(documents, skip=skip)
-                    skip = 0
-                    self.record.move(item + 1)
-                    self._moved(0)
+                with source.named():
+                    self._count(source, items, skip)
             except PatternError:  # which may be of a file before this one
                 raise
             except (ValueError, OSError) as error:
                 if not self.skip_errors:
-                    raise ValueError(named(source, error)) from None
-                self.report.failed[source.name or "the data"] = named(source, error)
+                    raise ValueError(str(error)) from None
+                self.report.failed[source.name or "the data"] = str(error)
             except _Unsaved as error:
                 raise error.reason from None
         self._pause()
+
+    def _count(self, source: Source, items: int, skip: int) -> None:
+        for item, documents in enumerate(self.selection.of(source)):
+            if item < items:
+                continue
+            self.counter.add(documents, skip=skip)
+            skip = 0
+            self.record.move(item + 1)
+            self._moved(0)
 
     def _moved_in_text(self, done: int) -> None:
         # Between two batches the place is not known yet.

@@ -22,10 +22,10 @@ from .locks import IN_FOLDER, locked
 from .outputs import replacing, writing
 from .progress import bar
 from .readers import Documents, Source, TextFile, in_blocks
-from .record import Record, named
+from .record import Record
 from .selection import Selection
 from .shards import SHARDS, Encoded, Shard, ShardFormat
-from .tables import CountsFile
+from .tables import MAX_DOCUMENT_BYTES, CountsFile
 from .tokenizer import Tokenizer
 
 RECORD = "shards.json"
@@ -83,10 +83,11 @@ def encode_sources(
     """
     for source in sources:
         try:
-            for batch in encode_documents(tokenizer, selection.of(source), threads, errors):
-                yield from batch
+            with source.named():
+                for batch in encode_documents(tokenizer, selection.of(source), threads, errors):
+                    yield from batch
         except OSError as error:
-            raise ValueError(named(source, error)) from None
+            raise ValueError(str(error)) from None
 
 
 def _begin(
@@ -161,6 +162,7 @@ def encode_files(
     selection: Selection | None = None,
     errors: str = "strict",
     columns: Sequence[str | None] = (),
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     resume: bool = False,
     skip_errors: bool = False,
     threads: int | None = None,
@@ -170,7 +172,8 @@ def encode_files(
 
     A shard is closed after `shard_tokens` tokens, at the end of the batch of documents. `end_of_text` names a special
     token to put after each document. Special tokens in the text are plain text. `columns` are those by which the text
-    was found: for the record, as a job goes on only with the same.
+    was found, and `max_document_bytes` is what the sources were made with: for the record, as a job goes on only with
+    the same.
 
     >>> import tempfile
     >>> from batchbpe.corpus import sources
@@ -183,7 +186,7 @@ def encode_files(
     """
     if shard_tokens < 1 or (format == "llm.c" and shard_tokens > 1 << 30):
         raise ValueError(f"shard_tokens={shard_tokens}: give 1 to 1,073,741,824")
-    chosen = format, end_of_text, shard_tokens, selection or Selection(), errors, columns
+    chosen = format, end_of_text, shard_tokens, selection or Selection(), errors, columns, max_document_bytes
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file: give a folder, or a name that ends in .npy or .bin")
     if not folder.parent.is_dir():
@@ -210,6 +213,7 @@ class _Job:
         selection: Selection,
         errors: str,
         columns: Sequence[str | None],
+        max_document_bytes: int,
         resume: bool,
         skip_errors: bool,
         threads: int | None,
@@ -222,6 +226,7 @@ class _Job:
         options = {
             "vocabulary": fingerprint(tokenizer), "format": format, "dtype": self.dtype.name, "columns": columns,
             "end_of_text": end_of_text, "shard_tokens": shard_tokens, "errors": errors,
+            "max_document_bytes": max_document_bytes,
             "sample": selection.sample, "seed": selection.seed, "limit_bytes": selection.limit_bytes,
         }  # fmt: skip
         more = {"shards": [], "sizes": [], "tokens": 0, "documents": 0, "failed": {}, "finished": False}
@@ -284,16 +289,17 @@ class _Job:
         """Give the ids of all documents that are not encoded yet, and None where the place is recorded."""
         for source, items, _ in self.record.todo():
             try:
-                left = islice(self.selection.of(source), items, None)
-                encoded = encode_documents(self.tokenizer, left, self.threads, self.errors)
-                for item, some in enumerate(encoded, items + 1):
-                    yield from some
-                    self.record.move(item)
-                    yield None
+                with source.named():
+                    left = islice(self.selection.of(source), items, None)
+                    encoded = encode_documents(self.tokenizer, left, self.threads, self.errors)
+                    for item, some in enumerate(encoded, items + 1):
+                        yield from some
+                        self.record.move(item)
+                        yield None
             except (ValueError, OSError) as error:
                 if not self.skip_errors:
-                    raise ValueError(named(source, error)) from None
-                self.record.more["failed"][source.name or "the data"] = named(source, error)
+                    raise ValueError(str(error)) from None
+                self.record.more["failed"][source.name or "the data"] = str(error)
 
 
 def fingerprint(tokenizer: Tokenizer) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import BytesIO
 from typing import Literal
@@ -20,7 +20,7 @@ from .chunks import ChunkCounts
 from .counting import Counter, dropped_text
 from .errors import short
 from .readers import Documents, TextFile
-from .tables import CountsFile
+from .tables import CountsFile, too_large
 from .tokenizer import Tokenizer
 
 WORDS = r"\S+"
@@ -56,8 +56,11 @@ class Text:
             raise ValueError("chunk counts are no text to encode: give documents")
         if isinstance(documents, TextFile) and documents.once:
             with documents.open() as stream:
-                block = stream.read()
-            documents = TextFile(documents.name, lambda: BytesIO(block))
+                block = stream.read(documents.max_document_bytes + 1)
+            if len(block) > documents.max_document_bytes:
+                problem = too_large("it is longer", documents.max_document_bytes)
+                raise ValueError(f"{documents.name}: {problem}")
+            documents = replace(documents, open=lambda: BytesIO(block), once=False)
         for counter in self._counters:
             counter.add(documents)
 

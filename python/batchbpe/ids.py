@@ -52,9 +52,14 @@ def load_ids(path: Path, tokenizer: Tokenizer) -> Ids:
     if path.suffix == ".npy":
         try:
             ids = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
+        except PermissionError:
+            raise
+        except Exception as error:  # the header is evaluated as Python, and fails in as many ways
             reason = "" if "pickle" in str(error) else f": {error}"  # which is no advice to follow
             raise ValueError(f"{path} is no .npy file, or a damaged one{reason}") from None
+        if not isinstance(ids, np.ndarray):  # an archive has been opened, whatever its name is
+            ids.close()
+            raise ValueError(f"{path} is an .npz archive; save one of its arrays as .npy")
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise ValueError(f"{path} is an array of {ids.dtype} with {ids.ndim} dimensions, not a row of ids")
         return np.asarray(ids)

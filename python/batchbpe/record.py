@@ -132,8 +132,3 @@ def identity(source: Source) -> list[Any]:
     """Give the name of a file, its size and when it was changed, by which it is known again."""
     path = Path(source.name)
     return [source.name, source.size, path.stat().st_mtime_ns if source.size and path.is_file() else 0]
-
-
-def named(source: Source, error: Exception) -> str:
-    """Say what is wrong with a source, and with which."""
-    return str(error) if not source.name or source.name in str(error) else f"{source.name}: {error}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .readers import Documents, Source, TextFile
-from .tables import CountsFile, those
+from .strings import those
+from .tables import CountsFile
 
 
 class Luck:
@@ -92,7 +93,7 @@ class Selection:
             return documents
         if isinstance(documents, TextFile):
             left = self.left  # the same whenever it is opened
-            return TextFile(documents.name, lambda: self._cut(documents.open(), left), documents.once)
+            return replace(documents, open=lambda: self._cut(documents.open(), left))
         if isinstance(documents, list):
             sizes = np.array([len(text.encode("utf-8", "surrogatepass")) for text in documents], np.int64)
         else:

@@ -4,8 +4,6 @@
 """
 
 import json
-import os
-import random
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from conftest import multilingual
+from mutants import mutants
 
 from batchbpe import Tokenizer
 from batchbpe.corpus import sources
@@ -24,33 +23,9 @@ from batchbpe.experiments import report, sweep
 from batchbpe.progress import Stopped
 from batchbpe.readers import Source
 
-MUTANTS = int(os.environ.get("BATCHBPE_FUZZ_MUTANTS", "40"))
+MUTANTS = 40
 TEXTS = [multilingual(300, seed) for seed in range(12)]
 TOKENIZER = Tokenizer.train(iter(TEXTS), 400)
-
-
-def mutants(data: bytes, number: int, seed: int) -> Iterator[bytes]:
-    """Give damaged copies: bits flipped, bytes replaced, removed, repeated and inserted, and the end cut off."""
-    chance = random.Random(seed)
-    for _ in range(number):
-        mutant = bytearray(data)
-        for _ in range(chance.choice((1, 1, 1, 2, 8))):
-            place = chance.randrange(len(mutant) + 1)
-            some = chance.randrange(1, 9)
-            kind = chance.randrange(6)
-            if kind == 0 and place < len(mutant):
-                mutant[place] ^= 1 << chance.randrange(8)
-            elif kind == 1 and place < len(mutant):
-                mutant[place] = chance.choice(b'09-."{}[]ae\0\xff')
-            elif kind == 2:
-                del mutant[place : place + some]
-            elif kind == 3:
-                mutant[place:place] = mutant[place : place + some]
-            elif kind == 4:
-                mutant[place:place] = chance.randbytes(some)
-            elif kind == 5 and chance.random() < 0.3:
-                del mutant[place:]
-        yield bytes(mutant)
 
 
 @pytest.fixture(autouse=True)

@@ -127,7 +127,7 @@ _IN_A_SHELL = {
 """What the package advises, as options."""
 _PARAMETER = re.compile(
     r"\b(vocab_size|stop_list_size|freq_cutoff|cap_divisor|max_batch_size|sample|limit_bytes|seed"
-    r"|max_chunk_bytes|shard_tokens|end_of_text|threads|pattern|policy)="
+    r"|max_chunk_bytes|max_document_bytes|shard_tokens|end_of_text|threads|pattern|policy)="
 )
 """What the package names in its errors, and is an option here."""
 
@@ -243,20 +243,26 @@ def stoppable(*, waits: bool) -> Iterator[Callable[[], bool]]:
 
 
 def sources_of(
-    inputs: list[str], text_column: str = "text", jsonl_field: str | None = None, errors: str = "strict"
+    inputs: list[str],
+    text_column: str = "text",
+    jsonl_field: str | None = None,
+    errors: str = "strict",
+    max_document_bytes: int | None = None,
 ) -> list[Source]:
     """Find the files."""
     from ..corpus import paths
     from ..readers import standard_input
+    from ..tables import MAX_DOCUMENT_BYTES, ReadOptions
 
+    options = ReadOptions(text_column, errors, max_document_bytes or MAX_DOCUMENT_BYTES)
     if inputs.count("-") > 1:
         raise ValueError("- is given twice: standard input can be read once")
     sources: list[Source] = []
     for place in inputs:
         if place == "-":
-            sources.append(standard_input(sys.stdin.buffer, jsonl_field, errors))
+            sources.append(standard_input(sys.stdin.buffer, jsonl_field, options))
         else:
-            sources += paths(place, text_column, jsonl_field=jsonl_field, errors=errors)
+            sources += paths(place, options, jsonl_field=jsonl_field)
     names = [source.name for source in sources]
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:

@@ -13,6 +13,7 @@ from .options import (
     Json,
     JsonlField,
     LimitBytes,
+    MaxDocumentBytes,
     Pattern,
     Quiet,
     ReplaceErrors,
@@ -41,6 +42,7 @@ def count(
     sample: Sample = 1.0,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
+    max_document_bytes: MaxDocumentBytes = None,
     max_chunk_bytes: Annotated[
         int | None, option("Leave out longer chunks, of corrupt files.", min=1, max=1 << 40)
     ] = None,
@@ -60,7 +62,9 @@ def count(
     from ..count_files import Options, count_files
     from ..counting import dropped_text
     from ..progress import peak_memory, size
+    from ..tables import default_max_document_bytes
 
+    max_bytes = None if max_memory is None else int(max_memory * 1e9)
     chosen = Options(
         pattern=pattern,
         special_tokens=special_token or [],
@@ -69,17 +73,18 @@ def count(
         seed=seed,
         limit_bytes=limit_bytes,
         max_chunk_bytes=max_chunk_bytes,
+        max_document_bytes=max_document_bytes or default_max_document_bytes(max_bytes),
         columns=[text_column, jsonl_field],
     )
     start = time.monotonic()
     with stoppable(waits="-" in inputs) as stop:
         report = count_files(
-            sources_of(inputs, text_column, jsonl_field, chosen.errors),
+            sources_of(inputs, text_column, jsonl_field, chosen.errors, chosen.max_document_bytes),
             output,
             chosen,
             resume=resume,
             skip_errors=skip_errors,
-            max_memory=None if max_memory is None else int(max_memory * 1e9),
+            max_memory=max_bytes,
             threads=threads,
             stop=stop,
             progress=not quiet,

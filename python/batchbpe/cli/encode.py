@@ -15,6 +15,7 @@ from .options import (
     Json,
     JsonlField,
     LimitBytes,
+    MaxDocumentBytes,
     ModelFile,
     Quiet,
     RankPattern,
@@ -69,6 +70,7 @@ def encode(
     sample: Sample = 1.0,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
+    max_document_bytes: MaxDocumentBytes = None,
     resume: Resume = False,
     skip_errors: SkipErrors = False,
     threads: Threads = None,
@@ -82,12 +84,13 @@ def encode(
     from .. import encode_files, ids
     from ..progress import Stopped, bar
     from ..selection import Selection
+    from ..tables import MAX_DOCUMENT_BYTES
 
     tokenizer = load(model, pattern)
     if not inputs and sys.stdin.isatty():
         note("reading standard input, up to Ctrl-D", quiet)
     errors = "replace" if replace_errors else "strict"
-    sources = sources_of(inputs or ["-"], text_column, jsonl_field, errors)
+    sources = sources_of(inputs or ["-"], text_column, jsonl_field, errors, max_document_bytes)
     selection = Selection(sample, seed, limit_bytes)
     if output is None or output.suffix in (".npy", ".bin"):
         shards = format is not ShardFormat.bin
@@ -124,6 +127,7 @@ def encode(
             selection=selection,
             errors=errors,
             columns=[text_column, jsonl_field],
+            max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
             resume=resume,
             skip_errors=skip_errors,
             threads=threads,

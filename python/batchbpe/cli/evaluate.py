@@ -17,6 +17,7 @@ from .options import (
     Json,
     JsonlField,
     LimitBytes,
+    MaxDocumentBytes,
     Quiet,
     RankPattern,
     ReplaceErrors,
@@ -70,6 +71,7 @@ def evaluate(
     sample: Sample = 1.0,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
+    max_document_bytes: MaxDocumentBytes = None,
     threads: Threads = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -82,6 +84,7 @@ def evaluate(
     from ..evaluation import evaluate_text
     from ..progress import bar
     from ..selection import Selection
+    from ..tables import MAX_DOCUMENT_BYTES, ReadOptions
 
     if len(set(models)) < len(models):
         raise ValueError("a model is given twice")
@@ -94,13 +97,17 @@ def evaluate(
     tokenizers = {str(path): load(path, pattern, needed=len(models) == 1) for path in models}
     selection = Selection(sample, seed, limit_bytes)
     errors = "replace" if replace_errors else "strict"
-    sources = sources_of(data, text_column, jsonl_field, errors)
+    sources = sources_of(data, text_column, jsonl_field, errors, max_document_bytes)
     if group_column:
-        documents = groups.by_column(sources, jsonl_field or text_column, group_column, errors)
+        documents = groups.by_column(
+            sources,
+            group_column,
+            ReadOptions(jsonl_field or text_column, errors, max_document_bytes or MAX_DOCUMENT_BYTES),
+        )
     elif by_file:
         documents = groups.by_file(sources, selection)
     else:
-        documents = (("all", some) for source in sources for some in selection.of(source))
+        documents = ((source, "all", some) for source in sources for some in selection.of(source))
     patterns = [tokenizer.pattern for tokenizer in tokenizers.values()]
     with bar("counting", sum(source.size for source in sources), show=not quiet) as update:
         every = groups.texts(_watched(documents, sources, update), patterns, threads, errors)

@@ -42,6 +42,14 @@ Sample = Annotated[
 ]
 Seed = Annotated[int, option("Take another sample.", min=0)]
 ReplaceErrors = Annotated[bool, option("Put U+FFFD in place of bytes that are no UTF-8.", "--replace-errors")]
+MaxDocumentBytes = Annotated[
+    int | None,
+    option(
+        "Largest row, jsonl line, or stretch of text that cannot be cut; 1 GiB, or 1/16 of --max-memory if less.",
+        min=1,
+        max=1 << 40,
+    ),
+]
 Resume = Annotated[bool, option("Go on with what was interrupted.", "--resume")]
 SkipErrors = Annotated[
     bool, option("Go on after a file that cannot be read, and name it at the end.", "--skip-errors/--strict")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from enum import Enum
-from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +14,7 @@ from .options import (
     Json,
     JsonlField,
     LimitBytes,
+    MaxDocumentBytes,
     Quiet,
     ReplaceErrors,
     Sample,
@@ -55,6 +55,7 @@ def train(
     sample: Sample = 1.0,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
+    max_document_bytes: MaxDocumentBytes = None,
     threads: Threads = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -91,11 +92,13 @@ def train(
     )
     start = time.monotonic()
     errors, selection = "replace" if replace_errors else "strict", Selection(sample, seed, limit_bytes)
-    sources = sources_of(inputs, text_column, jsonl_field, errors)
+    sources = sources_of(inputs, text_column, jsonl_field, errors, max_document_bytes)
     counter = Counter(pattern or (old.pattern if old else None), list(options.all_special_tokens), errors, threads)
     with counting_bar(counter, sources, show=not quiet):
-        for documents in chain.from_iterable(map(selection.of, sources)):
-            counter.add(documents)
+        for source in sources:
+            with source.named():
+                for documents in selection.of(source):
+                    counter.add(documents)
     sizes: list[int] = []
     with training_bar(show=not quiet) as show:
 

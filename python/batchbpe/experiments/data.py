@@ -15,7 +15,8 @@ from ..evaluation import Text
 from ..progress import counting_bar
 from ..readers import TextFile
 from ..selection import Luck
-from ..tables import CountsFile, those
+from ..strings import those
+from ..tables import CountsFile
 
 HELD_OUT = 0.1
 """The share that is held out where nothing is given."""
@@ -110,8 +111,9 @@ class _Counting:
         sources = corpus.sources(data, text_column=self.text_column, errors=self.errors)
         with counting_bar(counter, sources, show=self.progress):
             for source in sources:
-                for documents in source:
-                    counter.add(documents)
+                with source.named():
+                    for documents in source:
+                        counter.add(documents)
         return counter.take(), counter.dropped
 
     def apart(

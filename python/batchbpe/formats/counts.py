@@ -102,12 +102,20 @@ def _read_parquet(path: Path) -> tuple[Arrays, str, int | None]:
 
 
 def bytes_and_offsets(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Give the buffers of a pyarrow string or binary array, not copied where its offsets have 64 bits."""
+    """Give the bytes of a pyarrow string or binary array, not copied, and where each of its rows begins in them."""
     large = array.type in (pa.large_string(), pa.large_binary())
     _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets, np.int64 if large else np.int32) if offsets else np.zeros(1, np.int64)
-    ends = ends[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
-    return np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8), ends
+    dtype = np.dtype(np.int64 if large else np.int32)
+    # In a file that was made so the offsets may lie anywhere, and an array without any may have no buffer.
+    if len(array) or (offsets and offsets.size > array.offset * dtype.itemsize):
+        ends = np.frombuffer(offsets, dtype, len(array) + 1, array.offset * dtype.itemsize)
+    else:
+        ends = np.zeros(1, np.int64)
+    ends = np.require(ends, np.int64, "A")
+    bytes_ = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
+    if ends[0] or ends[-1] < len(bytes_):  # of a slice, only its own part: the core looks at all that it gets
+        bytes_, ends = bytes_[ends[0] : ends[-1]], ends - ends[0]
+    return bytes_, ends
 
 
 def _write_csv(batches: Iterable[pa.RecordBatch], pattern: str, path: Path) -> None:
