@@ -17,7 +17,9 @@ TEXT = Path(re.__file__).read_text(encoding="utf-8")
 
 
 def examples(page):
-    """The blocks of Python, and the lines of it in tables."""
+    """The blocks of Python, and the lines of it in tables, but for those that name tests."""
+    if page.name == "reliability.md":
+        return []
     found = re.finditer(r"(?ms)^```python\n(.*?)^```|^\|[^|\n]*\| `([^\n]+)` \|$", page.read_text(encoding="utf-8"))
     return [block or line.replace(r"\|", "|") for block, line in (match.groups() for match in found)]
 
@@ -31,6 +33,20 @@ def test_the_examples_are_found():
     assert {page.name for page in PAGES if examples(page)} >= {"README.md", "policies.md", "tutorial.md"}
     assert {page.name for page in PAGES if commands(page)} >= {"README.md", "tutorial.md"}
     assert 'tokenizer.export("folder", "transformers")' in examples(ROOT / "README.md")
+
+
+def test_every_guarantee_has_its_test():
+    """The page on reliability names tests as `file::test`, and as `::test` after another of the same file."""
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    checked, path = 0, None
+    for file, name in re.findall(r"`([\w/]+\.(?:py|rs))?(?:::(\w+))?`", page):
+        if file:
+            path = ROOT / file if file.startswith("src/") else ROOT / "tests" / file
+            assert path.is_file(), file
+        if name:
+            assert path and re.search(rf"\b(?:def|fn) {name}\b", path.read_text(encoding="utf-8")), name
+            checked += 1
+    assert checked > 20
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

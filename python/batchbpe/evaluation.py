@@ -58,7 +58,7 @@ class Text:
             with documents.open() as stream:
                 block = stream.read(documents.max_document_bytes + 1)
             if len(block) > documents.max_document_bytes:
-                problem = too_large("it is longer", documents.max_document_bytes)
+                problem = too_large("the text is too long", documents.max_document_bytes)
                 raise ValueError(f"{documents.name}: {problem}")
             documents = replace(documents, open=lambda: BytesIO(block), once=False)
         for counter in self._counters:

@@ -23,9 +23,9 @@ DELTA_BYTE_ARRAY = 7
 HEADER = 1 << 10
 LONGEST_HEADER = 1 << 24
 """Bytes of a header that are read first, and at most."""
-BATCH_BYTES = 1 << 26
+BATCH_BYTES = 3 << 25
 """Rows that take up to so many bytes are always read at once."""
-FEW_BYTES = 1 << 17
+FEW_BYTES = 1 << 16
 """If a batch would have less text than this, it is worth looking into the dictionary."""
 
 

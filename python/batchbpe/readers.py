@@ -154,7 +154,7 @@ def in_blocks(file: TextFile, errors: str, use: Callable[[bytes, int, bool], int
             done, rest = done + used, rest[used:]
             if len(rest) > limit:
                 problem = too_large(f"there is no place to cut the {len(rest)} bytes after byte {done}", limit)
-                raise ValueError(f"{file.name}: {problem}; a pattern of your own is never cut")
+                raise ValueError(f"{file.name}: {problem}; text is never cut for a custom pattern")
             if not skipping:
                 yield done
 
@@ -223,7 +223,7 @@ def json_lines(stream: BinaryIO, place: Path | str, options: ReadOptions) -> Ite
     offset, limit = 0, options.max_document_bytes
     for number, line in enumerate(iter(lambda: stream.readline(limit + 1), b""), 1):
         if len(line) > limit and line[-1:] != b"\n":
-            problem = too_large(f"the line at byte {offset} is longer", limit)
+            problem = too_large(f"the line at byte {offset} is too long", limit)
             raise ValueError(f"{place}, line {number}: {problem}")
         try:
             if not line.isspace():
