@@ -10,7 +10,7 @@ use std::iter::StepBy;
 use std::ops::Range;
 
 use crate::error::{OutOfMemory, reserved};
-use crate::hash::fold;
+use crate::hash::Seeds;
 use crate::prefetch::prefetch;
 
 type Result<T> = std::result::Result<T, OutOfMemory>;
@@ -38,7 +38,7 @@ impl Slot {
 
     fn hash(&self) -> u64 {
         let (lo, hi) = (self.lo(), self.hi());
-        if hi >= LONG { hi & !LONG } else { fold(lo, hi) >> 8 }
+        if hi >= LONG { hi & !LONG } else { Seeds::get().fold(lo, hi) >> 8 }
     }
 }
 
@@ -92,13 +92,13 @@ const MASKS: [u128; SHORT_MAX + 1] = {
 
 #[inline(always)]
 pub fn key(chunk: &[u8]) -> Key {
-    key_within(chunk, chunk)
+    key_within(chunk, chunk, Seeds::get())
 }
 
 /// The key of `chunk`, which lies within `text`, if that is not empty: what follows it there may be read along, and
 /// masked out, so that a short key is one load of any length.
 #[inline(always)]
-pub fn key_within(text: &[u8], chunk: &[u8]) -> Key {
+fn key_within(text: &[u8], chunk: &[u8], seeds: Seeds) -> Key {
     let n = chunk.len();
     debug_assert!(n > 0);
     if n > SHORT_MAX {
@@ -116,16 +116,17 @@ pub fn key_within(text: &[u8], chunk: &[u8]) -> Key {
         }
     };
     let (lo, hi) = (bytes as u64, (bytes >> 64) as u64 | (n as u64) << 56);
-    Key { lo, hi, hash: fold(lo, hi) >> 8 }
+    Key { lo, hi, hash: seeds.fold(lo, hi) >> 8 }
 }
 
 #[cold]
 fn long_hash(chunk: &[u8]) -> u64 {
+    let seeds = Seeds::get();
     let mut hash = chunk.len() as u64;
     for block in chunk.chunks_exact(8) {
-        hash = fold(hash, word(block));
+        hash = seeds.fold(hash, word(block));
     }
-    fold(fold(hash, word(&chunk[chunk.len() - 8..])), LONG) >> 8
+    seeds.fold(seeds.fold(hash, word(&chunk[chunk.len() - 8..])), LONG) >> 8
 }
 
 impl ChunkMap {
@@ -343,9 +344,10 @@ impl<'t> Pending<'t> {
     #[inline(always)]
     pub fn take<'a>(&'a mut self, map: &ChunkMap) -> impl Iterator<Item = (Key, &'t [u8])> + use<'a, 't> {
         let chunks = &self.chunks[..std::mem::take(&mut self.len)];
+        let seeds = Seeds::get();
         let mut keys = [Key::default(); AHEAD];
         for (key, chunk) in keys.iter_mut().zip(chunks) {
-            *key = key_within(self.text, chunk);
+            *key = key_within(self.text, chunk, seeds);
             map.prefetch(*key);
         }
         keys.into_iter().zip(chunks.iter().copied())

@@ -25,13 +25,24 @@ pub fn randomize() {
     });
 }
 
-#[inline(always)]
-pub fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a ^ SEEDS[0].load(Relaxed)) * u128::from(b ^ SEEDS[1].load(Relaxed));
-    product as u64 ^ (product >> 64) as u64
+/// The seeds of this process. An inner loop holds them, since the compiler does not move an atomic load out of it.
+#[derive(Clone, Copy)]
+pub struct Seeds(u64, u64);
+
+impl Seeds {
+    #[inline(always)]
+    pub fn get() -> Self {
+        Self(SEEDS[0].load(Relaxed), SEEDS[1].load(Relaxed))
+    }
+
+    #[inline(always)]
+    pub fn fold(self, a: u64, b: u64) -> u64 {
+        let product = u128::from(a ^ self.0) * u128::from(b ^ self.1);
+        product as u64 ^ (product >> 64) as u64
+    }
 }
 
-/// `fold` as a hasher for the maps of the standard library, made for integers.
+/// `Seeds::fold` as a hasher for the maps of the standard library, made for integers.
 #[derive(Default)]
 pub struct Folded(u64);
 
@@ -47,7 +58,7 @@ impl Hasher for Folded {
 
     #[inline]
     fn write_u64(&mut self, value: u64) {
-        self.0 = fold(self.0, value);
+        self.0 = Seeds::get().fold(self.0, value);
     }
 
     #[inline]

@@ -18,6 +18,7 @@ from batchbpe import ChunkCounts, Tokenizer, pages, strings
 from batchbpe.corpus import documents, sources
 from batchbpe.count_files import Options, count_files
 from batchbpe.encode_files import encode_files
+from batchbpe.formats.counts import bytes_and_offsets
 from batchbpe.groups import by_column
 from batchbpe.ids import load_ids
 from batchbpe.tables import ReadOptions, default_max_document_bytes
@@ -92,6 +93,7 @@ def test_damaged_arrow_file_is_an_error(damage: Callable[[Path], Path], tmp_path
         from batchbpe.corpus import sources
         from batchbpe.count_files import Options, count_files
         from batchbpe.encode_files import encode_files
+from batchbpe.formats.counts import bytes_and_offsets
         folder = Path({str(tmp_path)!r})
         given = [folder / "bad.arrow", folder / "good.txt"]
         for sample in (1.0, 0.9):
@@ -342,6 +344,13 @@ def test_groups_are_read_in_parts(tmp_path: Path) -> None:
     path = arrow(tmp_path / "a.arrow", many_megabytes(50), lang=["en"] * 50)
     sizes = [len(some) for _, _, some in by_column(sources(path), "lang", ReadOptions())]  # type: ignore[arg-type]
     assert sum(sizes) == 50 and max(sizes) <= 3
+
+
+def test_arrow_data_is_not_copied() -> None:
+    """The core copies bytes that could still change, so the view of an arrow buffer must be read-only."""
+    column = pa.concat_arrays([pa.array(["to be"]), pa.array(["or not"])])  # whose buffer pyarrow calls mutable
+    data, _ = bytes_and_offsets(column)
+    assert np.shares_memory(data, np.frombuffer(column.buffers()[2], np.uint8)) and not data.flags.writeable
 
 
 def test_misaligned_offsets() -> None:

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::error::{Cancel, Error, Result, reserved};
-use crate::hash::{HashMap, fold};
+use crate::hash::{HashMap, Seeds};
 
 const NONE: u32 = u32::MAX;
 /// Up to this many bytes, looking through all pairs for the lowest rank beats keeping lists of their places.
@@ -32,9 +32,9 @@ const BITS: u32 = 21;
 const FILTER_BITS: u32 = 21;
 
 #[inline]
-fn hash(first: u32, last: u32) -> (u64, u64) {
+fn hash(seeds: Seeds, first: u32, last: u32) -> (u64, u64) {
     let key = u64::from(first) << BITS | u64::from(last);
-    (key, fold(key, 0))
+    (key, seeds.fold(key, 0))
 }
 
 #[inline]
@@ -44,6 +44,7 @@ fn filter_bit(hash: u64) -> (usize, u64) {
 }
 
 pub struct Merges {
+    seeds: Seeds,
     /// What two bytes become.
     of_bytes: Vec<u32>,
     /// Open addressing; each entry is first, last and the rank they become, `BITS` bits each.
@@ -69,6 +70,7 @@ impl Merges {
         }
         let size = (pairs.len() * 2).next_power_of_two().max(64);
         let mut merges = Self {
+            seeds: Seeds::get(),
             of_bytes: vec![NONE; 1 << 16],
             table: vec![u64::MAX; size],
             shift: 64 - size.trailing_zeros(),
@@ -81,7 +83,7 @@ impl Merges {
             if first < 256 && last < 256 {
                 merges.of_bytes[(first << 8 | last) as usize] = rank;
             }
-            let (key, hash) = hash(first, last);
+            let (key, hash) = hash(merges.seeds, first, last);
             let (word, bit) = filter_bit(hash);
             merges.filter[word] |= bit;
             let mut at = (hash >> merges.shift) as usize;
@@ -97,7 +99,7 @@ impl Merges {
     /// The rank that a pair becomes, or `NONE`.
     #[inline]
     fn rank(&self, first: u32, last: u32) -> u32 {
-        let (key, hash) = hash(first, last);
+        let (key, hash) = hash(self.seeds, first, last);
         let (word, bit) = filter_bit(hash);
         if self.filter[word] & bit == 0 {
             return NONE;

@@ -113,6 +113,7 @@ def bytes_and_offsets(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np
         ends = np.zeros(1, np.int64)
     ends = np.require(ends, np.int64, "A")
     bytes_ = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
+    bytes_.flags.writeable = False  # arrow data never changes, and the core copies what could
     if ends[0] or ends[-1] < len(bytes_):  # of a slice, only its own part: the core looks at all that it gets
         bytes_, ends = bytes_[ends[0] : ends[-1]], ends - ends[0]
     return bytes_, ends
