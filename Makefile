@@ -27,7 +27,7 @@ $(DEV): $(BIN)/maturin pyproject.toml
 	@touch $@
 
 demo: $(BUILD) ## build into .venv, and train a tokenizer on Python's own standard library
-	$(BIN)/python -m batchbpe.demo
+	$(BIN)/python examples/demo.py
 
 test: $(BUILD) $(DEV) lint ## build, lint, and run every test
 	cargo test --quiet --profile checked

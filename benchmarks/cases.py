@@ -189,8 +189,8 @@ def count(path, threads):
 
 def read(path):
     """As `count_files` reads, and nothing else."""
-    from batchbpe.readers import source
-    from batchbpe.tables import ReadOptions
+    from batchbpe.data.readers import source
+    from batchbpe.data.tables import ReadOptions
 
     return (
         int,
@@ -201,8 +201,8 @@ def read(path):
 
 def count_files(path, compressed=True):
     """As the command does, from a file to a file: the one that is there, or one that is not compressed."""
-    from batchbpe.corpus import sources
-    from batchbpe.count_files import count_files
+    from batchbpe.data.corpus import sources
+    from batchbpe.jobs.count import count_files
 
     folder = tempfile.TemporaryDirectory()
     plain = Path(folder.name) / "plain.parquet"
@@ -223,8 +223,8 @@ def count_files(path, compressed=True):
 
 def encode_files(path, ranks):
     """As the command does, from a file to a file."""
-    from batchbpe.corpus import sources
-    from batchbpe.encode_files import encode_files
+    from batchbpe.data.corpus import sources
+    from batchbpe.jobs.encode import encode_files
 
     tokenizer = tokenizer_of("batchbpe", ranks)
 

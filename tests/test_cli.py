@@ -256,9 +256,10 @@ def spawned(place: Path, command: list[str], **given: Any) -> "subprocess.Popen[
     """Start the command in a process that saves often, and heeds Ctrl-C even in the background."""
     code = """if True:
         import signal
-        from batchbpe import __main__, count_files
+        from batchbpe import __main__
+        from batchbpe.jobs import count
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        count_files.SAVE_EVERY = 0.1
+        count.SAVE_EVERY = 0.1
         __main__.main()
     """
     return subprocess.Popen(
@@ -338,7 +339,7 @@ def test_out_of_memory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("batchbpe.count_files.count_files", fail)
+    monkeypatch.setattr("batchbpe.jobs.count.count_files", fail)
     result = run("count book.txt -o a.csv")
     assert (result.exit_code, result.stderr) == (
         1,

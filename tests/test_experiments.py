@@ -19,8 +19,8 @@ from batchbpe import ChunkCounts, Model, Tokenizer, train
 from batchbpe.cli import app
 from batchbpe.experiments import Data, batching, chunks, freq_cutoff, stop_words, sweep
 from batchbpe.experiments.data import thinned
-from batchbpe.experiments.runs import train_all
-from batchbpe.locks import locked
+from batchbpe.experiments.trainings import train_all
+from batchbpe.storage.locks import locked
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +261,7 @@ def test_any_data_will_do_and_a_notebook_shows_the_result(data: Data) -> None:
 
 
 def test_a_run_is_stopped_with_the_others(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchbpe.experiments.runs.workers", lambda _: 2)
+    monkeypatch.setattr("batchbpe.experiments.trainings.workers", lambda _: 2)
     finished: list[int] = []
 
     def train_and_note(*arguments: Any, **options: Any) -> Model:
@@ -269,7 +269,7 @@ def test_a_run_is_stopped_with_the_others(data: Data, monkeypatch: pytest.Monkey
         finished.append(options["vocab_size"])
         return model
 
-    monkeypatch.setattr("batchbpe.experiments.runs.train", train_and_note)
+    monkeypatch.setattr("batchbpe.experiments.trainings.train", train_and_note)
     before = set(threading.enumerate())
     runs = train_all(data.counts, [{"vocab_size": size} for size in (300, 20_000)])
     next(runs)

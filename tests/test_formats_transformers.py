@@ -96,7 +96,7 @@ def test_too_many_unused_ids(tmp_path: Path) -> None:
 
 
 def test_the_class_refuses_unused_ids_too(tmp_path: Path) -> None:
-    from batchbpe.tokenization_batchbpe import BatchBPETokenizer
+    from batchbpe.formats.tokenization_batchbpe import BatchBPETokenizer
 
     sparse = Tokenizer.train("to be " * 9, 260, stop_list_size=1, special_tokens={"<eot>": (1 << 24) - 1})
     sparse.save(tmp_path / "sparse")

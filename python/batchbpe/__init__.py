@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import policies
     from .batch_tokenizer import BatchTokenizer, QuickTokenizer
-    from .chunks import PATTERNS, ChunkCounts, split
+    from .counts import ChunkCounts
     from .model import Model
+    from .patterns import PATTERNS, split
     from .tokenizer import Tokenizer
     from .training import Batch, train
 
@@ -27,14 +28,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "PATTERNS": "chunks",
+    "PATTERNS": "patterns",
     "Batch": "training",
     "BatchTokenizer": "batch_tokenizer",
-    "ChunkCounts": "chunks",
+    "ChunkCounts": "counts",
     "Model": "model",
     "QuickTokenizer": "batch_tokenizer",
     "Tokenizer": "tokenizer",
-    "split": "chunks",
+    "split": "patterns",
     "train": "training",
 }
 

@@ -13,11 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal
 
-from . import corpus, policies, training
-from .chunks import ChunkCounts, check_special_tokens, pattern_of
+from . import policies, training
+from .counts import ChunkCounts
+from .data import corpus
 from .errors import short
 from .loaded import Loaded
-from .model import Model
+from .model import Model, check_special_tokens
+from .patterns import pattern_of
 from .tokenizer import Tokenizer
 from .training import Batch
 

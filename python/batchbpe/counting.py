@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .chunks import PATTERNS, ChunkCounts, in_order, pattern_of, surrogate_error, without_surrogates
+from .counts import ChunkCounts, in_order
+from .data.readers import Documents, TextFile, in_blocks
+from .data.tables import CountsFile
 from .errors import short
-from .readers import Documents, TextFile, in_blocks
-from .tables import CountsFile
+from .patterns import PATTERNS, pattern_of
+from .surrogates import surrogate_error, without_surrogates
 
 
 class Counter:
@@ -57,7 +59,7 @@ class Counter:
                 self._started().add_strings(list(map(without_surrogates, documents)))
             self._moved(sum(map(len, documents)))
         else:
-            from .formats.counts import bytes_and_offsets  # which imports pyarrow
+            from .data.arrow_strings import bytes_and_offsets  # which imports pyarrow
 
             data, offsets = bytes_and_offsets(documents)
             self._started().add_documents(data, offsets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -117,6 +117,26 @@ def check_special_size(special_tokens: Iterable[str]) -> None:
     if size > MAX_SPECIAL_BYTES:
         longest = short(max(sizes, key=lambda name: sizes[name]), limit=9)
         raise ValueError(f"special tokens may have {MAX_SPECIAL_BYTES:,} bytes in all, not {size:,}: shorten {longest}")
+
+
+def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> None:
+    """Raise unless these are different texts, in an order or with ids.
+
+    >>> check_special_tokens("<|endoftext|>")
+    Traceback (most recent call last):
+    ...
+    TypeError: special_tokens='<|endoftext|>': give a list of texts, or a dict with their ids
+    """
+    if isinstance(special_tokens, str) or not isinstance(special_tokens, Sequence | Mapping):
+        raise TypeError(f"special_tokens={short(special_tokens)}: give a list of texts, or a dict with their ids")
+    for name in special_tokens:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"the special token {short(name)} is no text: give a str that is not empty")
+        if isinstance(special_tokens, Mapping) and type(special_tokens[name]) is not int:
+            raise TypeError(f"special token {short(name)}: the id {short(special_tokens[name])} is no int")
+    check_special_size(special_tokens)
+    if len(set(special_tokens)) < len(special_tokens):
+        raise ValueError(f"special_tokens={short(special_tokens)}: one is there twice")
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import html
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from .memory import memory
 
 if TYPE_CHECKING:
     from .counting import Counter
-    from .readers import Source
+    from .data.readers import Source
     from .training import Batch
 
 
@@ -165,45 +165,3 @@ def training_bar(*, show: bool = True) -> Iterator[Callable[[Batch], None] | Non
     finally:
         if shown:
             shown[0].__exit__(None, None, None)
-
-
-def memory() -> int:
-    """Give the memory that this process takes now, in bytes, or at most so far where only that is known."""
-    try:
-        import resource
-
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return pages * resource.getpagesize()
-    except (ImportError, OSError):
-        return peak_memory()
-
-
-def free_memory() -> int:
-    """Give the memory that could be taken, in bytes; 0 where it is not known."""
-    with suppress(OSError, StopIteration):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return 1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
-    with suppress(ValueError, OSError, AttributeError):
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 0
-
-
-def release_memory() -> None:
-    """Give memory that is free back to the system, where the allocators would keep it."""
-    import ctypes
-
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
-    with suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def peak_memory() -> int:
-    """Give the most memory that this process has taken, in bytes; 0 where it is not known."""
-    try:
-        import resource
-    except ImportError:
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak if sys.platform == "darwin" else peak * 1024)

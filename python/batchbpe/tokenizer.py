@@ -12,20 +12,23 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from . import corpus, policies, training
-from .chunks import ChunkCounts, pattern_of, surrogate_error
+from . import policies, training
+from .compat import KnownNames
+from .counts import ChunkCounts
+from .data import corpus
 from .errors import short
 from .formats import Format, load_file, native, save_file
 from .loaded import Loaded
 from .model import MergeTree, Model, UnknownTokenError
-from .names import KnownNames
-from .outputs import replacing_all, writing
+from .patterns import pattern_of
+from .storage.atomic import replacing_all, writing
+from .surrogates import surrogate_error
 from .training import Batch
 
 if TYPE_CHECKING:
     import tiktoken
 
-    from .view import Encoding
+    from .analysis.view import Encoding
 
 AllowedSpecial = Literal["none_raise", "all", "none"] | Collection[str]
 DisallowedSpecial = Literal["all"] | Collection[str]
@@ -326,7 +329,7 @@ class Tokenizer(KnownNames):
 
     def view(self, text: str) -> Encoding:
         """Encode a text to be looked at: a notebook shows it in coloured tokens. Special tokens are plain text."""
-        from .view import Encoding
+        from .analysis.view import Encoding
 
         return Encoding(self, self.encode(text, "none"))
 

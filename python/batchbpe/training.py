@@ -12,10 +12,10 @@ import numpy as np
 
 from . import policies
 from ._core import PairTable
-from .chunks import ChunkCounts, check_special_tokens
+from .counts import ChunkCounts
 from .errors import short
 from .loaded import Loaded
-from .model import MAX_ID, Model
+from .model import MAX_ID, Model, check_special_tokens
 from .policies import Candidates, Pairs, Policy, Vocab
 
 logger = logging.getLogger(__name__)

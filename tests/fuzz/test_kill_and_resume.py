@@ -22,8 +22,10 @@ KILLS = int(os.environ.get("BATCHBPE_FUZZ_KILLS", "6"))
 RUN = """if True:
     import signal
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also in the background
-    from batchbpe import __main__, count_files, readers, tables
-    count_files.SAVE_EVERY = 0.02
+    from batchbpe import __main__
+    from batchbpe.data import readers, tables
+    from batchbpe.jobs import count
+    count.SAVE_EVERY = 0.02
     readers.BATCH_CHARACTERS = tables.BATCH_CHARACTERS = 20_000
     print("ready", flush=True)
     __main__.main()

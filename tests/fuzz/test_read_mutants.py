@@ -21,11 +21,11 @@ CHILD = """if True:
     import re, sys
     from pathlib import Path
     from batchbpe import ChunkCounts
-    from batchbpe.corpus import sources
+    from batchbpe.data.corpus import sources
     from batchbpe.counting import Counter
-    from batchbpe.groups import by_column
-    from batchbpe.selection import Selection
-    from batchbpe.tables import ReadOptions
+    from batchbpe.analysis.groups import by_column
+    from batchbpe.data.sampling import Selection
+    from batchbpe.data.tables import ReadOptions
 
     def count(path, errors, sample):
         counter = Counter("gpt4", errors=errors, threads=1)

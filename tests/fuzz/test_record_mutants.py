@@ -16,12 +16,12 @@ from conftest import multilingual
 from mutants import mutants
 
 from batchbpe import Tokenizer
-from batchbpe.corpus import sources
-from batchbpe.count_files import count_files
-from batchbpe.encode_files import encode_files
+from batchbpe.data.corpus import sources
+from batchbpe.data.readers import Source
 from batchbpe.experiments import report, sweep
+from batchbpe.jobs.count import count_files
+from batchbpe.jobs.encode import encode_files
 from batchbpe.progress import Stopped
-from batchbpe.readers import Source
 
 MUTANTS = 40
 TEXTS = [multilingual(300, seed) for seed in range(12)]
@@ -31,9 +31,9 @@ TOKENIZER = Tokenizer.train(iter(TEXTS), 400)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
-        "batchbpe.readers.BATCH_CHARACTERS": 900,
-        "batchbpe.count_files.SAVE_EVERY": -1.0,
-        "batchbpe.runs.RANGES": 4,
+        "batchbpe.data.readers.BATCH_CHARACTERS": 900,
+        "batchbpe.jobs.count.SAVE_EVERY": -1.0,
+        "batchbpe.jobs.spill.RANGES": 4,
         "os.fsync": lambda _: None,
     }.items():
         monkeypatch.setattr(name, value)

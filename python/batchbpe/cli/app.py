@@ -22,7 +22,7 @@ from .. import __version__
 from ..progress import Stopped
 
 if TYPE_CHECKING:
-    from ..readers import Source
+    from ..data.readers import Source
     from ..tokenizer import Tokenizer
 
 app = typer.Typer(
@@ -250,9 +250,9 @@ def sources_of(
     max_document_bytes: int | None = None,
 ) -> list[Source]:
     """Find the files."""
-    from ..corpus import paths
-    from ..readers import standard_input
-    from ..tables import MAX_DOCUMENT_BYTES, ReadOptions
+    from ..data.corpus import paths
+    from ..data.readers import standard_input
+    from ..data.tables import MAX_DOCUMENT_BYTES, ReadOptions
 
     options = ReadOptions(text_column, errors, max_document_bytes or MAX_DOCUMENT_BYTES)
     if inputs.count("-") > 1:

@@ -59,10 +59,11 @@ def count(
 
     Example: batchbpe count data/*.parquet -o counts.parquet
     """
-    from ..count_files import Options, count_files
     from ..counting import dropped_text
-    from ..progress import peak_memory, size
-    from ..tables import default_max_document_bytes
+    from ..data.tables import default_max_document_bytes
+    from ..jobs.count import Options, count_files
+    from ..memory import peak_memory
+    from ..progress import size
 
     max_bytes = None if max_memory is None else int(max_memory * 1e9)
     chosen = Options(

@@ -81,10 +81,11 @@ def encode(
 
     Example: batchbpe encode mine.model data/*.parquet -o tokens/ --end-of-text "<|endoftext|>"
     """
-    from .. import encode_files, ids
+    from ..data.sampling import Selection
+    from ..data.tables import MAX_DOCUMENT_BYTES
+    from ..jobs import ids
+    from ..jobs.encode import RECORD, encode_files, encode_sources, end_token
     from ..progress import Stopped, bar
-    from ..selection import Selection
-    from ..tables import MAX_DOCUMENT_BYTES
 
     tokenizer = load(model, pattern)
     if not inputs and sys.stdin.isatty():
@@ -99,8 +100,8 @@ def encode(
                 raise ValueError(f"{name} is for a folder of shards: give one by --output")
         if show and (json or output):
             raise ValueError("--show prints tokens to be looked at: leave out --json and --output")
-        end = encode_files.end_token(tokenizer, end_of_text)
-        encoded = encode_files.encode_sources(tokenizer, sources, selection, threads, errors)
+        end = end_token(tokenizer, end_of_text)
+        encoded = encode_sources(tokenizer, sources, selection, threads, errors)
         if output is None:
             ids.print_ids(tokenizer, encoded, end, show=show, as_json=json)
             return
@@ -117,7 +118,7 @@ def encode(
         raise ValueError(f"{output}: give a name that ends in .npy or .bin, or that of a folder of shards")
     start = time.monotonic()
     try:
-        record = encode_files.encode_files(
+        record = encode_files(
             tokenizer,
             sources,
             output,
@@ -134,7 +135,7 @@ def encode(
             progress=not quiet,
         )
     except KeyboardInterrupt:
-        done = (output / encode_files.RECORD).exists()
+        done = (output / RECORD).exists()
         raise Stopped(f"stopped; {output} has shards, and --resume goes on with them" if done else "") from None
     if json:
         told = {name: record[name] for name in ("tokens", "documents", "shards")}
@@ -161,8 +162,8 @@ def decode(
 
     Example: batchbpe decode mine.model book.npy
     """
-    from ..ids import decoded, load_ids, parse_ids
-    from ..outputs import replacing
+    from ..jobs.ids import decoded, load_ids, parse_ids
+    from ..storage.atomic import replacing
 
     tokenizer = load(model, pattern)
     input = None if str(input) == "-" else input

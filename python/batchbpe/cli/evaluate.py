@@ -29,8 +29,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..evaluation import Evaluation
-    from ..readers import Source
+    from ..analysis.evaluation import Evaluation
+    from ..data.readers import Source
     from ..tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -80,11 +80,11 @@ def evaluate(
 
     Example: batchbpe evaluate mine.model cl100k_base.tiktoken --data heldout.txt
     """
-    from .. import groups
-    from ..evaluation import evaluate_text
+    from ..analysis import groups
+    from ..analysis.evaluation import evaluate_text
+    from ..data.sampling import Selection
+    from ..data.tables import MAX_DOCUMENT_BYTES, ReadOptions
     from ..progress import bar
-    from ..selection import Selection
-    from ..tables import MAX_DOCUMENT_BYTES, ReadOptions
 
     if len(set(models)) < len(models):
         raise ValueError("a model is given twice")
@@ -163,7 +163,7 @@ def _watched(documents: Iterable[T], sources: list[Source], update: Callable[[fl
 def _described(
     by_group: dict[str, Evaluation], reference: dict[str, Evaluation], parity: str | None, per: Any
 ) -> dict[str, Any]:
-    from .. import evaluation
+    from ..analysis import evaluation
 
     described = {group: each.metrics(reference[group]) for group, each in by_group.items()}
     if list(by_group) == ["all"]:
@@ -186,13 +186,13 @@ def _costs(by_group: dict[str, Evaluation], per: Any) -> dict[str, float]:
 
 
 def _audited(tokenizer: Tokenizer, results: list[Evaluation]) -> dict[str, list[int]]:
-    from ..audit import audit
+    from ..analysis.audit import audit
 
     return asdict(audit(tokenizer, sum(result.frequencies for result in results)))  # type: ignore[arg-type]
 
 
 def _print_metrics(models: dict[str, dict[str, Any]]) -> None:
-    from ..evaluation import METRICS
+    from ..analysis.evaluation import METRICS
 
     shown = {name: label for name, label in METRICS.items() if name != "dropped"}
     if any(model["dropped"] for model in models.values()):
@@ -218,7 +218,7 @@ def _print_groups(name: str, described: dict[str, Any], per: str) -> None:
 
 
 def _print_audit(name: str, audited: dict[str, list[int]], tokenizer: Tokenizer) -> None:
-    from ..inspection import shown
+    from ..analysis.inspection import shown
 
     def some(ids: list[int]) -> str:
         return " ".join(f"{token} {shown(tokenizer.vocab[token])}" for token in ids[:8]) + " …" * (len(ids) > 8)

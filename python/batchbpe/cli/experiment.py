@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..outputs import check_writable
+from ..storage.atomic import check_writable
 from .app import command, note, print_json, print_rows, print_table, sources_of
 from .options import Json, Quiet, ReplaceErrors, Seed, TextColumn, option
 
@@ -162,8 +162,8 @@ def _paths(inputs: list[str]) -> list[Path | str]:
 
 def _grid(given: list[str]) -> dict[str, list[Any]]:
     """Read names and their values."""
-    from ..chunks import PATTERNS
     from ..experiments.sweep import GRID
+    from ..patterns import PATTERNS
 
     grid: dict[str, list[Any]] = {}
     for each in given:

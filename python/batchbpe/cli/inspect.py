@@ -37,9 +37,9 @@ def inspect(
 
     Example: batchbpe inspect mine.model --token " theory"
     """
-    from .. import inspection
-    from ..chunks import ChunkCounts
-    from ..files import kind
+    from ..analysis import inspection
+    from ..counts import ChunkCounts
+    from ..data.files import kind
 
     if token is not None and id is not None:
         raise ValueError("--token and --id are two ways to say one thing: give one")
@@ -76,7 +76,7 @@ def inspect(
 
 
 def _shown(row: dict[str, Any]) -> str:
-    from ..inspection import shown
+    from ..analysis.inspection import shown
 
     return shown(bytes.fromhex(row["hex"]))
 

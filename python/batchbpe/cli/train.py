@@ -66,9 +66,10 @@ def train(
     """
     from .. import policies
     from ..counting import Counter
-    from ..outputs import check_writable
-    from ..progress import counting_bar, peak_memory, size, training_bar
-    from ..selection import Selection
+    from ..data.sampling import Selection
+    from ..memory import peak_memory
+    from ..progress import counting_bar, size, training_bar
+    from ..storage.atomic import check_writable
     from ..tokenizer import Tokenizer
     from ..training import Batch, Options, train_on
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .. import corpus, policies
-from ..evaluation import evaluate_text
+from .. import policies
+from ..analysis.evaluation import evaluate_text
+from ..data import corpus
 from ..tokenizer import Tokenizer
 from .data import Data
 from .plots import axes, styled
 from .result import Result, signed
-from .runs import Run, check_size, runs_bar, train_all
+from .trainings import Run, check_size, runs_bar, train_all
 
 POLICIES = ("serial", "naive", "positional", "continue_search")
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .. import corpus
-from ..chunks import ChunkCounts
 from ..counting import Counter
+from ..counts import ChunkCounts
+from ..data import corpus
+from ..data.readers import TextFile
+from ..data.tables import CountsFile
 from ..progress import counting_bar
-from ..readers import TextFile
-from ..tables import CountsFile
 from .data import Data, named
 from .plots import axes, line, styled, with_thousands
 from .result import Result

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import corpus
-from ..chunks import ChunkCounts, in_order, pattern_of
+from ..analysis.evaluation import Text
 from ..counting import Counter
-from ..evaluation import Text
+from ..counts import ChunkCounts, in_order
+from ..data import corpus
+from ..data.arrow_strings import those
+from ..data.readers import TextFile
+from ..data.sampling import Luck
+from ..data.tables import CountsFile
+from ..patterns import pattern_of
 from ..progress import counting_bar
-from ..readers import TextFile
-from ..selection import Luck
-from ..strings import those
-from ..tables import CountsFile
 
 HELD_OUT = 0.1
 """The share that is held out where nothing is given."""
@@ -161,7 +162,8 @@ def _with(counts: ChunkCounts, numbers: Any) -> ChunkCounts:
     """Give the same chunks with other counts, without those that have none."""
     import pyarrow as pa
 
-    from ..formats.counts import bytes_and_offsets, table
+    from ..data.arrow_strings import bytes_and_offsets
+    from ..formats.counts import table
 
     some = those(table(counts.data, counts.offsets, numbers.astype(np.uint64)), numbers > 0)
     chunks = some["chunk"].combine_chunks()

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from .. import corpus
-from ..evaluation import evaluate_text
+from ..analysis.evaluation import evaluate_text
+from ..data import corpus
 from .data import Data
 from .plots import axes, explain_hollow, line, styled
 from .result import Result, signed
-from .runs import check_size, runs_bar, train_all
+from .trainings import check_size, runs_bar, train_all
 
 
 @styled

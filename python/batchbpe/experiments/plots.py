@@ -7,7 +7,7 @@ from functools import cache, wraps
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ..view import COLOURS as SHADES
+from ..analysis.view import COLOURS as SHADES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

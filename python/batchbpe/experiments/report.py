@@ -11,8 +11,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ..outputs import replacing
-from ..record import checksum_of, load_sealed
+from ..storage.atomic import replacing
+from ..storage.sealed import checksum_of, load_sealed
 
 TITLES = {
     "chunks": "How chunks are distributed",

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from .. import __version__
-from ..locks import locked
-from ..outputs import replacing_all, writing
-from ..record import checksum_of, load_sealed, sealed
+from ..storage.atomic import replacing_all, writing
+from ..storage.locks import locked
+from ..storage.sealed import checksum_of, load_sealed, sealed
 from .plots import styled
 from .report import DESCRIBED, RUNS, VERSION, header_of, html_figure, html_table, in_words
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from .. import corpus
-from ..chunks import ChunkCounts
-from ..evaluation import evaluate_text
+from ..analysis.evaluation import evaluate_text
+from ..counts import ChunkCounts
+from ..data import corpus
 from ..tokenizer import Tokenizer
 from .data import Data
 from .plots import axes, explain_hollow, line, styled, tokens
 from .result import Result, signed
-from .runs import check_size, runs_bar, train_all
+from .trainings import check_size, runs_bar, train_all
 
 SIZES = (0, 1, 3, 6, 12, 25, 50, 80, 130, 200)
 PREFIX = " in"

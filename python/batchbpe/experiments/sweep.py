@@ -12,19 +12,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from .. import corpus, policies
-from ..chunks import pattern_of
+from .. import policies
+from ..analysis.evaluation import evaluate_text
+from ..data import corpus
 from ..errors import short
-from ..evaluation import evaluate_text
-from ..locks import locked
-from ..outputs import writing
-from ..record import identity, load_sealed, save_sealed
+from ..jobs.resume import identity
+from ..patterns import pattern_of
+from ..storage.atomic import writing
+from ..storage.locks import locked
+from ..storage.sealed import load_sealed, save_sealed
 from .batching import POLICIES
 from .data import HELD_OUT, Data, named
 from .plots import axes, styled
 from .report import RUNS, VERSION
 from .result import Result
-from .runs import check_size, runs_bar, train_all
+from .trainings import check_size, runs_bar, train_all
 
 GRID: dict[str, Callable[[str], Any]] = {
     "pattern": str,

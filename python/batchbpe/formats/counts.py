@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .._core import read_counts_csv
+from ..data.arrow_strings import bytes_and_offsets
 from ..errors import listed, short
 
 VERSION = 1
@@ -99,24 +100,6 @@ def _read_parquet(path: Path) -> tuple[Arrays, str, int | None]:
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"it is damaged, or its columns are no chunks and counts: {error}") from None
     return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern, described.get("total")
-
-
-def bytes_and_offsets(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Give the bytes of a pyarrow string or binary array, not copied, and where each of its rows begins in them."""
-    large = array.type in (pa.large_string(), pa.large_binary())
-    _, offsets, data = array.buffers()
-    dtype = np.dtype(np.int64 if large else np.int32)
-    # In a file that was made so the offsets may lie anywhere, and an array without any may have no buffer.
-    if len(array) or (offsets and offsets.size > array.offset * dtype.itemsize):
-        ends = np.frombuffer(offsets, dtype, len(array) + 1, array.offset * dtype.itemsize)
-    else:
-        ends = np.zeros(1, np.int64)
-    ends = np.require(ends, np.int64, "A")
-    bytes_ = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
-    bytes_.flags.writeable = False  # arrow data never changes, and the core copies what could
-    if ends[0] or ends[-1] < len(bytes_):  # of a slice, only its own part: the core looks at all that it gets
-        bytes_, ends = bytes_[ends[0] : ends[-1]], ends - ends[0]
-    return bytes_, ends
 
 
 def _write_csv(batches: Iterable[pa.RecordBatch], pattern: str, path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from .._core import has_scanner, patterns
 from ..errors import short
 from ..model import Model
-from ..outputs import replacing
+from ..storage.atomic import replacing
 from . import native, tiktoken
 from .dialects import check_portable
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import short
 from ..model import Model
-from ..outputs import replacing
+from ..storage.atomic import replacing
 from .dialects import check_portable
 
 VERSIONS = ("minbpe v1", "BatchBPE v1")

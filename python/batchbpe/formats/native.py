@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import short
 from ..model import Model
-from ..outputs import replacing
+from ..storage.atomic import replacing
 
 FORMAT = "batchbpe"
 IN_FOLDER = "batchbpe.model"

@@ -12,7 +12,7 @@ from typing import Any
 from .._core import merges_of_ranks, patterns
 from ..errors import short
 from ..model import Model
-from ..outputs import replacing
+from ..storage.atomic import replacing
 
 _END = "<|endoftext|>"
 _FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")

@@ -14,13 +14,13 @@ from typing import Any
 
 from ..errors import short
 from ..model import Model
-from ..outputs import new_folder, replacing_all, writing
+from ..storage.atomic import new_folder, replacing_all, writing
 from . import huggingface, native
 
 MAX_UNUSED = 1 << 16
 """Ids below the largest that no token has: transformers needs a name for each."""
 _END = "<|endoftext|>"
-_CODE = Path(__file__).parent.parent / "tokenization_batchbpe.py"
+_CODE = Path(__file__).parent / "tokenization_batchbpe.py"
 
 
 def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:

@@ -1,0 +1,1 @@
+"""Analysis: how good a tokenizer is, what is in it, and what its tokens look like."""

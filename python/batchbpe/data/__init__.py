@@ -1,0 +1,1 @@
+"""Data: anything a user has, as one stream of documents."""

@@ -1,0 +1,147 @@
+"""Files and urls, read through any compression."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from glob import has_magic
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from ..storage.atomic import writing
+
+Codec: TypeAlias = Literal["gzip", "zstd"]
+CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd"}
+
+
+def kind(place: Path | str) -> tuple[str, Codec | None]:
+    """Say what the name of a file or url promises.
+
+    >>> kind(Path("A.jsonl.gz")), kind("https://example.org/a.TXT?b=c.d")
+    (('.jsonl', 'gzip'), ('.txt', None))
+    """
+    name = PurePath((place.name if isinstance(place, Path) else urlsplit(place).path).lower())
+    codec = CODECS.get(name.suffix)
+    return (PurePath(name.stem).suffix if codec else name.suffix), codec
+
+
+URL = r"(?:https?|s3|hf|gs|gcs|az|abfs|file|memory)://"
+"""How a url begins. Those of the web are read as they are, others through fsspec."""
+
+
+def urls(url: str) -> list[str]:
+    """Give the files that a url with wildcards means, or the url itself."""
+    if url.startswith(("http://", "https://")) or not has_magic(url):
+        return [url]
+    system, path = _fsspec(url).core.url_to_fs(url)
+    return [system.unstrip_protocol(found) for found in system.glob(path)]
+
+
+def size_of(place: Path | str) -> int:
+    """Give the size of a file, or 0 if it is not known."""
+    if isinstance(place, Path):
+        return place.stat().st_size if place.is_file() else 0
+    if place.startswith(("http://", "https://")):
+        return 0
+    try:
+        system, path = _fsspec(place).core.url_to_fs(place)
+        return int(system.size(path) or 0)
+    except OSError as error:
+        raise OSError(f"cannot read {place}: {error or type(error).__name__}") from error
+
+
+def _fsspec(url: str) -> Any:
+    try:
+        import fsspec  # type: ignore[import-untyped]
+    except ImportError:
+        raise ImportError(f"{url} is read through fsspec, which is not there: pip install 'batchbpe[remote]'") from None
+    return fsspec
+
+
+def _open(place: Path | str) -> Any:
+    """Open a file, or a url if `place` is a string."""
+    if isinstance(place, Path):
+        return place.open("rb")
+    try:
+        if not place.startswith(("http://", "https://")):
+            return _fsspec(place).open(place, "rb").open()
+        from urllib.request import Request, urlopen
+
+        return urlopen(Request(place, headers={"User-Agent": "batchbpe"}), timeout=60)
+    except ImportError:
+        raise
+    except Exception as error:  # http's have no narrower base
+        raise OSError(f"cannot read {place}: {error}") from error
+
+
+def open_stream(
+    place: Path | str, codec: Codec | None = None, moved: Callable[[int], object] | None = None
+) -> BinaryIO:
+    """Open a file, or a url if `place` is a string, as a stream of decompressed bytes.
+
+    `moved` is called with the place in the file, as it is read.
+
+    >>> with open_stream(Path(__file__)) as stream:
+    ...     stream.read(8)
+    b'\"\"\"Files'
+    """
+    return io.BufferedReader(_Stream(str(place), _open(place), codec, moved), 1 << 20)
+
+
+@contextmanager
+def decompressed(place: Path | str, codec: Codec | None) -> Iterator[Any]:
+    """Give a file that is not compressed, for readers that jump about: the file itself, or a copy for the time being.
+
+    A url that is not compressed is given as an open file.
+
+    >>> with decompressed(Path(__file__), None) as plain:
+    ...     plain.name
+    'files.py'
+    """
+    if codec is None and isinstance(place, Path):
+        yield place
+    elif codec is None and not str(place).startswith(("http://", "https://")):
+        with _open(place) as file:
+            yield file
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            plain = Path(folder) / f"plain{kind(place)[0]}"
+            with writing(plain), open_stream(place, codec) as source, plain.open("wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+            yield plain
+
+
+class _Stream(io.RawIOBase):
+    """Bytes, decompressed; its errors name the file or url, as those of the codecs and of http do not."""
+
+    def __init__(self, name: str, raw: Any, codec: Codec | None, moved: Callable[[int], object] | None) -> None:
+        self._name, self._raw, self._bytes = name, raw, raw
+        self._moved = moved if hasattr(raw, "seekable") and raw.seekable() else None
+        if codec:
+            import pyarrow as pa
+
+            self._bytes = pa.input_stream(raw, compression=codec)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._bytes.read(len(buffer))
+            # http.client takes a broken connection for the end; `length` is what was still to come.
+            if not data and getattr(self._raw, "length", None):
+                raise OSError(f"the connection ended {self._raw.length} bytes early")
+        except Exception as error:
+            raise OSError(f"cannot read {self._name}: {error}") from error
+        buffer[: len(data)] = data
+        if self._moved:
+            self._moved(self._raw.tell())
+        return len(data)
+
+    def close(self) -> None:
+        self._bytes.close()
+        super().close()

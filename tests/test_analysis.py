@@ -1,0 +1,261 @@
+"""Each metric on a case worked out by hand, or by somebody else's program."""
+
+import json
+import re
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from batchbpe import ChunkCounts, Tokenizer
+from batchbpe.analysis.audit import audit
+from batchbpe.analysis.evaluation import Text, evaluate, evaluate_text, gini, parity, renyi_entropy
+from batchbpe.cli import app
+from batchbpe.data.corpus import documents
+
+# One merge: " a" is token 256.
+ONE = Tokenizer.train([" a a a a a"], 257)
+BYTES = Tokenizer.train([" a a a a a"], 256)
+
+
+@pytest.fixture
+def result():
+    """`a a a b` is a, " a", " a", " " and b."""
+    return evaluate({"one": ONE, "bytes": BYTES}, documents("a a a b"))
+
+
+def test_lengths(result):
+    one, plain = result
+    assert (one.tokens, plain.tokens, one.bytes, one.characters, one.words) == (5, 7, 7, 7, 4)
+    assert (one.bytes_per_token, one.characters_per_token, one.tokens_per_word) == (7 / 5, 7 / 5, 5 / 4)
+    assert one.normalised_length(plain) == 5 / 7
+    assert one.change(plain) == pytest.approx(100 * (5 - 7) / 7)
+
+
+def test_words_of_one_token(result):
+    assert [it.single_token_word_rate for it in result] == [3 / 4, 0]
+
+
+def test_use_of_the_vocabulary(result):
+    one, _ = result
+    assert one.frequencies[[97, 256, 32, 98]].tolist() == [1, 2, 1, 1] and one.frequencies.sum() == 5
+    assert one.vocabulary_used == 4
+    assert one.average_rank == pytest.approx((2 * 1 + 2 + 3 + 4) / 5)
+    assert one.shannon_efficiency == pytest.approx((0.4 * log(2.5) + 0.6 * log(5)) / log(257))
+    assert one.renyi_efficiency == pytest.approx(log(0.4**2.5 + 3 * 0.2**2.5) / -1.5 / log(257))
+
+
+@pytest.mark.parametrize(
+    ("counts", "score"), [([3, 2, 1, 1], 0.8031528501359657), ([3, 3, 2, 2, 1], 0.9105681923824472)]
+)
+def test_entropy_is_that_of_tokenization_scorer(counts, score):
+    # The two examples in its README; they are of order 3, its default, and over the tokens in the text.
+    assert renyi_entropy(np.array(counts) / sum(counts), 3) / log(len(counts)) == pytest.approx(score)
+
+
+def test_characters_are_not_bytes():
+    (it,) = evaluate({"bytes": BYTES}, documents("é ☃"))
+    assert (it.bytes, it.characters, it.words, it.tokens) == (6, 3, 2, 6)
+
+
+def test_it_is_the_same_as_encoding_the_text():
+    text = Path(json.__file__).read_text(encoding="utf-8") + "né ☃"
+    tokenizers = {
+        "stop words": Tokenizer.train(text, 600, stop_list_size=20),
+        "another pattern": Tokenizer.train(text, 500, pattern="gpt2"),
+        "own pattern": Tokenizer.train(text, 400, pattern=r"(?s)[a-z]+|."),
+    }
+    for it in evaluate(tokenizers, documents(text)):
+        ids = tokenizers[it.name].encode_to_numpy(text, "none")
+        assert it.frequencies.tolist() == np.bincount(ids, minlength=tokenizers[it.name].n_vocab).tolist(), it.name
+        assert (it.bytes, it.characters, it.words) == (len(text.encode()), len(text), len(text.split()))
+
+
+def test_text_dropped_by_a_pattern_is_part_of_the_text():
+    letters = Tokenizer.train("tobe", 256, pattern="[a-z]+")
+    with pytest.warns(UserWarning, match="dropped"):
+        (it,) = evaluate({"letters": letters}, documents("to be"))
+    assert (it.tokens, it.bytes) == (4, 5)
+
+
+def test_counts_instead_of_a_text():
+    counts = ChunkCounts.count("a a a b")
+    it = evaluate_text("one", ONE, Text.of_counts(counts))
+    assert (it.tokens, it.bytes, it.characters) == (5, 7, 7)
+    assert it.words is it.tokens_per_word is it.single_token_word_rate is None
+    with pytest.raises(ValueError, match="words of chunk counts are not known"):
+        it.cost("word")
+    other = Tokenizer.train("a", 256, pattern="gpt2")
+    with pytest.raises(ValueError, match="not counted with the pattern of other"):
+        evaluate_text("other", other, Text.of_counts(counts))
+    with pytest.raises(ValueError, match="no text to encode"):
+        Text(["gpt4"]).add(counts)
+
+
+def test_nothing_to_evaluate():
+    (it,) = evaluate({"one": ONE}, documents(""))
+    assert all(value in (0, 257, None) for value in it.metrics(it).values()), it.metrics(it)
+
+
+def test_groups():
+    assert parity({"en": 0.2, "de": 0.3}) == {"en": 1.0, "de": pytest.approx(1.5)}
+    assert parity({"en": 0.2, "de": 0.4}, "de") == {"en": 0.5, "de": 1.0}
+    # Half of the mean difference over the mean, over all ordered pairs: (1 + 2 + 1) * 2 / 9 / 2 / 2.
+    assert gini([1, 2, 3]) == pytest.approx(4 * 2 / 9 / 2 / 2)
+    assert gini([5]) == gini([]) == gini([0, 0]) == 0
+
+
+def test_audit():
+    # "abab" merges ab, then abab; the stop word "ab" has the bytes of the first.
+    tokenizer = Tokenizer.train(["abab" * 3, " ab", "ab", "ab", "ab", "ab", "é" * 4, "ô" * 2], 262, stop_list_size=1)
+    assert tokenizer.stop_words == {"ab": 256}
+    found = audit(tokenizer)
+    names = {tokenizer.vocab[token]: token for token in tokenizer.merges.values()}
+    assert found.duplicates == [256, names[b"ab"]]
+    assert names[b"ab"] in found.unreachable and 256 not in found.unreachable
+    assert found.unused is found.scaffolds is None
+    assert found.longest[0] == max(tokenizer.vocab, key=lambda token: len(tokenizer.vocab[token]))
+    frequencies = np.bincount(tokenizer.encode("abab"), minlength=tokenizer.n_vocab)
+    used = audit(tokenizer, frequencies)
+    assert names[b"abab"] not in used.unused
+    assert set(used.scaffolds) == {ord("a"), ord("b"), names[b"ab"]}
+
+
+def test_audit_finds_parts_of_characters():
+    snow = Tokenizer.train(["☃", "☄", "☂"], 257)
+    partial = audit(snow).partial_utf8
+    assert [snow.vocab[token] for token in partial] == [b"\xe2\x98"]
+
+
+@pytest.fixture
+def models(tmp_path):
+    ONE.save(tmp_path / "one")
+    BYTES.save(tmp_path / "bytes")
+    return [str(tmp_path / "one.model"), str(tmp_path / "bytes.model")]
+
+
+def run(*args, code=0):
+    done = CliRunner().invoke(app, list(args))
+    assert done.exit_code == code, done.output
+    return done
+
+
+def test_command(models, tmp_path):
+    (tmp_path / "a.txt").write_text("a a a b")
+    args = ["evaluate", *models, "--data", str(tmp_path / "a.txt"), "--audit"]
+    shown = run(*args).stdout
+    assert "tokens per word (fertility)" in shown and "audit of" in shown
+    one, plain = json.loads(run(*args, "--json").stdout)
+    assert (one["groups"]["all"]["tokens"], plain["groups"]["all"]["change"]) == (5, 40.0)
+    assert 256 not in one["audit"]["unused"]
+
+
+def test_groups_without_text(models, tmp_path):
+    """They pay nothing, so there is nothing to compare them by."""
+    for name, text in {"en": "a a a", "de": "b b b", "xx": "", "yy": "  "}.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    args = ["evaluate", models[0], "--by-file", "--data", str(tmp_path / "*.txt"), "--per", "word"]
+    done = run(*args, "--json")
+    assert "the group xx has no text and is left out" in done.stderr
+    (it,) = json.loads(done.stdout)
+    assert {group: each["parity"] for group, each in it["groups"].items()} == {"en": 1, "de": 5 / 3, "yy": None}
+    assert it["gini"] == pytest.approx(gini([3, 5]))
+    assert "the groups with text are" in run(*args, "--parity", "xx", code=2).stderr
+    assert "that group has no word to pay for" in run(*args, "--parity", "yy", code=2).stderr
+
+
+def test_what_the_pattern_drops():
+    letters = Tokenizer.train("a", 256, pattern=r"\w+")
+    with pytest.warns(UserWarning, match="5 bytes lie between the matches"):
+        plain, lossy = evaluate({"bytes": BYTES, "letters": letters}, documents("a, a - b"))
+    assert (plain.dropped, lossy.dropped) == (0, 5)
+    assert (plain.bytes_per_token, lossy.bytes_per_token) == (1, 8 / 3)  # of the same text
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_group_that_is_lost(tmp_path):
+    Tokenizer.train("a", 256, pattern=r"\w+").save(tmp_path / "letters")
+    for name, text in {"en": "a, a", "xx": "--"}.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    model, data = str(tmp_path / "letters.model"), ["--data", str(tmp_path / "*.txt")]
+    done = run("evaluate", model, *data, "--by-file")
+    assert re.search(r"tokens/character\s+parity \(en\)\s+bytes lost", done.stdout)
+    assert re.search(r"xx\s+0\s+–\s+–\s+–\s+2", done.stdout)
+    assert "letters.model: 2 bytes lie between the matches" in done.stderr
+    BYTES.save(tmp_path / "bytes")
+    both = run("evaluate", str(tmp_path / "bytes.model"), model, *data, "--by-file", "--json").stdout
+    plain, lossy = json.loads(both)
+    assert plain["groups"]["xx"]["parity"] == 1  # as cheap as the other, which comes first
+    assert lossy["groups"]["xx"]["parity"] is None and lossy["groups"]["en"]["parity"] is not None
+    both = run("evaluate", str(tmp_path / "bytes.model"), model, *data, "--by-file", "--json", "--parity", "xx").stdout
+    assert [each["groups"]["en"]["parity"] for each in json.loads(both)] == [1, None]
+    assert "has a pattern of its own" in run("evaluate", model, *data, "--pattern", "gpt2", code=2).stderr
+
+
+def test_groups_that_cannot_be_told(models, tmp_path):
+    (tmp_path / "docs.jsonl").write_text('{"text": 7, "language": "en"}\n')
+    args = ["evaluate", models[0], "--group-column", "language", "--data"]
+    assert "line 1: 'text' is of type int, not str" in run(*args, str(tmp_path / "docs.jsonl"), code=1).stderr
+    assert "save it as a file" in run(*args, "-", "--jsonl-field", "text", code=1).stderr
+
+
+def test_command_on_a_part(models, tmp_path):
+    """A text is read again for each pattern: the same part of it."""
+    (tmp_path / "a.txt").write_text("a a a b")
+    Tokenizer.train("a a", 257, pattern="o200k").save(tmp_path / "other")
+    args = ["--data", str(tmp_path / "a.txt"), "--limit-bytes", "5", "--json"]
+    found = json.loads(run("evaluate", *models, str(tmp_path / "other.model"), *args).stdout)
+    assert [each["groups"]["all"]["tokens"] for each in found] == [3, 5, 3]
+    assert {each["groups"]["all"]["bytes_per_token"] * each["groups"]["all"]["tokens"] for each in found} == {5}
+
+
+def test_command_by_group(models, tmp_path):
+    rows = {"text": ["a a", "b b b", None, "a"], "language": ["en", "de", "de", "en"]}
+    pq.write_table(pa.table(rows), tmp_path / "docs.parquet")
+    with pa.ipc.new_stream(tmp_path / "docs.arrow", pa.table(rows).schema) as stream:
+        stream.write_table(pa.table(rows))
+    (tmp_path / "docs.jsonl").write_text('{"text": "a a", "language": "en"}\n{"text": "b b b", "language": "de"}\n')
+    args = ["evaluate", models[0], "--group-column", "language", "--json", "--data"]
+    (it,) = json.loads(run(*args, str(tmp_path / "docs.parquet")).stdout)
+    # "a a" and "a" are 3 tokens of 4 characters, "b b b" 5 of 5.
+    assert it["groups"]["en"]["tokens_per_character"] == 3 / 4
+    assert it["groups"]["de"]["parity"] == pytest.approx(4 / 3)
+    assert it["gini"] == pytest.approx(gini([3 / 4, 1]))
+    assert json.loads(run(*args, str(tmp_path / "docs.arrow")).stdout) == [it]
+    (it,) = json.loads(run(*args, str(tmp_path / "docs.jsonl"), "--parity", "de", "--per", "text").stdout)
+    assert it["groups"]["en"]["parity"] == 2 / 5
+    for name, text in {"en": "a a a", "de": "b b b"}.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    shown = run("evaluate", models[0], "--by-file", "--data", str(tmp_path / "*.txt")).stdout
+    assert "Gini coefficient" in shown and "en" in shown
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "en.txt").write_text("a")
+    given = ["--data", str(tmp_path / "*.txt"), "--data", str(tmp_path / "more" / "en.txt")]
+    (it,) = json.loads(run("evaluate", models[0], "--by-file", "--json", *given).stdout)
+    assert list(it["groups"]) == [str(tmp_path / "en.txt"), str(tmp_path / "more" / "en.txt"), "de"]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "problem"),
+    [
+        (["--group-column", "script"], 1, "no 'script' among"),
+        (["--group-column", "language", "--parity", "fr"], 2, "the groups with text are de, en"),
+        (["--parity", "en"], 2, "tell them by"),
+        (["--by-file", "--limit-bytes", "9"], 1, "groups are read whole"),
+        (["--group-column", "language", "--by-file"], 1, "not by both"),
+        (["--group-column", "language", "--sample", "0.5"], 1, "groups are read whole"),
+    ],
+)
+def test_command_says_what_is_wrong(models, tmp_path, args, code, problem):
+    pq.write_table(pa.table({"text": ["a", "b"], "language": ["en", "de"]}), tmp_path / "docs.parquet")
+    done = run("evaluate", models[0], "--data", str(tmp_path / "docs.parquet"), *args, code=code)
+    assert problem in done.stderr
+
+
+def test_command_on_nothing(models, tmp_path):
+    (tmp_path / "empty.txt").write_text("")
+    assert "there is no text in" in run("evaluate", models[0], "--data", str(tmp_path / "empty.txt"), code=1).stderr

@@ -1,0 +1,277 @@
+"""`ChunkCounts`: what is counted, what it answers, and what it says about bad data."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchbpe import PATTERNS, ChunkCounts, reference
+from batchbpe.counts import BLOCK
+from batchbpe.patterns import pattern_of
+
+TEXT = "to be, or not to be: that is the question\n"
+
+
+def test_mapping() -> None:
+    counts = ChunkCounts.count(TEXT)
+    expected = reference.count_chunks([TEXT], PATTERNS["gpt4"])
+    assert dict(counts) == expected
+    assert list(counts) == list(expected)
+    assert counts.most_common() == list(expected.items())
+    assert counts.most_common(3) == list(expected.items())[:3]
+    assert counts.most_common(0) == []
+    assert counts.most_common(10**9) == list(expected.items())
+    assert len(counts) == counts.unique == len(expected)
+    assert counts.total == sum(expected.values())
+    assert counts[" be"] == 2
+    assert " be" in counts
+    assert "be" not in counts
+    assert counts.pattern == PATTERNS["gpt4"]
+    assert repr(counts) == f"ChunkCounts(total={counts.total}, unique={counts.unique})"
+    with pytest.raises(KeyError, match="absent"):
+        counts["absent"]
+
+
+def test_equal_counts_are_ordered_by_bytes() -> None:
+    counts = ChunkCounts.count("é z ~ a B \U0001f600 \uffff", r"\S+| ")
+    assert list(counts) == [" ", "B", "a", "z", "~", "é", "\uffff", "\U0001f600"]
+
+
+def test_equality() -> None:
+    counts = ChunkCounts.count(TEXT)
+    assert counts == ChunkCounts.count(TEXT)
+    assert counts != ChunkCounts.count(TEXT + "more")
+    assert counts != ChunkCounts.count(TEXT, "gpt2")
+    assert counts == dict(counts)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(counts)
+
+
+def test_addition() -> None:
+    one, two = ChunkCounts.count(TEXT), ChunkCounts.count("to err is human")
+    assert one + two == ChunkCounts.count([TEXT, "to err is human"]) == two + one
+    assert ChunkCounts.count([one, two, "to err"]) == one + two + ChunkCounts.count("to err")
+    with pytest.raises(TypeError, match="unsupported operand"):
+        one + {"a": 1}  # type: ignore[operator]
+
+
+def test_different_patterns_do_not_add() -> None:
+    with pytest.raises(ValueError, match=r"different patterns do not add: .* is not .*; count the text again"):
+        ChunkCounts.count(TEXT) + ChunkCounts.count(TEXT, "gpt2")
+    with pytest.raises(ValueError, match="different patterns do not add"):
+        ChunkCounts.count(ChunkCounts.count(TEXT), "o200k")
+
+
+def test_text_added_to_counts_is_split_as_they_were() -> None:
+    counts = ChunkCounts.count(TEXT, "gpt2")
+    assert ChunkCounts.count([counts, TEXT]) == counts + counts
+    assert ChunkCounts.count(counts) is counts
+
+
+def test_counts_are_of_64_bits() -> None:
+    counts = ChunkCounts.count({"a": 2**64 - 1, "b": 2**63})
+    assert counts["a"] == 2**64 - 1
+    assert counts.total == 2**64 - 1 + 2**63
+    with pytest.raises(ValueError, match=r'chunk "a" add up to more than 64 bits hold; scale them down'):
+        counts + ChunkCounts.count({"a": 1})
+
+
+@given(st.dictionaries(st.binary(min_size=1, max_size=40), st.integers(1, 2**40), max_size=30))
+def test_hyp_any_bytes(chunks: dict[bytes, int]) -> None:
+    counts = ChunkCounts.count(chunks)
+    expected = sorted(chunks.items(), key=lambda item: (-item[1], item[0]))
+    assert [(chunk.encode("utf-8", "surrogateescape"), count) for chunk, count in counts.most_common()] == expected
+    assert all(counts[chunk.decode("utf-8", "surrogateescape")] == count for chunk, count in expected)
+
+
+def test_counts_of_0_are_left_out() -> None:
+    counts = ChunkCounts.count({"a": 0, "b": np.int64(3), "c": 0})
+    assert counts.pattern == PATTERNS["gpt4"]
+    assert dict(counts) == {"b": 3}
+    assert list(counts.items()) == [("b", 3)]
+    assert list(counts.values()) == [3]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_chunks_that_are_there_twice_add_up(suffix: str, tmp_path: Path) -> None:
+    # In order of their counts, but not each once.
+    path = tmp_path / f"twice.{suffix}"
+    if suffix == "csv":
+        path.write_text("text_chunk,count\n abc,5\n abd,4\n abc,3\n.+,0\n")
+    else:
+        table = pa.table({"chunk": pa.array([b" abc", b" abd", b" abc"]), "count": pa.array([5, 4, 3], pa.uint64())})
+        pq.write_table(table.replace_schema_metadata({"batchbpe": '{"version": 1, "pattern": ".+"}'}), path)
+    assert dict(ChunkCounts.load(path)) == {" abc": 8, " abd": 4}
+
+
+@pytest.mark.parametrize("name", ["counts", "counts.txt", "counts.model"])
+def test_names_that_would_not_be_known_again(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"{name}: give a name that ends in \.parquet or \.csv"):
+        ChunkCounts.count("a b").save(tmp_path / name)
+
+
+@pytest.mark.parametrize("special_tokens", ["<e>", {"<e>"}, [""], [1], None, {"<e>": "x"}, ["<a>", "<a>"]], ids=repr)
+def test_wrong_special_tokens(special_tokens: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"special token|special_tokens"):
+        ChunkCounts.count("hello there", special_tokens=special_tokens)
+
+
+def test_a_name_that_is_none() -> None:
+    with pytest.raises(ValueError, match="pattern='gpt5' is none of gpt2, gpt4, cl100k, o200k"):
+        ChunkCounts.count("text", "gpt5")
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_wrong_threads(threads: int) -> None:
+    with pytest.raises(ValueError, match=f"threads={threads}: give at least 1, or None for all cores"):
+        ChunkCounts.count("text", threads=threads)
+
+
+def test_very_many_threads() -> None:
+    assert ChunkCounts.count("some text", threads=2**62) == ChunkCounts.count("some text", threads=1)
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ({"a": -1}, r"the count -1 of chunk 'a' is no whole number from 0 to 2\*\*64 - 1"),
+        ({"a": 2**64}, r"the count 18446744073709551616 of chunk 'a'"),
+        ({"a": 1.5}, r"the count 1\.5 of chunk 'a'"),
+        ({"a": True}, r"the count True of chunk 'a'"),
+        ({"a": "3"}, r"the count '3' of chunk 'a'"),
+        ({"": 3}, r"an empty chunk has a count: leave it out"),
+    ],
+)
+def test_wrong_counts(data: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        ChunkCounts.count(data)
+
+
+def test_chunk_of_wrong_type() -> None:
+    with pytest.raises(TypeError, match="the chunk 3 is a int: give str or bytes"):
+        ChunkCounts.count({3: 1})  # type: ignore[dict-item]
+
+
+def test_cutoff() -> None:
+    counts = ChunkCounts.count({"a": 1, "b": 2, "c": 2, "d": 5})
+    for cutoff, kept in ((0, "dbca"), (1, "dbca"), (2, "dbc"), (3, "d"), (5, "d"), (6, ""), (2**64, "")):
+        assert "".join(counts.at_least(cutoff)) == kept
+
+
+def test_stop_words_have_more_than_one_character() -> None:
+    counts = ChunkCounts.count({"é": 9, "語": 9, "😀": 9, "a": 9, "ab": 8, "\r\n": 7, "éa": 6, "z": 5, "e\u0301": 4})
+    assert counts.stop_words(3) == ([4, 5, 6], [b"ab", b"\r\n", "éa".encode()])
+    assert counts.stop_words(99)[1] == [b"ab", b"\r\n", "éa".encode(), "e\u0301".encode()]
+    assert counts.stop_words(0) == ([], [])
+
+
+def test_special_tokens_are_cut_out() -> None:
+    counts = ChunkCounts.count("one<|end|>two<|end|>", special_tokens=["<|end|>"])
+    assert dict(counts) == {"one": 1, "two": 1}
+    nested = ChunkCounts.count("a<x>b<x>y.*c", special_tokens=["<x>", "<x>y", ".*"])
+    assert dict(nested) == {"a": 1, "b": 1, "c": 1}
+    spaced = ChunkCounts.count("a \n(b c)\n d", special_tokens=[" \n(b c)\n "])
+    assert dict(spaced) == {"a": 1, "d": 1}
+
+
+def test_special_tokens_over_block_edges(tmp_path: Path) -> None:
+    # Tokens of every distance from the edge of a block, one of them with a place where a text could be cut.
+    special = "<|a\nb|>"
+    path = tmp_path / "a.txt"
+    for shift in range(9):
+        text = "x" * (BLOCK - shift) + special + "y\nz"
+        path.write_text(text, newline="")
+        counts = ChunkCounts.count(path, special_tokens=[special])
+        assert dict(counts) == {"x" * (BLOCK - shift): 1, "y": 1, "\n": 1, "z": 1}
+
+
+def test_characters_over_block_edges(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    for shift in range(5):
+        text = "ab cd\n" * (BLOCK // 6) + "x" * shift + "語é😀\n語" * 9 + " end\n" * BLOCK
+        path.write_text(text, encoding="utf-8", newline="")
+        assert ChunkCounts.count(path) == ChunkCounts.count(text)
+
+
+@pytest.mark.parametrize("errors", ["strict", "replace"])
+@pytest.mark.parametrize("at", [0, 5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 77, 3 * BLOCK - 1])
+def test_invalid_utf8(at: int, errors: Any, tmp_path: Path) -> None:
+    data = bytearray((b"some words\nand \xc3\xa9\n" * BLOCK)[: 3 * BLOCK])
+    data[-20:] = b"x" * 20
+    path = tmp_path / "bad.txt"
+    good = len(bytes(data[:at]).decode("utf-8", "ignore").encode())
+    data[good] = 0xFF
+    path.write_bytes(data)
+    if errors == "strict":
+        with pytest.raises(ValueError, match=rf'bad\.txt: .*UTF-8 at byte {good}\b.*errors="replace"'):
+            ChunkCounts.count(path)
+    else:
+        text = bytes(data).decode("utf-8", "replace")
+        assert "\ufffd" in text
+        assert ChunkCounts.count(path, errors="replace") == ChunkCounts.count(text)
+
+
+def test_character_cut_off_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"caf\xc3")
+    with pytest.raises(ValueError, match=r"bad\.txt: the text is invalid UTF-8 at byte 3"):
+        ChunkCounts.count(tmp_path / "bad.txt")
+    assert dict(ChunkCounts.count(tmp_path / "bad.txt", errors="replace")) == {"caf": 1, "\ufffd": 1}
+
+
+def test_wrong_options() -> None:
+    with pytest.raises(ValueError, match='errors=\'ignore\': give "strict" or "replace"'):
+        ChunkCounts.count(TEXT, errors="ignore")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="threads=0: give at least 1, or None"):
+        ChunkCounts.count(TEXT, threads=0)
+
+
+def test_lone_surrogate() -> None:
+    with pytest.raises(UnicodeEncodeError, match="surrogate"):
+        ChunkCounts.count("a\udc80")
+
+
+def test_empty_data() -> None:
+    for data in ("", [], iter([]), iter([""]), {}, pa.array([], pa.string())):
+        counts = ChunkCounts.count(data)
+        assert (counts.total, counts.unique, list(counts)) == (0, 0, [])
+        assert counts + ChunkCounts.count(TEXT) == ChunkCounts.count(TEXT)
+
+
+def test_slices_of_arrow_arrays() -> None:
+    words = [f"word{n} é" * (n % 4) for n in range(100)]
+    for kind in (pa.string(), pa.large_string()):
+        array = pa.array(words, kind)
+        for part in (slice(0, 100), slice(17, 60), slice(99, 100)):
+            assert ChunkCounts.count(array[part]) == ChunkCounts.count(iter(words[part]))
+
+
+def test_chunks_of_every_length() -> None:
+    # Up to 15 bytes are kept in one way, longer ones in another.
+    chunks = ["a" * n for n in range(1, 70)] + ["b" * 15, "b" * 16, "\0", "\0\0", "\0" * 15, "\0" * 16]
+    random.Random(1).shuffle(chunks)
+    counts = ChunkCounts.count(iter(chunks), "(?s).+")
+    assert dict(counts) == dict.fromkeys(chunks, 1)
+
+
+def test_chunk_of_several_megabytes() -> None:
+    text = "a" * 3_000_000 + "é" * 1_000_000
+    counts = ChunkCounts.count([text, text, text[1:]], "(?s).+")
+    assert counts.most_common() == [(text, 2), (text[1:], 1)]
+    assert counts[text] == 2
+
+
+def test_progress() -> None:
+    read: list[int] = []
+    ChunkCounts.count(iter(["a" * 4_000_000] * 3), progress=read.append)
+    assert read == [4_000_000, 8_000_000, 12_000_000]
+
+
+def test_pattern_of() -> None:
+    assert pattern_of("gpt4") == PATTERNS["gpt4"]
+    assert sorted(PATTERNS) == ["cl100k", "gpt2", "gpt4", "o200k"]

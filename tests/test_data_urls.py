@@ -1,0 +1,98 @@
+"""Documents from urls: of the web, and through fsspec."""
+
+import gzip
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from test_data import texts
+
+from batchbpe.data.corpus import TextFile, documents
+
+PAGES = {
+    "/a.txt": "ein text ü".encode(),
+    "/plain": b"plain",
+    "/a.txt.gz": gzip.compress(b"zipped"),
+    "/a.jsonl": b'{"text": "line"}\n',
+    "/broken.txt.gz": gzip.compress(b"zipped")[:-9],
+}
+
+
+@pytest.fixture
+def server() -> Iterator[SimpleNamespace]:
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            asked.append(path)
+            body = PAGES.get(path, b"cut")
+            self.send_response(404 if path == "/absent.txt" else 200)
+            self.send_header("Content-Length", str(len(body) + 100 * (path == "/cut.txt")))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", asked=asked)
+        server.shutdown()
+        thread.join()
+
+
+def test_url(server: SimpleNamespace) -> None:
+    stream = documents([f"{server.url}/a.txt"])
+    (item,) = stream
+    assert isinstance(item, TextFile)
+    assert item.name == f"{server.url}/a.txt"
+    assert server.asked == []
+    assert texts(item.name) == ["ein text ü"]
+    assert texts([f"{server.url}/plain?a={'b' * 300}", f"{server.url}/a.txt.gz?x=1"]) == ["plain", "zipped"]
+    assert texts(f"{server.url}/a.jsonl") == ["line"]
+
+
+@pytest.mark.parametrize("page", ["absent.txt", "cut.txt", "broken.txt.gz"])
+def test_url_errors(page: str, server: SimpleNamespace) -> None:
+    with pytest.raises(OSError, match=f"cannot read {server.url}/{page}: "):
+        texts(f"{server.url}/{page}")
+
+
+def test_url_of_a_table(server: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"a\.csv: chunk counts are not read from a url; download them first"):
+        documents(f"{server.url}/a.csv")
+    assert server.asked == []
+    table = pa.BufferOutputStream()
+    pq.write_table(pa.table({"text": ["one", "zwei ü"]}), table)
+    monkeypatch.setitem(PAGES, "/a.parquet", table.getvalue().to_pybytes())
+    assert texts(f"{server.url}/a.parquet") == ["one", "zwei ü"]
+
+
+def test_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.pipe("/data/b.txt", b"two")
+    memory.pipe("/data/a.jsonl.gz", gzip.compress(b'{"text": "one"}\n'))
+    with memory.open("/data/c.parquet", "wb") as file:
+        pq.write_table(pa.table({"text": ["three"]}), file)
+    with (
+        memory.open("/data/d.arrow", "wb") as file,
+        pa.ipc.new_stream(file, pa.schema({"text": pa.string()})) as writer,
+    ):
+        writer.write_table(pa.table({"text": ["four"]}))
+    assert texts("memory://data/*") == ["one", "two", "three", "four"]
+    assert texts(["memory://data/b.txt"]) == ["two"]
+    with pytest.raises(FileNotFoundError, match=r"no file matches the pattern: 'memory://data/\*\.md'"):
+        documents("memory://data/*.md")
+    with pytest.raises(OSError, match=r"cannot read memory://data/absent\.txt: "):
+        documents("memory://data/absent.txt")
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(ImportError, match=r"s3://b/a\.txt is read through fsspec, .*pip install 'batchbpe\[remote\]'"):
+        documents("s3://b/a.txt")

@@ -1,0 +1,213 @@
+"""Jobs that are stopped, killed, disturbed and resumed in any order end with the bytes of an undisturbed one."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import multilingual
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from batchbpe import Tokenizer
+from batchbpe.data.corpus import sources
+from batchbpe.data.readers import Source
+from batchbpe.jobs.count import count_files
+from batchbpe.jobs.encode import encode_files
+from batchbpe.progress import Stopped
+
+TEXTS = [multilingual(300, seed) for seed in range(16)]
+TOKENIZER = Tokenizer.train(iter(TEXTS), 400)
+FILES = ("a.parquet", "b.jsonl", "c.txt")
+PATCHED = {
+    "batchbpe.data.readers.BATCH_CHARACTERS": 900,
+    "batchbpe.data.tables.BATCH_CHARACTERS": 900,
+    "batchbpe.data.readers.BLOCK": 500,
+    "batchbpe.jobs.count.SAVE_EVERY": -1.0,
+    "batchbpe.jobs.spill.RANGES": 4,
+    "batchbpe.jobs.spill.release_memory": lambda: None,
+    "batchbpe.jobs.count.release_memory": lambda: None,
+    "os.fsync": lambda _: None,
+}
+
+
+class KilledError(BaseException):
+    """The process ends here: nothing catches it, and nothing is saved."""
+
+
+def after(n: int, act: Callable[[], Any]) -> Callable[[], Any]:
+    """Do nothing n times, and then something."""
+    left = iter(range(n))
+    return lambda: act() if next(left, None) is None else False
+
+
+def kill() -> bool:
+    raise KilledError
+
+
+class Job(RuleBasedStateMachine):
+    """What is done to a job, whatever it is; the states are on the disk, and which input files were changed."""
+
+    record: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        for name, value in PATCHED.items():
+            self.patch.setattr(name, value)
+        self.place = Path(tempfile.mkdtemp())
+        self.data = self.place / "data"
+        self.data.mkdir()
+        pq.write_table(pa.table({"text": TEXTS[:6]}), self.data / "a.parquet", row_group_size=3)
+        (self.data / "b.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[6:11]))
+        (self.data / "c.txt").write_text("\n".join(TEXTS[11:]), encoding="utf-8")
+        self.whole = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in self.data.iterdir()}
+        self.changed: set[str] = set()
+        self.finished = False
+
+    def teardown(self) -> None:
+        self.patch.undo()
+        shutil.rmtree(self.place)
+
+    def run(self, given: list[Source], stop: Callable[[], bool]) -> None:
+        """Run the job, or go on with it."""
+        raise NotImplementedError
+
+    def output(self) -> dict[str, bytes]:
+        """Give the files that it has written."""
+        found = (path for path in self.place.rglob("*") if path.is_file() and self.data not in path.parents)
+        return {str(path.relative_to(self.place)): path.read_bytes() for path in found}
+
+    def recorded(self) -> list[str]:
+        """Name the files that the job has begun with, as far as it knows after an interruption."""
+        path = self.place / self.record
+        fields = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"done": [], "current": []}
+        return [Path(name).name for name, *_ in (*fields["done"], *fields["current"][:1])]
+
+    @contextmanager
+    def killed_in_write(self, n: int) -> Iterator[None]:
+        """End the process when it writes for the nth time: between the data and its name, and after the name."""
+        killed = after(n, kill)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "fsync", lambda _: killed())
+            yield
+
+    def interrupted(self, n: int) -> list[Source]:
+        """Give the sources, and end the process after so many of their batches."""
+        killed = after(n, kill)
+
+        def read(source: Source) -> Iterator[Any]:
+            for documents in source:
+                killed()
+                yield documents
+
+        every = sources(self.data)
+        return [Source(source.name, lambda _, source=source: read(source), source.size) for source in every]  # type: ignore[misc]
+
+    @initialize()
+    def undisturbed(self) -> None:
+        self.run(sources(self.data), lambda: False)
+        self.expected = self.output()
+        self.clear()
+
+    def clear(self) -> None:
+        for path in self.place.iterdir():
+            if path != self.data:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.finished = False
+
+    @precondition(lambda self: not self.changed and not self.finished)
+    @rule(n=st.integers(0, 12), how=st.sampled_from(["stop", "kill", "kill reading", "kill writing"]))
+    def run_a_bit(self, n: int, how: str) -> None:
+        given = self.interrupted(n) if how == "kill reading" else sources(self.data)
+        stop = {"stop": after(n, lambda: True), "kill": after(n, kill)}.get(how, lambda: False)
+        try:
+            if how == "kill writing":
+                with self.killed_in_write(n):
+                    self.run(given, stop)
+            else:
+                self.run(given, stop)
+            self.finished = True
+        except (KilledError, Stopped):
+            pass
+
+    @precondition(lambda self: not self.changed and not self.finished)
+    @rule(data=st.data(), how=st.sampled_from(["append", "touch", "replace"]))
+    def change(self, data: st.DataObject, how: str) -> None:
+        known = self.recorded()
+        if not known:
+            return
+        path = self.data / data.draw(st.sampled_from(known))
+        content, time = self.whole[path.name]
+        if how == "append":
+            path.write_bytes(content + b" ")
+        elif how == "replace":
+            path.write_bytes(bytes(len(content)))
+        os.utime(path, ns=(time, time + 1))
+        self.changed.add(path.name)
+
+    @precondition(lambda self: self.changed)
+    @rule()
+    def refuse(self) -> None:
+        with pytest.raises(ValueError, match=r"has changed since then; give the same again"):
+            self.run(sources(self.data), lambda: False)
+
+    @precondition(lambda self: self.changed)
+    @rule()
+    def restore(self) -> None:
+        for name in self.changed:
+            content, time = self.whole[name]
+            (self.data / name).write_bytes(content)
+            os.utime(self.data / name, ns=(time, time))
+        self.changed.clear()
+
+    @precondition(lambda self: not self.changed and not self.finished)
+    @rule()
+    def finish(self) -> None:
+        self.run(sources(self.data), lambda: False)
+        self.finished = True
+
+    @invariant()
+    def whole_or_not_there(self) -> None:
+        if self.finished:
+            assert self.output() == self.expected
+            self.clear()
+        assert not [name for name in self.output() if ".tmp" in name or ".lock" in name]
+
+
+class Count(Job):
+    record = "counts.parquet.parts/record.json"
+
+    def run(self, given: list[Source], stop: Callable[[], bool]) -> None:
+        count_files(given, self.place / "counts.parquet", resume=True, threads=1, stop=stop)
+
+
+class Encode(Job):
+    record = "out/shards.json"
+
+    def run(self, given: list[Source], stop: Callable[[], bool]) -> None:
+        """It cannot be asked to stop: as Ctrl-C does, that ends it."""
+
+        def read(source: Source) -> Iterator[Any]:
+            for documents in source:
+                if stop():
+                    raise KilledError
+                yield documents
+
+        some = [Source(source.name, lambda _, source=source: read(source), source.size) for source in given]  # type: ignore[misc]
+        encode_files(TOKENIZER, some, self.place / "out", shard_tokens=700, resume=True, threads=1)
+
+
+Count.TestCase.settings = Encode.TestCase.settings = settings(
+    max_examples=15, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestCount = Count.TestCase
+TestEncode = Encode.TestCase

@@ -1,0 +1,138 @@
+"""One job per output: real processes that hold locks, are killed, and race for them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from batchbpe.storage import locks
+from batchbpe.storage.locks import locked
+
+HOLD = """
+import sys
+from pathlib import Path
+from batchbpe.storage import locks
+if sys.argv[2:]:
+    locks.fcntl = None
+with locks.locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(params=["flock", "existence"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With locks of the system, and without."""
+    if request.param == "existence":
+        monkeypatch.setattr(locks, "fcntl", None)
+    elif os.name != "posix":
+        pytest.skip("locks are posix")
+    return str(request.param)
+
+
+@contextmanager
+def holder(output: Path, way: str) -> Iterator["subprocess.Popen[str]"]:
+    """Another process that holds the lock."""
+    given = [sys.executable, "-c", HOLD, str(output), *(["existence"] if way == "existence" else [])]
+    with subprocess.Popen(given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "folder"])
+def test_another_process_holds_it(name: str, way: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    output = tmp_path / name
+    with holder(output, way) as process:
+        told = rf"{name} is being written by process {process.pid} on host .* since 20..-.*; wait for it or choose"
+        with pytest.raises(BlockingIOError, match=told), locked(output):
+            pass
+        process.communicate("", timeout=30)
+    with locked(output):
+        pass
+    assert [path.name for path in tmp_path.rglob("*")] == ["folder"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are posix")
+def test_a_killed_owner_does_not_block(way: str, tmp_path: Path) -> None:
+    output = tmp_path / "a.parquet"
+    with holder(output, way) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=30)
+    assert [path.name for path in tmp_path.iterdir()] == [".a.parquet.lock"]
+    with locked(output):
+        assert json.loads((tmp_path / ".a.parquet.lock").read_text())["pid"] == os.getpid()
+    assert not list(tmp_path.iterdir())
+
+
+def test_links_to_one_file_share_a_lock(way: str, tmp_path: Path) -> None:
+    (tmp_path / "real.csv").touch()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    with locked(tmp_path / "link.csv"), pytest.raises(BlockingIOError), locked(tmp_path / "real.csv"):
+        pass
+
+
+def test_a_lock_file_that_names_nobody(way: str, tmp_path: Path) -> None:
+    """It may have been created just now, and not be written yet; later, it is stale."""
+    lock = tmp_path / ".a.csv.lock"
+    lock.write_text("{")
+    if way == "existence":
+        with pytest.raises(BlockingIOError, match=r"a\.csv is being written; wait for it"), locked(tmp_path / "a.csv"):
+            pass
+    os.utime(lock, (0, 0))
+    with locked(tmp_path / "a.csv"):
+        pass
+    assert not lock.exists()
+
+
+def test_a_process_on_another_host_may_be_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "fcntl", None)
+    owner = {"pid": 1, "host": "elsewhere", "since": "2020-01-01 00:00:00"}
+    (tmp_path / ".a.csv.lock").write_text(json.dumps(owner))
+    told = r"by process 1 on host elsewhere since 2020-01-01 00:00:00; .*if it has ended, remove .*\.a\.csv\.lock"
+    with pytest.raises(BlockingIOError, match=told), locked(tmp_path / "a.csv"):
+        pass
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    told = r"^cannot write .*a\.csv: there is no folder .*absent; make it first"
+    with pytest.raises(FileNotFoundError, match=told), locked(tmp_path / "absent" / "a.csv"):
+        pass
+    (tmp_path / ".a.csv.lock").mkdir()
+    told = r"^cannot write .*a\.csv: cannot lock .*/\.a\.csv\.lock: Is a directory"
+    with pytest.raises(IsADirectoryError, match=told), locked(tmp_path / "a.csv"):
+        pass
+
+
+RACE = """
+import sys
+from pathlib import Path
+from batchbpe.storage.locks import locked
+folder, done = Path(sys.argv[1]), 0
+while done < 60:
+    try:
+        with locked(folder / "a"):
+            before = int((folder / "number").read_text())
+            (folder / "number").write_text(str(before + 1))
+            done += 1
+    except BlockingIOError:
+        pass
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+def test_no_two_hold_it_at_once(tmp_path: Path) -> None:
+    """Also while lock files are removed and created again all the time."""
+    (tmp_path / "number").write_text("0")
+    racing = [subprocess.Popen([sys.executable, "-c", RACE, str(tmp_path)]) for _ in range(3)]
+    assert [process.wait(timeout=60) for process in racing] == [0, 0, 0]
+    assert (tmp_path / "number").read_text() == "180"
