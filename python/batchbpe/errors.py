@@ -1,17 +1,143 @@
-"""Values in error messages: never longer than a reader wants them."""
+"""Errors that a user can act on, as data: what is wrong, with which value, and how to fix it.
+
+`str(error)` renders the fields for Python (`vocab_size must be at least 356, got 300`). The command line renders the
+same fields in terms of its options (`--vocab-size must be at least 356, got 300`). Operating system errors keep their
+own classes, such as `FileNotFoundError`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-LONGEST = 200
-"""Characters of a value in a message."""
+MAX_SHOWN = 200
+"""Maximum length of a value in a message, in characters."""
 
 
-def short(value: Any, limit: int = LONGEST) -> str:
-    """Give the repr of a value; the middle of a long one is left out, and its length is said.
+@dataclass(frozen=True)
+class Setting:
+    """A parameter that a message refers to, with a value if it recommends one.
+
+    >>> str(Setting("errors", "replace")), str(Setting("vocab_size"))
+    ('errors="replace"', 'vocab_size')
+    """
+
+    parameter: str
+    value: object = None
+
+    def __str__(self) -> str:
+        """Spell the setting as a Python argument."""
+        if self.value is None:
+            return self.parameter
+        return f'{self.parameter}="{self.value}"' if isinstance(self.value, str) else f"{self.parameter}={self.value}"
+
+
+Message = str | tuple[str | Setting, ...]
+"""Text in which parameters are `Setting` objects, so that each front end can spell them."""
+
+
+class UserError(Exception):
+    """Base class of the errors below. Catch `ValueError` or `TypeError` instead unless you need the fields."""
+
+    def __init__(
+        self,
+        reason: Message,
+        *,
+        parameter: str | None = None,
+        value: object = None,
+        where: str = "",
+        remedy: Message = "",
+    ) -> None:
+        """Store the fields.
+
+        Parameters
+        ----------
+        reason: what is wrong. If `parameter` is given, the reason follows its name: "must be at least 1".
+        parameter: the parameter that has the wrong value.
+        value: that value.
+        where: the file, row, line or field that is wrong.
+        remedy: how to fix it.
+
+        """
+        super().__init__(reason)
+        self.reason, self.parameter, self.value = reason, parameter, value
+        self.where, self.remedy = where, remedy
+
+    def render(self, spell: Callable[[Setting], str]) -> str:
+        """Write the error as one sentence in which `spell` writes the parameters."""
+
+        def text(message: Message) -> str:
+            parts = (message,) if isinstance(message, str) else message
+            return "".join(part if isinstance(part, str) else spell(part) for part in parts)
+
+        reason = text(self.reason)
+        if self.parameter is not None:
+            reason = f"{spell(Setting(self.parameter))} {reason}, got {short(self.value)}"
+        where = f"{self.where}: " if self.where else ""
+        remedy = f"; {text(self.remedy)}" if self.remedy else ""
+        return f"{where}{reason}{remedy}"
+
+    def __str__(self) -> str:
+        """Render the error for Python."""
+        return self.render(str)
+
+    def __reduce__(self) -> Any:
+        """Pickle the fields, so that errors cross process boundaries."""
+        return _restore, (type(self), self.reason, self.__dict__)
+
+
+def _restore(kind: type[UserError], reason: Message, fields: dict[str, Any]) -> UserError:
+    error = kind.__new__(kind, reason)
+    error.__dict__.update(fields)
+    return error
+
+
+class ArgumentError(UserError, ValueError):
+    """An argument has an unusable value.
+
+    >>> raise ArgumentError("vocab_size", 300, "must be at least 356 (256 bytes + 100 stop words)")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: vocab_size must be at least 356 (256 bytes + 100 stop words), got 300
+    """
+
+    def __init__(self, parameter: str, value: object, reason: Message, *, remedy: Message = "") -> None:
+        """Store the parameter, its value, what it must be ("must be …"), and how to fix it."""
+        super().__init__(reason, parameter=parameter, value=value, remedy=remedy)
+
+
+class ArgumentTypeError(UserError, TypeError):
+    """An argument has the wrong type.
+
+    >>> raise ArgumentTypeError("vocab_size", "300", "must be an integer")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentTypeError: vocab_size must be an integer, got '300'
+    """
+
+    def __init__(self, parameter: str, value: object, reason: Message, *, remedy: Message = "") -> None:
+        """Store the parameter, its value, what it must be ("must be …"), and how to fix it."""
+        super().__init__(reason, parameter=parameter, value=value, remedy=remedy)
+
+
+class DataError(UserError, ValueError):
+    """A file, a document or a model is invalid.
+
+    >>> raise DataError("invalid UTF-8 at byte 7", where="a.txt", remedy=("use ", Setting("errors", "replace")))
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: a.txt: invalid UTF-8 at byte 7; use errors="replace"
+    """
+
+    def __init__(self, reason: Message, *, where: str = "", remedy: Message = "") -> None:
+        """Store what is wrong, in which file, row, line or field, and how to fix it."""
+        super().__init__(reason, where=where, remedy=remedy)
+
+
+def short(value: Any, limit: int = MAX_SHOWN) -> str:
+    """Return the repr of a value for a message; the middle of a long one is replaced by its length.
 
     >>> short("to be")
     "'to be'"
@@ -22,27 +148,27 @@ def short(value: Any, limit: int = LONGEST) -> str:
     """
     units: dict[Any, str] = {str: "characters", bytes: "bytes", bytearray: "bytes"}
     size = len(value) if isinstance(value, str | bytes | bytearray | list | tuple | dict | set) else None
-    # A repr may be much longer than what is shown: of long strings only the ends are looked at.
+    # Building the repr of a string of gigabytes would take gigabytes: only its ends are needed.
     if isinstance(value, str | bytes | bytearray) and len(value) > 4 * limit:
-        text = _cut(repr(value[:limit])[:-1] + repr(value[-limit:]).lstrip("b")[1:], limit)
+        text = _without_middle(repr(value[:limit])[:-1] + repr(value[-limit:]).lstrip("b")[1:], limit)
     else:
         text = repr(value)
         if len(text) <= limit:
             return text
-        text = _cut(text, limit)
+        text = _without_middle(text, limit)
     return text if size is None else f"{text} ({size:,} {units.get(type(value), 'items')})"
 
 
-def listed(values: Collection[str]) -> str:
-    """Give names one after the other, or "none"; of many the first, and how many there are.
+def listed(names: Collection[str]) -> str:
+    """Join names for a message: the first dozen and the total, or "none".
 
     >>> listed(["a", "b"]), listed([]), listed("x" * 30)[-9:]
     ('a, b', 'none', ', … of 30')
     """
-    first = [value if len(value) <= 60 else f"{value[:60]}…" for value in islice(values, 12)]
-    return ", ".join(first + [f"… of {len(values)}"] * (len(values) > len(first))) or "none"
+    first = [name if len(name) <= 60 else f"{name[:60]}…" for name in islice(names, 12)]
+    return ", ".join(first + [f"… of {len(names)}"] * (len(names) > len(first))) or "none"
 
 
-def _cut(text: str, limit: int) -> str:
+def _without_middle(text: str, limit: int) -> str:
     half = limit // 2
     return f"{text[:half]}…{text[len(text) - (limit - half) + 1 :]}"
