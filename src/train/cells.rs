@@ -1,6 +1,10 @@
-//! All sequences in one array of *cells*, a separator before, between and after them. A token covers as
-//! many cells as it has initial ids; its id stands in its first and in its last cell, those between are
-//! marked. So both neighbours of a token are found in O(1), and merging moves nothing.
+//! Stores all sequences in one array of *cells*, with a separator before, between and after them.
+//!
+//! A token covers as many cells as it has initial ids (its *width*). Its id is in its first and last cell. When two
+//! tokens merge, the two cells at the seam are marked as inside. So both neighbours of a token are found in O(1),
+//! merging moves nothing, and a place where a pair no longer starts does not match that pair.
+//!
+//! For parallel work the array is cut at separators into *parts*, each changed by one thread at a time.
 
 use std::sync::Mutex;
 
@@ -8,10 +12,10 @@ use super::Pair;
 use crate::error::{Cancel, Error, Result};
 use crate::prefetch::prefetch;
 
-/// The neighbour of a token at the end of its sequence.
+/// The missing neighbour of a token at the start or end of its sequence.
 pub const NONE: u32 = u32::MAX;
 
-/// Two bytes are enough for a cell while ids are small, which halves the largest part of the memory.
+/// The type of a cell. Two bytes are enough if ids are small, which halves the size of the array.
 trait Cell: Copy + Eq + Send + Sync {
     const SEPARATOR: Self;
     const INSIDE: Self;
@@ -46,18 +50,19 @@ enum Store {
     Wide(Vec<u32>),
 }
 
-/// A part has so many cells at least: fewer are not worth a thread.
+/// The binary logarithm of the minimum number of cells per part: fewer cells are not worth a thread.
 const PART_BITS: u32 = if cfg!(test) { 4 } else { 20 };
-/// How many places ahead the cells are fetched: they lie all over memory.
-const AHEAD: usize = 24;
+/// Cells are prefetched this many places ahead, since the places of a pair are scattered over memory.
+const PREFETCH_AHEAD: usize = 24;
 
 pub struct Cells {
     store: Store,
     weights: Weights,
-    /// How many cells a token covers, by id; 0 where there is no such token.
+    /// id → the number of cells that the token covers. 1 for ids that are not in use yet.
     pub widths: Vec<u32>,
-    /// Where the parts begin that threads work on, each at a separator, and where the last one ends.
+    /// Where each part starts (always at a separator), followed by the end of the last part.
     cuts: Vec<usize>,
+    /// Whether to count overlapping pairs in a run of one token.
     pub overlapping: bool,
     total: u64,
 }
@@ -67,46 +72,50 @@ pub struct Merge {
     pub first: u32,
     pub last: u32,
     pub token: u32,
+    /// The width of `token`.
     pub width: u32,
+    /// Where the pair starts, ascending. Places that no longer contain the pair are skipped.
     pub places: Vec<u32>,
 }
 
-/// A new token in its place.
-pub struct Met {
+/// One occurrence of a new token.
+pub struct NewToken {
     pub place: u32,
-    /// Its neighbours, or `NONE`.
+    /// The left and right neighbours, or `NONE`.
     pub left: u32,
     pub right: u32,
     pub weight: u64,
 }
 
-/// What a batch met in one part; in no cache line that another thread writes.
+/// The changes that a group of merges made to one part. Aligned so that threads do not write to the same cache line.
 #[derive(Default)]
 #[repr(align(128))]
-pub struct Found {
-    pub met: Vec<Met>,
-    /// How far `met` goes for each merge.
+pub struct PartChanges {
+    /// The new tokens, merge by merge.
+    pub new_tokens: Vec<NewToken>,
+    /// The end of each merge in `new_tokens`.
     pub ends: Vec<usize>,
-    /// What the pairs of one repeated token lost: that depends on how long their run is.
+    /// The losses of pairs of one repeated token. They depend on the lengths of runs, so they are computed here.
     pub lost: Vec<(Pair, u64)>,
 }
 
-impl Found {
+impl PartChanges {
     fn clear(&mut self) {
-        self.met.clear();
+        self.new_tokens.clear();
         self.ends.clear();
         self.lost.clear();
     }
 }
 
-/// A stretch of the cells that one thread may change: from a separator up to the next part's, that one not included.
+/// A slice of the cells that one thread may change: from a separator up to, but not including, that of the next part.
 pub struct Part<'a> {
+    /// The index of the first cell in the whole array.
     base: usize,
     cells: PartCells<'a>,
     widths: &'a [u32],
     weights: &'a Weights,
     overlapping: bool,
-    found: &'a mut Found,
+    changes: &'a mut PartChanges,
 }
 
 enum PartCells<'a> {
@@ -115,7 +124,7 @@ enum PartCells<'a> {
 }
 
 impl Cells {
-    /// `ids` is one more than the largest id there will ever be.
+    /// `ids` is one more than the largest id that will ever be used.
     pub fn new<S: Iterator<Item = u32>>(
         sequences: impl Iterator<Item = (S, u64)>,
         ids: usize,
@@ -132,30 +141,31 @@ impl Cells {
         }
     }
 
-    /// All ids in all sequences, as often as these occur.
+    /// Returns the total length of all sequences, multiplied by their weights.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Sets the width of a new token, and returns it.
-    pub fn make_token(&mut self, token: u32, (first, last): Pair) -> u32 {
+    /// Sets the width of a new token and returns it.
+    pub fn add_token(&mut self, token: u32, (first, last): Pair) -> u32 {
         self.widths[token as usize] = self.widths[first as usize] + self.widths[last as usize];
         self.widths[token as usize]
     }
 
+    /// Returns where each part starts and ends.
     pub fn bounds(&self) -> Vec<(usize, usize)> {
         self.cuts.windows(2).map(|cut| (cut[0], cut[1])).collect()
     }
 
-    /// Each part with what is found there.
-    pub fn parts<'a>(&'a mut self, found: &'a mut [Found]) -> Vec<Mutex<Part<'a>>> {
+    /// Returns all parts. Each will record its changes in one element of `changes`.
+    pub fn parts<'a>(&'a mut self, changes: &'a mut [PartChanges]) -> Vec<Mutex<Part<'a>>> {
         fn cut<'a, C>(mut cells: &'a mut [C], bounds: &[(usize, usize)]) -> Vec<&'a mut [C]> {
-            let one = |&(start, end): &(usize, usize)| {
+            let next_part = |&(start, end): &(usize, usize)| {
                 let (part, rest) = std::mem::take(&mut cells).split_at_mut(end - start);
                 cells = rest;
                 part
             };
-            bounds.iter().map(one).collect()
+            bounds.iter().map(next_part).collect()
         }
         let bounds = self.bounds();
         let parts: Vec<PartCells> = match &mut self.store {
@@ -163,15 +173,17 @@ impl Cells {
             Store::Wide(cells) => cut(cells, &bounds).into_iter().map(PartCells::Wide).collect(),
         };
         let (widths, weights, overlapping) = (&self.widths[..], &self.weights, self.overlapping);
-        let part = |((cells, (base, _)), found)| Mutex::new(Part { base, cells, widths, weights, overlapping, found });
-        parts.into_iter().zip(bounds).zip(found).map(part).collect()
+        let part =
+            |((cells, (base, _)), changes)| Mutex::new(Part { base, cells, widths, weights, overlapping, changes });
+        parts.into_iter().zip(bounds).zip(changes).map(part).collect()
     }
 
-    /// Calls `each` with every pair of a part, its place, and the weight it counts with there.
-    pub fn scan(&self, bounds: (usize, usize), cancel: &Cancel, each: impl FnMut(Pair, u32, u64)) {
+    /// Calls `visit(pair, place, weight)` for every pair of a part. The weight is 0 if the pair does not count there
+    /// because it overlaps the one before it in a run of one token. Returns early if cancelled.
+    pub fn scan(&self, bounds: (usize, usize), cancel: &Cancel, visit: impl FnMut(Pair, u32, u64)) {
         match &self.store {
-            Store::Narrow(cells) => self.scan_cells(cells, bounds, cancel, each),
-            Store::Wide(cells) => self.scan_cells(cells, bounds, cancel, each),
+            Store::Narrow(cells) => self.scan_cells(cells, bounds, cancel, visit),
+            Store::Wide(cells) => self.scan_cells(cells, bounds, cancel, visit),
         }
     }
 
@@ -180,7 +192,7 @@ impl Cells {
         cells: &[C],
         (start, end): (usize, usize),
         cancel: &Cancel,
-        mut each: impl FnMut(Pair, u32, u64),
+        mut visit: impl FnMut(Pair, u32, u64),
     ) {
         let mut cursor = 0;
         let mut at = start;
@@ -196,9 +208,9 @@ impl Cells {
                     at = next;
                     break;
                 }
-                // In a run of one token every other pair can be merged.
+                // In a run of one token, only every other pair can be merged.
                 counted = self.overlapping || first != last || !counted;
-                each((first.id(), last.id()), at as u32, if counted { weight } else { 0 });
+                visit((first.id(), last.id()), at as u32, if counted { weight } else { 0 });
                 counted &= first == last;
                 (at, first) = (next, last);
             }
@@ -206,14 +218,16 @@ impl Cells {
     }
 }
 
-type LaidOut<C> = (Vec<C>, Weights, u64, Vec<usize>);
+/// The cells, their weights, the total and the cuts.
+type Layout<C> = (Vec<C>, Weights, u64, Vec<usize>);
 
+/// Writes the sequences into cells. Sequences without pairs or weight are left out.
 fn lay_out<C: Cell, S: Iterator<Item = u32>>(
     sequences: impl Iterator<Item = (S, u64)>,
     ids: usize,
     threads: usize,
     cancel: &Cancel,
-) -> Result<LaidOut<C>> {
+) -> Result<Layout<C>> {
     let mut cells = vec![C::SEPARATOR];
     let mut weights = Weights::default();
     let mut total = 0u128;
@@ -230,14 +244,14 @@ fn lay_out<C: Cell, S: Iterator<Item = u32>>(
             continue;
         }
         if cells.len() >= u32::MAX as usize {
-            return Err(Error::invalid("the unique chunks have more than 4 GiB in all; raise freq_cutoff"));
+            return Err(Error::invalid("the unique chunks add up to more than 4 GiB; raise freq_cutoff"));
         }
         total += u128::from(weight) * (cells.len() - start) as u128;
         cells.push(C::SEPARATOR);
         weights.push(start as u32, weight);
     }
     let total = u64::try_from(total)
-        .map_err(|_| Error::invalid("the counts add up to more than 64 bits hold; scale them down"))?;
+        .map_err(|_| Error::invalid("the counts add up to more than 2**64 - 1; scale them down"))?;
     cells.shrink_to_fit();
 
     let parts = if threads == 1 { 1 } else { (threads * 4).min(cells.len() >> PART_BITS).max(1) };
@@ -254,41 +268,42 @@ fn lay_out<C: Cell, S: Iterator<Item = u32>>(
 }
 
 impl Part<'_> {
-    /// Writes the new tokens of a batch into the cells, and notes their neighbours.
+    /// Writes the new tokens of a group of merges into the cells, and records them with their neighbours.
     pub fn replace(&mut self, merges: &[Merge]) {
-        let Self { base, widths, weights, overlapping, found, .. } = self;
+        let Self { base, widths, weights, overlapping, changes, .. } = self;
         let (base, overlapping) = (*base, *overlapping);
         match &mut self.cells {
-            PartCells::Narrow(cells) => Replacer { base, cells, widths, weights, overlapping, found }.replace(merges),
-            PartCells::Wide(cells) => Replacer { base, cells, widths, weights, overlapping, found }.replace(merges),
+            PartCells::Narrow(cells) => Replacer { base, cells, widths, weights, overlapping, changes }.replace(merges),
+            PartCells::Wide(cells) => Replacer { base, cells, widths, weights, overlapping, changes }.replace(merges),
         }
     }
 }
 
+/// A `Part` whose cells have a known type.
 struct Replacer<'a, C> {
     base: usize,
     cells: &'a mut [C],
     widths: &'a [u32],
     weights: &'a Weights,
     overlapping: bool,
-    found: &'a mut Found,
+    changes: &'a mut PartChanges,
 }
 
 impl<C: Cell> Replacer<'_, C> {
     fn replace(&mut self, merges: &[Merge]) {
-        self.found.clear();
+        self.changes.clear();
         for (i, merge) in merges.iter().enumerate() {
-            // Most lists are short: their cells are fetched while the one before is worked on.
+            // Most lists are short: prefetch the cells of the next one while this one is processed.
             if let Some(later) = merges.get(i + 2) {
                 prefetch(&later.places, 0);
             }
             if let Some(next) = merges.get(i + 1) {
-                for &place in next.places.iter().take(AHEAD) {
+                for &place in next.places.iter().take(PREFETCH_AHEAD) {
                     prefetch(self.cells, (place as usize).wrapping_sub(self.base));
                 }
             }
             self.replace_pair(merge);
-            self.found.ends.push(self.found.met.len());
+            self.changes.ends.push(self.changes.new_tokens.len());
         }
     }
 
@@ -301,7 +316,7 @@ impl<C: Cell> Replacer<'_, C> {
         let (mut lost_first, mut lost_last) = (0, 0);
         let mut cursor = 0;
         for (i, &place) in places.iter().enumerate() {
-            if let Some(&later) = places.get(i + AHEAD) {
+            if let Some(&later) = places.get(i + PREFETCH_AHEAD) {
                 prefetch(self.cells, later as usize - self.base);
             }
             let start = place as usize - self.base;
@@ -319,7 +334,7 @@ impl<C: Cell> Replacer<'_, C> {
                 lost_last += weight;
             }
             let id = |cell: C| if cell == C::SEPARATOR { NONE } else { cell.id() };
-            self.found.met.push(Met { place, left: id(left), right: id(right), weight });
+            self.changes.new_tokens.push(NewToken { place, left: id(left), right: id(right), weight });
             self.cells[middle - 1] = C::INSIDE;
             self.cells[middle] = C::INSIDE;
             self.cells[start] = token;
@@ -327,7 +342,7 @@ impl<C: Cell> Replacer<'_, C> {
         }
         for (token, lost) in [(merge.first, lost_first), (merge.last, lost_last)] {
             if lost > 0 {
-                self.found.lost.push(((token, token), lost));
+                self.changes.lost.push(((token, token), lost));
             }
         }
     }
@@ -336,11 +351,12 @@ impl<C: Cell> Replacer<'_, C> {
         self.widths[token.id() as usize] as usize
     }
 
+    /// Returns a cell. Beyond the end of the part is the separator of the next one.
     fn cell(&self, at: usize) -> C {
         self.cells.get(at).copied().unwrap_or(C::SEPARATOR)
     }
 
-    /// Whether the run of `token` that ends with the one at `start` has one pair less without it.
+    /// Returns whether the run of `token` that ends with the token at `start` has one pair less without that token.
     fn shortens_run_before(&self, mut start: usize, token: C) -> bool {
         let mut even = false;
         while !self.overlapping && self.cells[start - 1] == token {
@@ -350,7 +366,7 @@ impl<C: Cell> Replacer<'_, C> {
         self.overlapping || even
     }
 
-    /// Whether the run of `token` that begins with the one at `start` has one pair less without it.
+    /// Returns whether the run of `token` that starts with the token at `start` has one pair less without that token.
     fn shortens_run_after(&self, mut start: usize, token: C) -> bool {
         let mut even = false;
         while !self.overlapping && self.cell(start + self.width(token)) == token {
@@ -361,7 +377,7 @@ impl<C: Cell> Replacer<'_, C> {
     }
 }
 
-/// The weight at each place, as the places where it changes: few, since chunks come in order of their counts.
+/// The weight at each place, stored as the places where it changes. There are few, since chunks are sorted by count.
 #[derive(Default)]
 struct Weights {
     starts: Vec<u32>,
@@ -376,11 +392,13 @@ impl Weights {
         }
     }
 
-    /// The weight at `place`. `cursor` holds where the last answer was, since places are asked for in ascending order.
+    /// Returns the weight at `place`. Successive calls with the same `cursor`, which starts at 0, must ask for
+    /// ascending places.
     #[inline]
     fn at(&self, place: u32, cursor: &mut usize) -> u64 {
         let later = &self.starts[*cursor + 1..];
         if later.first().is_some_and(|&start| start <= place) {
+            // Exponential search, as the next change is usually near.
             let mut bound = 1;
             while bound < later.len() && later[bound] <= place {
                 bound *= 2;

@@ -1,36 +1,42 @@
-//! The pairs that are kept, their counts and places, and the selection of the commonest.
+//! The pairs of a `PairTable` with their counts and places, and the selection of the most frequent ones.
 
 use std::cmp::Reverse;
 
 use super::Pair;
 use crate::hash::HashMap;
 
+/// A new pair.
 pub struct Entry {
     pub pair: Pair,
     pub count: u64,
     pub places: Vec<u32>,
 }
 
-/// Pairs have slots. The *front* holds those with a count of at least `front_min` in order, which is all that
-/// `top` needs: one call for many pairs and many calls for one are both cheap.
+/// The pairs whose count started at or above a threshold.
+///
+/// Each pair has a slot: an index into `keys`, `counts` and `places`. The *front* is a sorted list of the pairs whose
+/// count is at least `front_min`, and all that `top` needs. Only counts that have changed are sorted again, so both a
+/// single call for many pairs and many calls for one pair are cheap.
 pub struct PairIndex {
     threshold: u64,
+    /// key → slot
     slots: HashMap<u64, u32>,
     keys: Vec<u64>,
     counts: Vec<u64>,
     places: Vec<Vec<u32>>,
-    /// Slots taken since the front was made, which may still hold them; then free for new pairs.
-    taken: Vec<u32>,
+    /// Slots of removed pairs to which the front may still refer. They become free when the front is rebuilt.
+    removed: Vec<u32>,
+    /// Slots for new pairs.
     free: Vec<u32>,
-    front: Vec<Listed>,
+    front: Vec<FrontPair>,
     front_min: u64,
-    /// Slots of pairs that belong into the front and are not there yet.
+    /// Slots of new pairs that belong to the front but are not in it yet.
     fresh: Vec<u32>,
 }
 
-/// A pair in the front, with the count it was put there for.
+/// A pair in the front, with the count by which it was sorted. Sorts by descending count, then by ascending ids.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Listed {
+struct FrontPair {
     count: Reverse<u64>,
     key: u64,
     slot: u32,
@@ -52,7 +58,7 @@ impl PairIndex {
             keys: Vec::new(),
             counts: Vec::new(),
             places: Vec::new(),
-            taken: Vec::new(),
+            removed: Vec::new(),
             free: Vec::new(),
             front: Vec::new(),
             front_min: u64::MAX,
@@ -60,7 +66,7 @@ impl PairIndex {
         }
     }
 
-    /// No pair below this count is here.
+    /// Returns the count below which pairs are not kept.
     pub fn threshold(&self) -> u64 {
         self.threshold
     }
@@ -88,8 +94,8 @@ impl PairIndex {
         }
     }
 
-    /// Lowers counts; pairs that are not kept are passed over.
-    pub fn lose(&mut self, lost: impl Iterator<Item = (Pair, u64)>) {
+    /// Lowers counts. Pairs that are not kept are ignored.
+    pub fn subtract(&mut self, lost: impl Iterator<Item = (Pair, u64)>) {
         for (pair, count) in lost {
             if let Some(&slot) = self.slots.get(&key(pair)) {
                 self.counts[slot as usize] -= count;
@@ -101,55 +107,56 @@ impl PairIndex {
     pub fn take(&mut self, pair: Pair) -> Option<Vec<u32>> {
         let slot = self.slots.remove(&key(pair))?;
         self.counts[slot as usize] = 0;
-        self.taken.push(slot);
+        self.removed.push(slot);
         Some(std::mem::take(&mut self.places[slot as usize]))
     }
 
-    /// Whether there are `n` pairs at or above the threshold; `top` may be asked for them.
+    /// Prepares `top` and returns whether there are at least `n` pairs at or above the threshold.
     pub fn has(&mut self, n: usize) -> bool {
-        self.sort_front();
+        self.update_front();
         if self.front.len() < n && self.front_min > self.threshold {
-            self.make_front(2 * n + 1024);
+            self.rebuild_front(2 * n + 1024);
         }
         self.front.len() >= n
     }
 
-    /// Puts the front in order again. Most of it still is: only what is new or has lost must be sorted.
-    fn sort_front(&mut self) {
+    /// Sorts the front again. Most of it is still in order: only new pairs and those with a lower count move.
+    fn update_front(&mut self) {
         let mut moved = std::mem::take(&mut self.fresh);
-        self.front.retain(|listed| {
-            let same = self.counts[listed.slot as usize] == listed.count.0;
-            if !same {
-                moved.push(listed.slot);
+        self.front.retain(|pair| {
+            let unchanged = self.counts[pair.slot as usize] == pair.count.0;
+            if !unchanged {
+                moved.push(pair.slot);
             }
-            same
+            unchanged
         });
-        let listed = |slot: u32| {
+        let front_pair = |slot: u32| {
             let at = slot as usize;
-            Listed { count: Reverse(self.counts[at]), key: self.keys[at], slot }
+            FrontPair { count: Reverse(self.counts[at]), key: self.keys[at], slot }
         };
-        let mut moved: Vec<Listed> =
-            moved.into_iter().map(listed).filter(|listed| listed.count.0 >= self.front_min).collect();
+        let mut moved: Vec<FrontPair> =
+            moved.into_iter().map(front_pair).filter(|pair| pair.count.0 >= self.front_min).collect();
         moved.sort_unstable();
         let mut merged = Vec::with_capacity(self.front.len() + moved.len());
         let mut rest = &self.front[..];
-        for listed in moved {
-            let better = rest.partition_point(|other| *other < listed);
-            merged.extend_from_slice(&rest[..better]);
-            merged.push(listed);
-            rest = &rest[better..];
+        for pair in moved {
+            let before = rest.partition_point(|other| *other < pair);
+            merged.extend_from_slice(&rest[..before]);
+            merged.push(pair);
+            rest = &rest[before..];
         }
         merged.extend_from_slice(rest);
         self.front = merged;
     }
 
-    fn make_front(&mut self, size: usize) {
+    /// Drops the pairs that have fallen below the threshold, and fills the front with about `size` pairs.
+    fn rebuild_front(&mut self, size: usize) {
         for slot in 0..self.counts.len() {
             if self.counts[slot] < self.threshold && self.slots.get(&self.keys[slot]) == Some(&(slot as u32)) {
                 self.take(pair(self.keys[slot]));
             }
         }
-        self.free.append(&mut self.taken);
+        self.free.append(&mut self.removed);
         let mut counts: Vec<u64> = self.counts.iter().copied().filter(|&count| count >= self.threshold).collect();
         self.front_min = self.threshold;
         if counts.len() > size {
@@ -158,18 +165,20 @@ impl PairIndex {
         self.front.clear();
         self.fresh =
             (0..self.counts.len() as u32).filter(|&slot| self.counts[slot as usize] >= self.front_min).collect();
-        self.sort_front();
+        self.update_front();
     }
 
-    /// The `n` commonest pairs: higher counts first, then smaller ids.
+    /// Returns the `n` most frequent pairs: higher counts first, then smaller ids. Call `has` first.
     pub fn top(&self, n: usize) -> Vec<(Pair, u64)> {
-        self.front.iter().take(n).map(|listed| (pair(listed.key), listed.count.0)).collect()
+        self.front.iter().take(n).map(|front| (pair(front.key), front.count.0)).collect()
     }
 }
 
-/// Something for each of a set of pairs. Pairs of bytes, which are all there are at the start, need no hashing.
+/// A map with pairs as keys. Pairs of bytes, the only ones at the start of training, need no hashing: once one is in
+/// the map, all of them are, with default values.
 #[derive(Default)]
 pub struct PairMap<T> {
+    /// Indexed by `first << 8 | last`; empty until it is needed.
     bytes: Vec<T>,
     others: HashMap<u64, T>,
 }

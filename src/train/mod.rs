@@ -1,11 +1,15 @@
-//! `PairTable`: the counts of all adjacent pairs of tokens in weighted sequences of ids, kept up to date
-//! while pairs are merged. It answers `top(n)` and applies `merge(batch)`; which pairs make a batch is not
-//! decided here.
+//! `PairTable`: the counts of all adjacent pairs of tokens in weighted sequences of ids, kept up to date while pairs
+//! are merged. It returns the most frequent pairs (`top`) and merges a batch (`merge`). It does not choose the batch.
 //!
-//! A pair can only come into being in the step that makes its newer token, so its list of places is written
-//! once, exactly as long as it must be, in order. A place that has ceased to hold its pair shows this by its
-//! cells and is skipped: no list is ever repaired. And a pair's count never rises again, so a pair that
-//! starts below a threshold is not kept at all, until those above it have run out (`rescan`).
+//! The table is incremental. For each pair it keeps a count and a list of the places where the pair starts, so merging
+//! a pair touches only those places. Three facts keep this simple:
+//!
+//! - A pair can only appear in the step that creates the newer of its two tokens. Its list of places is therefore
+//!   written once, sorted and with its final length.
+//! - A place that no longer contains its pair can be recognised by its cells (`cells`) and is skipped. Lists are never
+//!   repaired.
+//! - The count of a pair never rises after the pair has appeared. A pair that starts below a threshold is therefore not
+//!   kept, until the pairs above the threshold run out (`rescan`).
 
 mod cells;
 mod index;
@@ -18,38 +22,41 @@ use std::sync::Mutex;
 use crate::error::{Cancel, Error, Result};
 use crate::hash::HashSet;
 use crate::parallel;
-use cells::{Cells, Found, Merge};
+use cells::{Cells, Merge, PartChanges};
 use index::{Entry, PairIndex, PairMap};
 use neighbours::{Neighbours, Side};
 
-/// Places handled before their effects are added up: bounds the memory of a batch.
-const GROUP: usize = if cfg!(test) { 1 << 5 } else { 1 << 21 };
-/// With fewer places than this, threads cost more than they save.
-const PARALLEL: usize = if cfg!(test) { 1 << 3 } else { 1 << 16 };
-/// How far the threshold falls when the pairs above it have run out.
-const FALL: u64 = 8;
+/// A batch is merged in groups of about this many places, which bounds the memory for their changes.
+const GROUP_PLACES: usize = if cfg!(test) { 1 << 5 } else { 1 << 21 };
+/// Below this many places, threads cost more than they save.
+const MIN_PARALLEL_PLACES: usize = if cfg!(test) { 1 << 3 } else { 1 << 16 };
+/// The threshold is divided by this when the pairs above it run out.
+const THRESHOLD_DIVISOR: u64 = 8;
 
 pub type Pair = (u32, u32);
 
 pub struct PairTable {
     cells: Cells,
-    /// The id of the next new token, and one more than the largest that any may get.
+    /// The id of the next new token.
     next_id: u32,
+    /// One more than the largest id that a new token can get.
     end_id: u32,
     index: PairIndex,
+    /// Whether the pairs have been counted.
     scanned: bool,
-    /// Pairs that a new scan must not bring back.
+    /// Pairs that a rescan must not bring back.
     forgotten: HashSet<Pair>,
     threads: usize,
-    /// What the last group of merges met, for each part: memory that is used again.
-    found: Vec<Found>,
-    /// One for each thread.
+    /// The changes that the last group of merges made to each part. Kept only to reuse the memory.
+    changes: Vec<PartChanges>,
+    /// The state of each thread.
     workers: Vec<Mutex<Neighbours>>,
 }
 
 impl PairTable {
-    /// `sequences`: ids below `next_id`, and how often they occur. `merges`: how many merges are wanted in
-    /// all, from which the first guess is made at the count below which pairs need not be kept.
+    /// `sequences` are sequences of ids below `next_id`, and how often each occurs. `merges` is the total number of
+    /// merges that will be made; it determines the first threshold. `overlapping` counts overlapping pairs in a run of
+    /// one token: "aaaaa" then has four "aa", otherwise two.
     pub fn new<S: Iterator<Item = u32>>(
         sequences: impl Iterator<Item = (S, u64)>,
         next_id: u32,
@@ -60,12 +67,12 @@ impl PairTable {
     ) -> Result<Self> {
         let ids = next_id as usize + merges;
         let cells = Cells::new(sequences, ids, overlapping, threads, cancel)?;
-        // On real text the last pair merged is seen 1/20 to 1/90 of `total / merges` times.
+        // On real text, the count of the last merged pair is 1/20 to 1/90 of `total / merges`.
         let threshold = cells.total() / (merges.max(1) as u64).saturating_mul(256);
-        let found = cells.bounds().iter().map(|_| Found::default()).collect();
+        let changes = cells.bounds().iter().map(|_| PartChanges::default()).collect();
         Ok(Self {
             cells,
-            found,
+            changes,
             next_id,
             end_id: ids as u32,
             index: PairIndex::new(threshold.max(1)),
@@ -76,7 +83,7 @@ impl PairTable {
         })
     }
 
-    /// The `n` commonest pairs (fewer if there are no more) and their counts: higher counts first, then
+    /// Returns the `n` most frequent pairs, or fewer if there are no more, and their counts: higher counts first, then
     /// smaller ids.
     pub fn top(&mut self, n: usize, cancel: &Cancel) -> Result<Vec<(Pair, u64)>> {
         if !self.scanned {
@@ -84,18 +91,18 @@ impl PairTable {
             self.scanned = true;
         }
         while !self.index.has(n) && self.index.threshold() > 1 {
-            self.index = PairIndex::new((self.index.threshold() / FALL).max(1));
+            self.index = PairIndex::new((self.index.threshold() / THRESHOLD_DIVISOR).max(1));
             self.rescan(cancel)?;
         }
         Ok(self.index.top(n))
     }
 
-    /// Whether the pairs have been counted, which the first `top` does and which takes long.
+    /// Returns whether the pairs have been counted. The first call of `top` counts them, which takes long.
     pub fn is_counted(&self) -> bool {
         self.scanned
     }
 
-    /// Leaves pairs out of what `top` answers, for good.
+    /// Permanently excludes pairs from the results of `top`.
     pub fn forget(&mut self, pairs: &[Pair]) {
         for &pair in pairs {
             self.index.take(pair);
@@ -103,12 +110,12 @@ impl PairTable {
         }
     }
 
-    /// Merges all pairs of `batch` at once: they become new tokens with the next ids, in their order.
+    /// Merges all pairs of `batch` at once. The new tokens get the next ids, in the order of the batch.
     pub fn merge(&mut self, batch: &[Pair]) -> Result<()> {
         self.check(batch)?;
         let mut merges = Vec::with_capacity(batch.len());
         for (&(first, last), token) in batch.iter().zip(self.next_id..) {
-            let width = self.cells.make_token(token, (first, last));
+            let width = self.cells.add_token(token, (first, last));
             let places = self.index.take((first, last)).unwrap_or_default();
             merges.push(Merge { first, last, token, width, places });
         }
@@ -118,22 +125,23 @@ impl PairTable {
             let mut places = 0;
             let fits = |merge: &&Merge| {
                 places += merge.places.len();
-                places <= GROUP
+                places <= GROUP_PLACES
             };
             let size = rest.iter().take_while(fits).count().max(1);
             let (group, others) = rest.split_at_mut(size);
             self.merge_group(group);
-            // These lists are most of the memory: let them go before new ones are written.
+            // These lists are most of the memory: free them before new ones are written.
             group.iter_mut().for_each(|merge| merge.places = Vec::new());
             rest = others;
         }
         Ok(())
     }
 
+    /// Returns an error unless the pairs of a batch can be merged at once.
     fn check(&self, batch: &[Pair]) -> Result<()> {
         if batch.len() > (self.end_id - self.next_id) as usize {
             return Err(Error::invalid(format!(
-                "a batch of {} pairs is more than the {} merges that remain",
+                "the batch has {} pairs, but only {} merges remain",
                 batch.len(),
                 self.end_id - self.next_id
             )));
@@ -147,10 +155,10 @@ impl PairTable {
             if self.index.count((first, last)) == 0 {
                 return Err(Error::invalid(format!("the pair ({first}, {last}) does not occur in the data")));
             }
-            let with_itself = first == last && batch.iter().all(|pair| *pair == (first, last) || pair.0 != first);
-            if firsts.contains(&last) && !with_itself {
+            let only_itself = first == last && batch.iter().all(|pair| *pair == (first, last) || pair.0 != first);
+            if firsts.contains(&last) && !only_itself {
                 return Err(Error::invalid(format!(
-                    "the pair ({first}, {last}) overlaps another of its batch: token {last} is last in the one \
+                    "the pair ({first}, {last}) overlaps another pair in the batch: token {last} is last in one \
                      and first in the other; leave one of them for a later batch"
                 )));
             }
@@ -159,35 +167,36 @@ impl PairTable {
     }
 
     fn merge_group(&mut self, merges: &[Merge]) {
-        let parallel = merges.iter().map(|merge| merge.places.len()).sum::<usize>() > PARALLEL;
-        let threads = if parallel { self.threads } else { 1 };
-        let parts = self.cells.parts(&mut self.found);
+        let places: usize = merges.iter().map(|merge| merge.places.len()).sum();
+        let threads = if places > MIN_PARALLEL_PLACES { self.threads } else { 1 };
+        let parts = self.cells.parts(&mut self.changes);
         parallel::for_each(parts.len(), threads, |_, part| parts[part].lock().expect("no panic").replace(merges));
         drop(parts);
 
-        // The pairs that a new token makes to its left, or to its right, are no other token's.
+        // Each merge and side is a separate job: the new pairs on one side of a new token belong to that token alone.
         let threshold = self.index.threshold();
         parallel::for_each(merges.len() * 2, threads, |worker, job| {
             let side = if job % 2 == 0 { Side::Left } else { Side::Right };
             let mut worker = self.workers[worker].lock().expect("no panic");
-            worker.add(&merges[job / 2], job / 2, side, &self.found, &self.cells, threshold);
+            worker.add(&merges[job / 2], job / 2, side, &self.changes, &self.cells, threshold);
         });
 
-        // All new pairs before any loss: within a batch a new pair may lose again to the next merge.
+        // Insert all new pairs before subtracting any losses: a later merge of the batch may reduce a new pair.
         for worker in &mut self.workers {
             self.index.insert(worker.get_mut().expect("no panic").entries.drain(..));
         }
         for worker in &mut self.workers {
-            self.index.lose(worker.get_mut().expect("no panic").lost.drain(..));
+            self.index.subtract(worker.get_mut().expect("no panic").lost.drain(..));
         }
-        for part in &self.found {
-            self.index.lose(part.lost.iter().copied());
+        for part in &self.changes {
+            self.index.subtract(part.lost.iter().copied());
         }
     }
 
-    /// Counts every pair and lists its places: at the start, and after the pairs above the threshold have
-    /// run out.
+    /// Counts all pairs, and lists the places of those at or above the threshold: at the start, and whenever the pairs
+    /// above the threshold run out.
     fn rescan(&mut self, cancel: &Cancel) -> Result<()> {
+        /// pair → (count, number of places)
         type Counts = PairMap<(u64, usize)>;
         let parts = self.cells.bounds();
         let counted: Vec<Mutex<Counts>> = parts.iter().map(|_| Mutex::default()).collect();
@@ -212,7 +221,7 @@ impl PairTable {
             .filter(|(pair, sum)| sum.0 >= self.index.threshold() && !self.forgotten.contains(pair))
             .map(|(pair, &(count, places))| Entry { pair, count, places: vec![0; places] })
             .collect();
-        // Each part writes its own stretch of every list.
+        // Divide each list into one stretch per part, so that the parts can be filled in parallel.
         let mut stretches: Vec<PairMap<&mut [u32]>> = parts.iter().map(|_| PairMap::default()).collect();
         for entry in &mut entries {
             let mut rest = &mut entry.places[..];

@@ -1,8 +1,8 @@
-//! What a batch changes: the pairs that its new tokens make with their neighbours, and what the pairs lost whose
-//! place these take.
+//! Computes how a batch changes the pairs: which pairs its new tokens form with their neighbours, and how much the
+//! pairs that these replace lose.
 
 use super::Pair;
-use super::cells::{Cells, Found, Merge, NONE};
+use super::cells::{Cells, Merge, NONE, PartChanges};
 use super::index::Entry;
 
 #[derive(Clone, Copy)]
@@ -11,37 +11,50 @@ pub enum Side {
     Right,
 }
 
-/// A thread's scratch, by token id, and what it found out; in no cache line that another thread writes.
+/// The results of a thread, and its scratch space. Aligned so that threads do not write to the same cache line.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Neighbours {
+    /// Scratch, by token id: the total weight of a neighbour.
     sums: Vec<u64>,
-    numbers: Vec<u32>,
-    lists: Vec<usize>,
+    /// Scratch, by token id: the number of places of a neighbour.
+    places: Vec<u32>,
+    /// Scratch, by token id: the index of a neighbour's pair in `entries`, or `usize::MAX`.
+    entry_indices: Vec<usize>,
+    /// Scratch: the neighbours seen.
     seen: Vec<u32>,
+    /// New pairs.
     pub entries: Vec<Entry>,
+    /// By how much counts of existing pairs fall.
     pub lost: Vec<(Pair, u64)>,
 }
 
 impl Neighbours {
-    /// Adds up the neighbours of one merge (the `nth`) on one side: the pairs that its token makes with them,
-    /// and what those pairs lost whose place these take. Doing so for each neighbour rather than for each
-    /// place leaves ten times fewer pairs to look up.
-    pub fn add(&mut self, merge: &Merge, nth: usize, side: Side, found: &[Found], cells: &Cells, threshold: u64) {
+    /// Adds up the neighbours of one merge (the `nth`) on one side, and records the new pairs and the losses of the
+    /// pairs that they replace. Adding up per neighbour rather than per place leaves ten times fewer pairs to look up.
+    pub fn add(
+        &mut self,
+        merge: &Merge,
+        nth: usize,
+        side: Side,
+        changes: &[PartChanges],
+        cells: &Cells,
+        threshold: u64,
+    ) {
         let token = merge.token;
         let size = cells.widths.len();
         self.sums.resize(size, 0);
-        self.numbers.resize(size, 0);
-        self.lists.resize(size, usize::MAX);
+        self.places.resize(size, 0);
+        self.entry_indices.resize(size, usize::MAX);
 
-        // Of a run of the new token every other pair can be merged.
+        // In a run of the new token, only every other pair can be merged, unless overlapping pairs count.
         let (mut run_sum, mut run_place, mut run_counted) = (0, u32::MAX, false);
-        each(found, nth, side, |neighbour, place, weight| {
+        for_each_neighbour(changes, nth, side, |neighbour, place, weight| {
             let at = neighbour as usize;
-            if self.numbers[at] == 0 {
+            if self.places[at] == 0 {
                 self.seen.push(neighbour);
             }
-            self.numbers[at] += 1;
+            self.places[at] += 1;
             self.sums[at] += weight;
             if neighbour == token {
                 run_counted = cells.overlapping || run_place.wrapping_add(merge.width) != place || !run_counted;
@@ -53,43 +66,44 @@ impl Neighbours {
         for &neighbour in &self.seen {
             let at = neighbour as usize;
             let sum = std::mem::take(&mut self.sums[at]);
-            let places = std::mem::take(&mut self.numbers[at]);
-            let (before, now, repeated) = match side {
+            let places = std::mem::take(&mut self.places[at]);
+            let (old_pair, new_pair, is_run) = match side {
                 Side::Left => ((neighbour, merge.first), (neighbour, token), neighbour == merge.first),
                 Side::Right => ((merge.last, neighbour), (token, neighbour), neighbour == merge.last),
             };
-            if !repeated {
-                self.lost.push((before, sum));
+            // The losses of pairs of one repeated token depend on their run: they are in `PartChanges::lost`.
+            if !is_run {
+                self.lost.push((old_pair, sum));
             }
             let count = if neighbour == token { run_sum } else { sum };
             if count >= threshold {
                 kept = true;
-                self.lists[at] = self.entries.len();
-                self.entries.push(Entry { pair: now, count, places: Vec::with_capacity(places as usize) });
+                self.entry_indices[at] = self.entries.len();
+                self.entries.push(Entry { pair: new_pair, count, places: Vec::with_capacity(places as usize) });
             }
         }
         if kept {
-            each(found, nth, side, |neighbour, place, _| {
-                if let Some(entry) = self.entries.get_mut(self.lists[neighbour as usize]) {
+            for_each_neighbour(changes, nth, side, |neighbour, place, _| {
+                if let Some(entry) = self.entries.get_mut(self.entry_indices[neighbour as usize]) {
                     let width = if let Side::Left = side { cells.widths[neighbour as usize] } else { 0 };
                     entry.places.push(place - width);
                 }
             });
         }
         for neighbour in self.seen.drain(..) {
-            self.lists[neighbour as usize] = usize::MAX;
+            self.entry_indices[neighbour as usize] = usize::MAX;
         }
     }
 }
 
-/// Calls `visit` with the neighbour, place and weight of each token that the `nth` merge made.
-fn each(found: &[Found], nth: usize, side: Side, mut visit: impl FnMut(u32, u32, u64)) {
-    for part in found {
+/// Calls `visit(neighbour, place, weight)` for each token that the `nth` merge created and that has a neighbour.
+fn for_each_neighbour(changes: &[PartChanges], nth: usize, side: Side, mut visit: impl FnMut(u32, u32, u64)) {
+    for part in changes {
         let start = if nth == 0 { 0 } else { part.ends[nth - 1] };
-        for met in &part.met[start..part.ends[nth]] {
-            let neighbour = if let Side::Left = side { met.left } else { met.right };
+        for new in &part.new_tokens[start..part.ends[nth]] {
+            let neighbour = if let Side::Left = side { new.left } else { new.right };
             if neighbour != NONE {
-                visit(neighbour, met.place, met.weight);
+                visit(neighbour, new.place, new.weight);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `PairTable` against counting everything anew after every batch.
+//! Compares `PairTable` with counting all pairs again after every batch.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,8 @@ fn merge(sequences: &mut Sequences, batch: &[Pair], next_id: u32) {
     }
 }
 
-/// The best pair, and every third of the others that overlaps none before it: unlike any policy, on purpose.
+/// Chooses every third pair, starting with the best, unless it overlaps one chosen before. Deliberately unlike any real
+/// policy.
 fn choose(top: &[(Pair, u64)]) -> Vec<Pair> {
     let mut batch: Vec<Pair> = Vec::new();
     for &(pair, _) in top.iter().step_by(3) {
@@ -54,7 +55,7 @@ fn choose(top: &[(Pair, u64)]) -> Vec<Pair> {
     batch
 }
 
-/// Sequences of few tokens with many runs, and weights that repeat.
+/// Generates sequences of few distinct tokens, with many runs and with repeated weights.
 fn sequences() -> impl Strategy<Value = Sequences> {
     let run = (0..4u32, 1..6usize).prop_map(|(token, times)| std::vec![token; times]);
     let tokens = vec(run, 0..12).prop_map(|runs| runs.concat());
@@ -63,14 +64,14 @@ fn sequences() -> impl Strategy<Value = Sequences> {
 
 proptest! {
     #[test]
-    fn equals_counting_anew(
+    fn agrees_with_counting_from_scratch(
         sequences in sequences(),
         overlapping: bool,
         wide: bool,
         threads in 1..4usize,
         n in 1..40usize,
     ) {
-        // Small ids are kept in two bytes, large ones in four.
+        // Small ids are stored in two bytes, large ones in four.
         let first_id = if wide { 70_000 } else { 0 };
         let shift = |(tokens, weight): (Vec<u32>, u64)| (tokens.iter().map(|token| token + first_id).collect(), weight);
         let mut plain: Sequences = sequences.into_iter().map(shift).collect();
@@ -95,7 +96,7 @@ proptest! {
 
 #[test]
 fn pairs_below_the_threshold_come_back() {
-    // With one merge wanted, the first guess at the threshold leaves the rare pair out.
+    // For a single merge, the first threshold is so high that the rare pair is left out.
     let ids = [(std::vec![1, 2], 1_000_000), (std::vec![3, 4], 1), (std::vec![5, 6], 999_999)];
     let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
     let mut table = PairTable::new(ids, 7, 1, false, 1, &NEVER).unwrap();
@@ -105,21 +106,21 @@ fn pairs_below_the_threshold_come_back() {
 }
 
 #[test]
-fn wrong_batches_are_refused() {
+fn invalid_batches_are_rejected() {
     let ids = [(std::vec![1, 2, 3, 3, 1], 1u64)];
     let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
     let mut table = PairTable::new(ids, 5, 3, false, 1, &NEVER).unwrap();
     table.top(9, &NEVER).unwrap();
-    for (batch, why) in [
+    for (batch, reason) in [
         (std::vec![(1, 2), (2, 3)], "overlaps"),
         (std::vec![(3, 3), (3, 1)], "overlaps"),
         (std::vec![(2, 3), (3, 3)], "overlaps"),
         (std::vec![(1, 2), (1, 2)], "twice"),
         (std::vec![(1, 3)], "does not occur"),
         (std::vec![(9, 9)], "does not occur"),
-        (std::vec![(1, 2); 4], "merges that remain"),
+        (std::vec![(1, 2); 4], "merges remain"),
     ] {
-        assert!(table.merge(&batch).unwrap_err().to_string().contains(why), "{batch:?}");
+        assert!(table.merge(&batch).unwrap_err().to_string().contains(reason), "{batch:?}");
     }
     table.merge(&[(3, 3)]).unwrap();
     assert_eq!(table.top(9, &NEVER).unwrap(), [((1, 2), 1), ((2, 5), 1), ((5, 1), 1)]);
