@@ -1,7 +1,7 @@
-//! The one hash function of the core: a folded multiply with two seeds.
+//! The core's only hash function: a folded multiply with two seeds.
 //!
-//! Keys come from texts and model files, so their author must not be able to predict where they collide: a table of
-//! colliding keys takes quadratic time. `randomize` draws the seeds once per process. No result depends on them.
+//! Keys come from texts and model files. If their author could predict which keys collide, they could make every table
+//! take quadratic time. `randomize` therefore draws random seeds once per process. No result depends on the seeds.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static SEEDS: [AtomicU64; 2] = [AtomicU64::new(0x9E37_79B9_7F4A_7C15), AtomicU64::new(0xD6E8_FEB8_6659_FD93)];
 
-pub type HashMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Folded>>;
-pub type HashSet<K> = std::collections::HashSet<K, BuildHasherDefault<Folded>>;
+pub type HashMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<FoldHasher>>;
+pub type HashSet<K> = std::collections::HashSet<K, BuildHasherDefault<FoldHasher>>;
 
-/// Replaces the fixed seeds by random ones, the first time it is called. That must be before any map is made: a map is
-/// lost if the seeds change under it. The Python module calls it when it is loaded; Rust's tests keep the fixed seeds.
+/// Replaces the fixed seeds with random ones on the first call. Call it before any map is created: a map cannot find
+/// its keys after the seeds change. The Python module calls it on import; the Rust tests keep the fixed seeds.
 pub fn randomize() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -25,7 +25,7 @@ pub fn randomize() {
     });
 }
 
-/// The seeds of this process. An inner loop holds them, since the compiler does not move an atomic load out of it.
+/// The seeds of this process. Inner loops keep a copy, because the compiler does not hoist atomic loads out of loops.
 #[derive(Clone, Copy)]
 pub struct Seeds(u64, u64);
 
@@ -42,11 +42,11 @@ impl Seeds {
     }
 }
 
-/// `Seeds::fold` as a hasher for the maps of the standard library, made for integers.
+/// `Seeds::fold` as a hasher for the standard library's maps. It is designed for integer keys.
 #[derive(Default)]
-pub struct Folded(u64);
+pub struct FoldHasher(u64);
 
-impl Hasher for Folded {
+impl Hasher for FoldHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
     }

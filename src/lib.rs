@@ -1,11 +1,12 @@
-//! The core of batchbpe, in the order in which text goes through it:
+//! The core of batchbpe. Its modules, in the order in which data flows through them:
 //!
-//! 1. `split`: a pattern cuts text into chunks;
-//! 2. `count`: chunks are counted, in parallel;
-//! 3. `train`: the pairs of tokens in those chunks are counted and merged, batch by batch;
-//! 4. `encode`: text to ids with the merges so found, and ids to bytes.
+//! 1. `split` cuts text into chunks, as a pattern describes them.
+//! 2. `count` counts the chunks in parallel.
+//! 3. `train` counts the pairs of tokens within those chunks and merges them, batch by batch.
+//! 4. `encode` turns text into ids with the resulting merges, and ids back into bytes.
 //!
-//! `python` holds all of PyO3: nothing else here knows Python. Which pairs are merged is decided there too.
+//! `python` contains all of the PyO3 code; no other module depends on Python. The core never chooses which pairs to
+//! merge: the training loop and its policies are written in Python.
 
 pub mod chunk_map;
 pub mod count;

@@ -1,5 +1,7 @@
-//! Work shared out to threads that live no longer than the call: nothing is left behind that a forked process could
-//! wait for in vain. The caller's thread is one of them, so work still gets done if the system refuses more.
+//! Parallel loops on threads that exist only for the duration of a call.
+//!
+//! There is no thread pool, so a forked process can never wait for a thread that it does not have. The caller's thread
+//! takes part in the work, so the work completes even if the system refuses to start more threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -7,7 +9,7 @@ use std::thread::Builder;
 
 use crate::error::{Result, check_memory};
 
-/// Calls `work` with the number of a thread, below `threads`, and of a job, for each job once.
+/// Calls `work(thread, job)` once for each `job` in `0..jobs`. `thread` is below `threads` and identifies the thread.
 pub fn for_each(jobs: usize, threads: usize, work: impl Fn(usize, usize) + Sync) {
     let next = AtomicUsize::new(0);
     let run = |thread: usize| {
@@ -29,8 +31,8 @@ pub fn for_each(jobs: usize, threads: usize, work: impl Fn(usize, usize) + Sync)
     });
 }
 
-/// `work` on each item, in order of the items. Each thread has a `state` of its own. After an error no further item is
-/// begun.
+/// Applies `work` to each item and returns the results in the order of the items. Each thread creates its own `state`.
+/// After an error, no further items are started.
 pub fn map<'a, T: Sync, R: Send, S>(
     items: &'a [T],
     threads: usize,
@@ -46,7 +48,7 @@ pub fn map<'a, T: Sync, R: Send, S>(
     let results: Vec<_> = (0..threads).map(|_| Mutex::new(Vec::new())).collect();
     for_each(threads, threads, |_, thread| {
         let mut state = state();
-        let mut results = results[thread].lock().expect("one thread has it");
+        let mut results = results[thread].lock().expect("each vector is used by one thread");
         while let at = next.fetch_add(1, Relaxed)
             && let Some(item) = items.get(at)
         {
@@ -63,24 +65,24 @@ pub fn map<'a, T: Sync, R: Send, S>(
     results.into_iter().map(|result| result.1).collect()
 }
 
-/// The parts in a row, copied by as many threads: most of it is the first touch of fresh memory.
+/// Concatenates `parts`. The copy is parallel because most of its time goes into the first touch of fresh memory.
 pub fn concat<T: Copy + Default + Send + Sync>(parts: &[Vec<T>], threads: usize) -> Result<Vec<T>> {
     let len = parts.iter().map(Vec::len).sum();
     check_memory(len * size_of::<T>())?;
-    let mut whole = vec![T::default(); len]; // not touched yet, where the default is zero
-    let mut rest = &mut whole[..];
+    let mut result = vec![T::default(); len]; // does not touch the memory if the default is zero
+    let mut rest = &mut result[..];
     let mut copies = Vec::with_capacity(parts.len());
     for part in parts {
-        let (place, others) = rest.split_at_mut(part.len());
-        copies.push(Mutex::new((place, part)));
+        let (target, others) = rest.split_at_mut(part.len());
+        copies.push(Mutex::new((target, part)));
         rest = others;
     }
     for_each(copies.len(), threads, |_, copy| {
-        let (place, part) = &mut *copies[copy].lock().expect("one thread has it");
-        place.copy_from_slice(part);
+        let (target, part) = &mut *copies[copy].lock().expect("each copy is used by one thread");
+        target.copy_from_slice(part);
     });
     drop(copies);
-    Ok(whole)
+    Ok(result)
 }
 
 #[cfg(test)]
@@ -89,30 +91,30 @@ mod tests {
     use crate::error::Error;
 
     #[test]
-    fn results_are_in_order_and_an_error_ends_it() {
+    fn results_are_in_order_and_an_error_stops_the_work() {
         let items: Vec<usize> = (0..1000).collect();
         for threads in [1, 2, 7] {
             let doubled = map(&items, threads, || (), |(), item| Ok(2 * item)).expect("nothing fails");
             assert!(doubled.iter().zip(&items).all(|(double, item)| *double == 2 * item) && doubled.len() == 1000);
 
-            let begun = AtomicUsize::new(0);
+            let started = AtomicUsize::new(0);
             let failed = map(
                 &items,
                 threads,
                 || (),
                 |(), item| {
-                    begun.fetch_add(1, Relaxed);
+                    started.fetch_add(1, Relaxed);
                     if *item == 3 { Err(Error::Cancelled) } else { Ok(()) }
                 },
             );
             assert_eq!(failed, Err(Error::Cancelled));
-            assert!(threads > 1 || begun.load(Relaxed) == 4);
+            assert!(threads > 1 || started.load(Relaxed) == 4);
         }
         assert_eq!(map(&[0; 0], 3, || (), |(), _| Ok(())), Ok(Vec::new()));
     }
 
     #[test]
-    fn parts_become_a_whole() {
+    fn parts_are_concatenated_in_order() {
         let parts: Vec<Vec<usize>> = (0..20).map(|len| (0..len).collect()).collect();
         for threads in [1, 3] {
             assert_eq!(concat(&parts, threads), Ok(parts.concat()));

@@ -1,45 +1,47 @@
-//! The classes of 64 bytes at once, a bit for each byte, from which a scanner tells where chunks begin.
+//! Classifies 64 bytes at once into bit masks, from which a scanner computes where chunks start.
 
-/// So many bytes are looked at together.
+/// The number of bytes in a block: one for each bit of a mask.
 pub const BLOCK: usize = 64;
 
-/// Where in a block each class of ASCII characters stands: bit `i` is byte `i`.
+/// A mask for each class of ASCII characters: bit `i` is set if byte `i` of the block is in the class.
 pub struct Block {
     pub upper: u64,
     pub lower: u64,
     pub numbers: u64,
-    /// The space alone, `' '`.
+    /// Only `' '`.
     pub spaces: u64,
-    /// `\s`, with spaces and newlines.
+    /// `\s`, including spaces and newlines.
     pub white: u64,
+    /// `\r` and `\n`.
     pub newlines: u64,
+    /// All other ASCII characters, including apostrophes and slashes.
     pub symbols: u64,
     pub apostrophes: u64,
     pub slashes: u64,
-    /// Bytes of characters that are not ASCII.
-    pub others: u64,
+    /// The bytes of non-ASCII characters.
+    pub non_ascii: u64,
 }
 
 impl Block {
     #[inline(always)]
     pub fn new(bytes: &[u8; BLOCK]) -> Self {
-        let upper = bits(bytes, |byte| byte.wrapping_sub(b'A') < 26);
-        let lower = bits(bytes, |byte| byte.wrapping_sub(b'a') < 26);
-        let numbers = bits(bytes, |byte| byte.wrapping_sub(b'0') < 10);
-        let spaces = bits(bytes, |byte| byte == b' ');
-        let white = bits(bytes, |byte| byte.wrapping_sub(b'\t') < 5) | spaces;
-        let others = bits(bytes, |byte| byte >= 0x80);
+        let upper = mask(bytes, |byte| byte.wrapping_sub(b'A') < 26);
+        let lower = mask(bytes, |byte| byte.wrapping_sub(b'a') < 26);
+        let numbers = mask(bytes, |byte| byte.wrapping_sub(b'0') < 10);
+        let spaces = mask(bytes, |byte| byte == b' ');
+        let white = mask(bytes, |byte| byte.wrapping_sub(b'\t') < 5) | spaces;
+        let non_ascii = mask(bytes, |byte| byte >= 0x80);
         Self {
             upper,
             lower,
             numbers,
             spaces,
             white,
-            newlines: bits(bytes, |byte| byte == b'\n' || byte == b'\r'),
-            symbols: !(upper | lower | numbers | white | others),
-            apostrophes: bits(bytes, |byte| byte == b'\''),
-            slashes: bits(bytes, |byte| byte == b'/'),
-            others,
+            newlines: mask(bytes, |byte| byte == b'\n' || byte == b'\r'),
+            symbols: !(upper | lower | numbers | white | non_ascii),
+            apostrophes: mask(bytes, |byte| byte == b'\''),
+            slashes: mask(bytes, |byte| byte == b'/'),
+            non_ascii,
         }
     }
 
@@ -49,9 +51,9 @@ impl Block {
     }
 }
 
-/// The bytes that are something. The compiler makes vector instructions of it.
+/// Returns the mask of the bytes for which `is` returns true. The compiler vectorises the loop.
 #[inline(always)]
-fn bits(bytes: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> u64 {
+fn mask(bytes: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> u64 {
     let mut flags = [0; BLOCK];
     for (flag, &byte) in flags.iter_mut().zip(bytes) {
         *flag = if is(byte) { 0xff } else { 0 };
@@ -59,28 +61,30 @@ fn bits(bytes: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> u64 {
     high_bits(&flags)
 }
 
+/// Collects the high bit of each byte. Every byte is 0 or 0xff.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn high_bits(flags: &[u8; BLOCK]) -> u64 {
     use std::arch::x86_64::{_mm_loadu_si128, _mm_movemask_epi8};
 
-    let mut bits = 0;
+    let mut result = 0;
     for (i, flags) in flags.as_chunks::<16>().0.iter().enumerate() {
-        // SAFETY: every x86-64 has SSE2, and the 16 bytes are there to be read.
+        // SAFETY: every x86-64 processor has SSE2, and `flags` is a reference to 16 bytes; the load may be unaligned.
         let part = unsafe { _mm_movemask_epi8(_mm_loadu_si128(flags.as_ptr().cast())) };
-        bits |= u64::from(part as u32) << (16 * i);
+        result |= u64::from(part as u32) << (16 * i);
     }
-    bits
+    result
 }
 
+/// Collects the high bit of each byte. Every byte is 0 or 0xff.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn high_bits(flags: &[u8; BLOCK]) -> u64 {
-    let mut bits = 0;
+    let mut result = 0;
     for (i, flags) in flags.as_chunks::<8>().0.iter().enumerate() {
-        // The product brings one bit of each byte together in the highest byte.
+        // The multiplication gathers the lowest bit of each byte in the highest byte.
         let word = u64::from_le_bytes(*flags) & 0x0101_0101_0101_0101;
-        bits |= (word.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
+        result |= (word.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
     }
-    bits
+    result
 }

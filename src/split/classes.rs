@@ -1,7 +1,7 @@
-//! The class of a character, as far as the named patterns tell characters apart.
+//! Maps each character to its class, as far as the named patterns distinguish characters.
 //!
-//! The data are those of `regex-syntax`, the tables of the engine that runs custom patterns, so
-//! that both agree on every character. Nothing here knows about chunks.
+//! The classes come from the Unicode tables of `regex-syntax`. The engine for custom patterns uses the same tables, so
+//! both agree on every character.
 
 use once_cell::race::OnceBox;
 use regex_syntax::hir::{Class, HirKind};
@@ -20,7 +20,7 @@ pub const NUMBER: u8 = 1 << 4;
 pub const SPACE: u8 = 1 << 5;
 /// `\r` and `\n`.
 pub const NEWLINE: u8 = 1 << 6;
-/// What is left.
+/// Everything else.
 pub const OTHER: u8 = 1 << 7;
 
 /// `\p{L}`.
@@ -30,22 +30,23 @@ pub const WHITE: u8 = SPACE | NEWLINE;
 /// `[^\s\p{L}\p{N}]`.
 pub const SYMBOL: u8 = MARK | OTHER;
 
+/// The number of code points in a block.
 const BLOCK: usize = 64;
-/// Unicode 16 needs about 350 different blocks.
+/// The capacity for distinct blocks. Unicode 16 needs about 350.
 const BLOCKS: usize = 512;
-/// The numbers of 64 code points that a four-byte sequence can spell.
+/// The number of blocks in the 2²¹ code points that a four-byte sequence can encode.
 const INDEX: usize = (1 << 21) / BLOCK;
 
-/// One class bit for each character, in two stages: 64 code points share a block, and equal blocks
-/// are stored once. Both arrays are a power of two long, so that no look-up needs a bounds check.
+/// A two-stage table: the code points are divided into blocks of 64, and equal blocks are stored only once. The lengths
+/// of both stages are powers of two, so that look-ups need no bounds checks.
 pub struct Classes {
     ascii: [u8; 256],
     index: Box<[u16; INDEX]>,
     blocks: Box<[[u8; BLOCK]; BLOCKS]>,
 }
 
-/// Threads that come at the same time each build it, and one is kept: nobody waits, so a process that is forked
-/// meanwhile does not wait forever.
+/// Threads that need the table at the same time may each build it; one result is kept. `OnceLock` would make them wait
+/// for each other, and a process forked in the meantime would wait forever.
 static CLASSES: OnceBox<Classes> = OnceBox::new();
 
 impl Classes {
@@ -74,9 +75,10 @@ impl Classes {
         let mut index = Box::new([0; INDEX]);
         let mut blocks: Vec<[u8; BLOCK]> = Vec::with_capacity(BLOCKS);
         let mut known = std::collections::HashMap::new();
-        let (whole, _) = flat.as_chunks::<BLOCK>();
+        let (all_blocks, _) = flat.as_chunks::<BLOCK>();
+        // Long stretches of code points have equal blocks: comparing with the last one saves hashing them.
         let mut last = (&[0; BLOCK], 0);
-        for (entry, block) in index.iter_mut().zip(whole) {
+        for (entry, block) in index.iter_mut().zip(all_blocks) {
             if last.0 != block {
                 let number = *known.entry(block).or_insert_with(|| {
                     blocks.push(*block);
@@ -86,19 +88,19 @@ impl Classes {
             }
             *entry = last.1;
         }
-        assert!(blocks.len() <= BLOCKS, "Unicode outgrew the class table");
+        assert!(blocks.len() <= BLOCKS, "Unicode has outgrown the class table");
         blocks.resize(BLOCKS, [OTHER; BLOCK]);
         let blocks = blocks.into_boxed_slice().try_into();
         Classes { ascii, index, blocks: blocks.expect("resized to this length") }
     }
 
-    /// The class of an ASCII byte; 0 for any other byte.
+    /// Returns the class of an ASCII byte, or 0 for any other byte.
     #[inline(always)]
     pub fn of_byte(&self, byte: u8) -> u8 {
         self.ascii[byte as usize]
     }
 
-    /// The class of a code point below 2²¹.
+    /// Returns the class of a code point below 2²¹.
     #[inline(always)]
     pub fn of_code(&self, code: u32) -> u8 {
         let block = self.index[code as usize / BLOCK % INDEX];
@@ -110,11 +112,11 @@ impl Classes {
     }
 }
 
-/// The characters that a regular expression for one character matches.
+/// Returns the ranges of characters that a character class matches.
 fn ranges(regex: &str) -> Vec<(char, char)> {
-    let hir = regex_syntax::parse(regex).expect("a constant class of this module");
+    let hir = regex_syntax::parse(regex).expect("a valid constant");
     match hir.kind() {
         HirKind::Class(Class::Unicode(class)) => class.iter().map(|r| (r.start(), r.end())).collect(),
-        other => unreachable!("{regex} is no class: {other:?}"),
+        other => unreachable!("{regex} is not a character class: {other:?}"),
     }
 }

@@ -1,8 +1,11 @@
-//! A scanner for each named pattern: given where a chunk begins, where does it end?
+//! A scanner for each named pattern: given the start of a chunk, it finds the end.
 //!
-//! Each one is its regular expression worked out by hand: the alternatives in their order, with
-//! what backtracking would settle on. They take time linear in the text, whatever it is: no
-//! character is looked at more than a few times.
+//! Each scanner implements its regular expression by hand: it tries the alternatives in order and computes the match
+//! that backtracking would arrive at. Scanners take linear time on any text, since they look at each character only a
+//! few times.
+//!
+//! There are two paths. `Scanner::end` finds the end of one chunk in any text. `Scanner::starts` finds all chunks in a
+//! block of 64 bytes at once, with bit operations. Where the block alone does not decide, `scan` calls `end`.
 
 use crate::error::Result;
 
@@ -10,24 +13,26 @@ use super::blocks::Block;
 use super::classes::{CASELESS, Classes, LETTER, LOWER, MARK, NEWLINE, NUMBER, OTHER, SYMBOL, UPPER, WHITE};
 
 /// # Safety
-/// `scan` does not check what these return. `end` must return a place after `start`, at most the end of the text, and
-/// between two characters; the same holds for `starts`, whose bits must be at ASCII characters.
+/// `scan` slices the text without checks, so implementations must return valid positions. `end` must return a
+/// character boundary after `start` and not beyond the end of the text. The first mask that `starts` returns must have
+/// bits only at ASCII characters.
 pub unsafe trait Scanner {
-    /// The end of the chunk that begins at `start`, which is before the end of the text.
-    fn end(text: Text, start: usize) -> usize;
+    /// Returns the end of the chunk that starts at `start`, which must be before the end of the text.
+    fn end(text: ScannedText, start: usize) -> usize;
 
-    /// Where chunks begin in a block that begins with one, and where the block alone does not tell. The former is
-    /// right up to the first place of the latter, and there.
+    /// Takes a block that starts with a chunk. Returns a mask of the bytes where chunks start, and a mask of the bytes
+    /// where the block alone does not decide. The first mask is valid up to and including the lowest bit of the second.
     fn starts(block: &Block) -> (u64, u64);
 }
 
-/// Calls `chunk` with each chunk of `text`; together they are the whole text.
+/// Calls `chunk` with each chunk of `text`. The chunks cover the whole text.
 #[inline(always)]
 pub fn scan<'t, S: Scanner>(text: &'t str, mut chunk: impl FnMut(&'t str) -> Result<()>) -> Result<()> {
-    let scanned = Text { bytes: text.as_bytes(), classes: Classes::get() };
+    let scanned = ScannedText { bytes: text.as_bytes(), classes: Classes::get() };
     let slice = |start: usize, end: usize| {
         debug_assert!(end > start && text.is_char_boundary(end));
-        // SAFETY: `Scanner` promises it. Without the checks the whole takes 5 % less time.
+        // SAFETY: `start` is 0 or the end of another chunk, and the contract of `Scanner` makes all ends ascending
+        // character boundaries within the text. Skipping the checks makes splitting 5 % faster.
         unsafe { text.get_unchecked(start..end) }
     };
     let mut start = 0;
@@ -36,17 +41,18 @@ pub fn scan<'t, S: Scanner>(text: &'t str, mut chunk: impl FnMut(&'t str) -> Res
             && block[0].is_ascii()
             && block[1].is_ascii()
         {
-            // A block begins with a chunk, so that nothing before it matters.
+            // The block starts with a chunk, so the text before it does not matter.
             let base = start;
-            let (starts, unclear) = S::starts(&Block::new(block));
-            let mut clear = starts & (unclear ^ unclear.wrapping_sub(1)) & !1;
-            while clear != 0 {
-                let end = base + clear.trailing_zeros() as usize;
+            let (starts, undecided) = S::starts(&Block::new(block));
+            // The bits up to and including the lowest undecided one, without the start of the block itself.
+            let mut decided = starts & (undecided ^ undecided.wrapping_sub(1)) & !1;
+            while decided != 0 {
+                let end = base + decided.trailing_zeros() as usize;
                 chunk(slice(start, end))?;
                 start = end;
-                clear &= clear - 1;
+                decided &= decided - 1;
             }
-            if unclear == 0 && start > base {
+            if undecided == 0 && start > base {
                 continue;
             }
         }
@@ -60,10 +66,11 @@ pub fn scan<'t, S: Scanner>(text: &'t str, mut chunk: impl FnMut(&'t str) -> Res
 /// `'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 pub struct Gpt2;
 
-// SAFETY: `end` goes from character to character and stops at the end of the text; `starts` come from ASCII classes.
+// SAFETY: `end` consumes at least one character, moves by whole characters and stops at the end of the text. `starts`
+// is built from masks of ASCII classes.
 unsafe impl Scanner for Gpt2 {
     #[inline(always)]
-    fn end(text: Text, start: usize) -> usize {
+    fn end(text: ScannedText, start: usize) -> usize {
         let after = start + usize::from(text.bytes[start] == b' ');
         let (class, len) = text.class(after);
         if class & LETTER != 0 {
@@ -89,18 +96,19 @@ unsafe impl Scanner for Gpt2 {
         let letters = block.letters();
         let first = |run: u64| run & !((run | spaces) << 1);
         let starts = first(letters) | first(numbers) | first(symbols) | white;
-        (starts, block.others | white & white >> 1 | block.apostrophes & starts & letters >> 1)
+        (starts, block.non_ascii | white & white >> 1 | block.apostrophes & starts & letters >> 1)
     }
 }
 
-/// `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`,
-/// and `Gpt4<true>` is cl100k, which has `\s++$` before `\s*[\r\n]`.
+/// `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`
+///
+/// `Gpt4<true>` is cl100k, which also has `\s++$` before `\s*[\r\n]`.
 pub struct Gpt4<const WHOLE_TAIL: bool>;
 
 // SAFETY: as for `Gpt2`.
 unsafe impl<const WHOLE_TAIL: bool> Scanner for Gpt4<WHOLE_TAIL> {
     #[inline(always)]
-    fn end(text: Text, start: usize) -> usize {
+    fn end(text: ScannedText, start: usize) -> usize {
         let (class, len) = text.class(start);
         if class & LETTER != 0 {
             return text.skip_letters(start + len);
@@ -128,22 +136,22 @@ unsafe impl<const WHOLE_TAIL: bool> Scanner for Gpt4<WHOLE_TAIL> {
 
     #[inline(always)]
     fn starts(block: &Block) -> (u64, u64) {
-        let (starts, unclear) = starts_with_prefixes(block);
-        (starts, unclear | block.apostrophes & starts & block.letters() >> 1)
+        let (starts, undecided) = starts_with_prefixes(block);
+        (starts, undecided | block.apostrophes & starts & block.letters() >> 1)
     }
 }
 
-/// o200k: words begin at a change from lower to upper case and keep their contraction.
+/// o200k. A new word starts where lower case changes to upper case, and a contraction belongs to its word.
 pub struct O200k;
 
 // SAFETY: as for `Gpt2`.
 unsafe impl Scanner for O200k {
     #[inline(always)]
-    fn end(text: Text, start: usize) -> usize {
+    fn end(text: ScannedText, start: usize) -> usize {
         let (class, len) = text.class(start);
         if class & (LETTER | MARK) != 0 {
-            // A mark may be the optional prefix of a word, or its first character. It comes to the
-            // same: as a prefix it fails only where the word is that mark alone.
+            // A mark may be the optional prefix of a word or its first character. The result is the same: taking it as
+            // the prefix fails only if the word consists of that mark alone.
             return text.cased_word(start, (class, len));
         }
         if class & NUMBER != 0 {
@@ -167,50 +175,51 @@ unsafe impl Scanner for O200k {
 
     #[inline(always)]
     fn starts(block: &Block) -> (u64, u64) {
-        let (starts, unclear) = starts_with_prefixes(block);
-        // A contraction belongs to the word before it, a slash after newlines to the symbols before these.
+        let (starts, undecided) = starts_with_prefixes(block);
+        // An apostrophe after a letter may start a contraction, which belongs to the word before it. A slash after
+        // newlines may belong to the symbols before them.
         let joined = block.apostrophes & block.letters() << 1 | block.slashes & block.newlines << 1;
-        ((starts | block.upper & block.lower << 1) & !joined, unclear | joined)
+        ((starts | block.upper & block.lower << 1) & !joined, undecided | joined)
     }
 }
 
-/// `Scanner::starts` as far as gpt4 and o200k agree: a word may have a prefix, numbers come in threes, symbols take
-/// the newlines after them.
+/// The part of `Scanner::starts` that gpt4 and o200k share: a word may have a prefix, a chunk has at most three digits,
+/// and symbols include the newlines after them.
 #[inline(always)]
 fn starts_with_prefixes(block: &Block) -> (u64, u64) {
     let Block { numbers, spaces, newlines, symbols, .. } = *block;
     let letters = block.letters();
-    // The sum carries through each run of newlines after a symbol, and clears it.
+    // The addition carries through each run of newlines that follows a symbol, and clears it.
     let taken = newlines & !newlines.wrapping_add(newlines & symbols << 1);
     let white = block.white & !taken;
     let first_symbols = symbols & !((symbols | spaces) << 1);
     let prefixes = first_symbols | white & !newlines;
     let starts = letters & !((letters | prefixes) << 1) | numbers & !(numbers << 1) | first_symbols | white;
     let fourth_numbers = numbers & numbers << 1 & numbers << 2 & numbers << 3;
-    (starts, block.others | white & white >> 1 | fourth_numbers)
+    (starts, block.non_ascii | white & white >> 1 | fourth_numbers)
 }
 
-/// The text as the scanners see it. Positions are byte offsets and always at a character.
+/// The text as the scanners see it. Positions are byte offsets and always character boundaries.
 #[derive(Clone, Copy)]
-pub struct Text<'t> {
+pub struct ScannedText<'t> {
     bytes: &'t [u8],
     classes: &'static Classes,
 }
 
-impl Text<'_> {
-    /// The class of the character at `pos` and its length in bytes; nothing at the text's end.
+impl ScannedText<'_> {
+    /// Returns the class of the character at `pos` and its length in bytes, or (0, 0) at the end of the text.
     #[inline(always)]
     fn class(self, pos: usize) -> (u8, usize) {
         match self.bytes.get(pos) {
             Some(&byte) if byte < 0x80 => (self.classes.of_byte(byte), 1),
-            Some(&byte) => self.class_of_many(byte, pos),
+            Some(&byte) => self.multibyte_class(byte, pos),
             None => (0, 0),
         }
     }
 
-    /// `class` of a character that takes more than one byte, `lead` being the first.
+    /// Implements `class` for a character of several bytes, the first of which is `lead`.
     #[inline(always)]
-    fn class_of_many(self, lead: u8, pos: usize) -> (u8, usize) {
+    fn multibyte_class(self, lead: u8, pos: usize) -> (u8, usize) {
         let low = |i: usize| u32::from(self.bytes[pos + i] & 0x3f);
         let lead = u32::from(lead);
         if lead < 0xe0 {
@@ -224,7 +233,7 @@ impl Text<'_> {
         (self.classes.of_code(code), 4)
     }
 
-    /// The end of the run of characters of the classes in `set` from `pos` on.
+    /// Returns the end of the run of characters from `pos` on whose classes are in `set`.
     #[inline(always)]
     fn skip(self, set: u8, mut pos: usize) -> usize {
         loop {
@@ -236,16 +245,16 @@ impl Text<'_> {
         }
     }
 
-    /// `skip(LETTER, pos)`, fast.
+    /// A faster `skip(LETTER, pos)`.
     #[inline(always)]
     fn skip_letters(self, pos: usize) -> usize {
-        self.skip_runs(LETTER, ascii_letters, pos)
+        self.skip_by_words(LETTER, ascii_letters, pos)
     }
 
-    /// `skip`, eight ASCII bytes at a time: `ascii` gives the high bit of each byte that is an
-    /// ASCII character of `set`.
+    /// Like `skip`, but takes eight ASCII bytes at a time. `ascii` returns the high bit of each byte that is an ASCII
+    /// character in `set`.
     #[inline(always)]
-    fn skip_runs(self, set: u8, ascii: impl Fn(u64) -> u64, mut pos: usize) -> usize {
+    fn skip_by_words(self, set: u8, ascii: impl Fn(u64) -> u64, mut pos: usize) -> usize {
         loop {
             while let Some(word) = self.word(pos) {
                 let stop = !ascii(word) & HIGH;
@@ -255,7 +264,7 @@ impl Text<'_> {
                 }
                 pos += 8;
             }
-            // The text's last bytes, and one character after another where none is ASCII.
+            // Take single characters at the end of the text and through a run of non-ASCII characters.
             loop {
                 let (class, len) = self.class(pos);
                 if class & set == 0 {
@@ -269,7 +278,7 @@ impl Text<'_> {
         }
     }
 
-    /// The end of `\p{N}{1,3}`, its first number being before `pos`.
+    /// Returns the end of `\p{N}{1,3}`, whose first character ends at `pos`.
     #[inline(always)]
     fn skip_numbers(self, mut pos: usize) -> usize {
         for _ in 0..2 {
@@ -282,14 +291,14 @@ impl Text<'_> {
         pos
     }
 
-    /// The eight bytes from `pos` on, the first lowest.
+    /// Returns the eight bytes from `pos` on, little endian.
     #[inline(always)]
     fn word(self, pos: usize) -> Option<u64> {
         let bytes = self.bytes.get(pos..)?.first_chunk::<8>()?;
         Some(u64::from_le_bytes(*bytes))
     }
 
-    /// The end of the contraction at the apostrophe at `pos`: `'s 'd 'm 't 'll 've 're`.
+    /// Returns the end of the contraction that starts with the apostrophe at `pos`: `'s 'd 'm 't 'll 've 're`.
     #[inline(always)]
     fn contraction<const ANY_CASE: bool>(self, pos: usize) -> Option<usize> {
         let fold = |byte: u8| if ANY_CASE { byte | 0x20 } else { byte };
@@ -300,15 +309,14 @@ impl Text<'_> {
         let second = *self.bytes.get(pos + 2)?;
         match (fold(first), fold(second)) {
             (b'l', b'l') | (b'v', b'e') | (b'r', b'e') => Some(pos + 3),
-            // U+017F, the long s, is an s in another case.
+            // U+017F (ſ, long s) matches `(?i:s)`.
             _ if ANY_CASE && [first, second] == [0xc5, 0xbf] => Some(pos + 3),
             _ => None,
         }
     }
 
-    /// The end of a chunk that begins with the white space at `start` and takes nothing else:
-    /// `\s+(?!\S)|\s+`, with `NEWLINES` `\s*[\r\n]` before that, with `WHOLE_TAIL` `\s++$` before
-    /// both.
+    /// Returns the end of a chunk of white space that starts at `start`: `\s+(?!\S)|\s+`. `NEWLINES` puts `\s*[\r\n]`
+    /// before these alternatives, and `WHOLE_TAIL` puts `\s++$` before all of them.
     #[inline(always)]
     fn white_space<const NEWLINES: bool, const WHOLE_TAIL: bool>(self, start: usize) -> usize {
         let (mut last, mut end, mut after_newline) = (start, start, start);
@@ -333,9 +341,9 @@ impl Text<'_> {
         }
     }
 
-    /// The end of an o200k word that begins at `start` with a letter or mark, `first`: which is
-    /// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` if that matches,
-    /// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*` if not, and then a contraction.
+    /// Returns the end of an o200k word that starts at `start` with a letter or mark. `first` is the class and length
+    /// of that character. The word matches `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` or, if that
+    /// fails, `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*`, followed by an optional contraction.
     #[inline(always)]
     fn cased_word(self, start: usize, first: (u8, usize)) -> usize {
         let mut end = start;
@@ -349,11 +357,10 @@ impl Text<'_> {
             (class, len) = self.class(end);
         }
         if class & LOWER != 0 {
-            end = self.skip_runs(LOWER | CASELESS | MARK, ascii_lower, end);
+            end = self.skip_by_words(LOWER | CASELESS | MARK, ascii_lower, end);
         } else if after_caseless > start {
-            // The first class gives back as far as its last character that the second accepts.
-            // What it gave back is all upper case: the next chunk, so no character is given back
-            // twice.
+            // The first class backtracks to its last character that the second class also accepts. The characters after
+            // it are all upper case and form the next chunk, so no character is backtracked over twice.
             end = after_caseless;
         }
         if self.bytes.get(end) == Some(&b'\'') {
@@ -365,24 +372,23 @@ impl Text<'_> {
 
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The high bit of each byte that is an ASCII letter.
+/// Returns the high bit of each byte that is an ASCII letter.
 #[inline(always)]
 fn ascii_letters(word: u64) -> u64 {
     between::<b'a', b'z'>(word | 0x2020_2020_2020_2020) & !word
 }
 
-/// The high bit of each byte that is a lower-case ASCII letter.
+/// Returns the high bit of each byte that is a lower-case ASCII letter.
 #[inline(always)]
 fn ascii_lower(word: u64) -> u64 {
     between::<b'a', b'z'>(word) & !word
 }
 
-/// The high bit of each byte from `FIRST` to `LAST`, both ASCII. A byte that is not ASCII counts
-/// as its low seven bits.
+/// Returns the high bit of each byte from `FIRST` to `LAST`, which must be ASCII. Ignores the high bits of the bytes.
 #[inline(always)]
 fn between<const FIRST: u8, const LAST: u8>(word: u64) -> u64 {
     let low = word & !HIGH;
     let all = |byte: u8| u64::from_le_bytes([byte; 8]);
-    // No sum of two numbers below 128 carries into the next byte.
+    // Both numbers are at most 127, so no sum carries into the next byte.
     (low + all(0x80 - FIRST)) & !(low + all(0x7f - LAST)) & HIGH
 }

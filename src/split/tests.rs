@@ -1,5 +1,5 @@
-//! Every scanner against `fancy_regex` running the same pattern, on strings of the characters that the
-//! patterns treat differently.
+//! Compares each scanner with `fancy_regex` running the same pattern, on strings of characters that the patterns treat
+//! differently.
 
 use std::sync::LazyLock;
 
@@ -16,18 +16,19 @@ const ALPHABET: [&str; 45] = [
     "ſ", "٣", "²", "é", "É", "ǅ", "ʰ", "中", "\u{301}", "\u{903}", "\u{a0}",
     "\u{85}", "\u{3000}", "\u{200d}", "😀",
 ];
-/// So many of them are ASCII.
+/// The number of entries at the start of `ALPHABET` that are ASCII.
 const ASCII: usize = 30;
 
-/// Up to `len` of the first `kinds` of the alphabet, and of a few of these only: so that runs and repetitions come about.
-fn text(len: usize, kinds: usize) -> impl Strategy<Value = String> {
-    vec(0..kinds, 2..11).prop_flat_map(move |kinds| {
-        let one = proptest::sample::select(kinds).prop_map(|kind| ALPHABET[kind]);
-        vec(one, 0..len).prop_map(|parts| parts.concat())
+/// Generates fewer than `len` entries of the alphabet. They are drawn from a few of its first `size` entries, so that
+/// runs and repetitions occur.
+fn text(len: usize, size: usize) -> impl Strategy<Value = String> {
+    vec(0..size, 2..11).prop_flat_map(move |chosen| {
+        let entry = proptest::sample::select(chosen).prop_map(|index| ALPHABET[index]);
+        vec(entry, 0..len).prop_map(|entries| entries.concat())
     })
 }
 
-/// Short ones; long ones, which are scanned in blocks; and long ones of ASCII alone.
+/// Generates short texts, long texts (which are scanned in blocks), and long texts that are pure ASCII.
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![text(31, ALPHABET.len()), text(300, ALPHABET.len()), text(300, ASCII)]
 }
@@ -52,7 +53,7 @@ fn message(result: Result<impl Sized>) -> String {
 }
 
 #[test]
-fn the_named_patterns_have_scanners() {
+fn named_patterns_have_scanners() {
     for (name, regex, splitter) in named() {
         assert!(splitter.has_scanner(), "{name} {regex}");
     }
@@ -62,7 +63,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(5000))]
 
     #[test]
-    fn scanners_equal_the_engine(text in texts()) {
+    fn scanners_agree_with_the_engine(text in texts()) {
         for ((name, regex, splitter), engine) in NAMED_SPLITTERS.iter().zip(&*ENGINES) {
             let expected: Vec<_> = engine.find_iter(&text).map(|m| m.unwrap().as_str()).collect();
             prop_assert_eq!(chunks(splitter, &text), expected, "{} {}", name, regex);
@@ -81,9 +82,8 @@ proptest! {
         }
     }
 
-    /// With every cut that is allowed, however many.
     #[test]
-    fn cuts_are_found_where_lines_end(lines in vec("[a-z0-9.]{1,9}", 2..9)) {
+    fn cuts_are_found_at_line_ends(lines in vec("[a-z0-9.]{1,9}", 2..9)) {
         let text = lines.join("\n");
         for (_, _, splitter) in &*NAMED_SPLITTERS {
             let last = text.len() - lines[lines.len() - 1].len();
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn a_custom_pattern_loses_only_what_it_does_not_match(text in text(60, ALPHABET.len())) {
+    fn a_custom_pattern_drops_only_what_it_does_not_match(text in text(60, ALPHABET.len())) {
         let pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|\s+(?!\S)";
         let engine = fancy_regex::Regex::new(pattern).unwrap();
         let expected: Vec<_> = engine.find_iter(&text).map(|m| m.unwrap().as_str()).collect();
@@ -107,24 +107,24 @@ static NAMED_SPLITTERS: LazyLock<Vec<(&str, &str, Splitter)>> = LazyLock::new(||
 static ENGINES: LazyLock<Vec<fancy_regex::Regex>> =
     LazyLock::new(|| named().map(|(_, regex, _)| fancy_regex::Regex::new(regex).unwrap()).collect());
 
-/// Every character below U+3400, where most scripts are, and one in seven of the rest.
+/// Tests every character below U+3400, where most scripts are, and one in seven of the rest.
 #[test]
-fn scanners_equal_the_engine_in_every_script() {
+fn scanners_agree_with_the_engine_in_every_script() {
     let chosen = |c: &char| *c < '\u{3400}' || (*c as u32).is_multiple_of(7);
     let characters: Vec<_> = ('\0'..'\u{34000}').filter(chosen).collect();
     for (name, regex, splitter) in named().take(NAMED.len()) {
         let engine = fancy_regex::Regex::new(regex).unwrap();
-        for some in characters.chunks(50) {
-            let around = |&c| [' ', c, 'a', c, 'A', c, c, '1', '\'', c, '\n', c, ' ', ' ', c, '.'];
-            let text: String = some.iter().flat_map(around).collect();
+        for group in characters.chunks(50) {
+            let in_contexts = |&c| [' ', c, 'a', c, 'A', c, c, '1', '\'', c, '\n', c, ' ', ' ', c, '.'];
+            let text: String = group.iter().flat_map(in_contexts).collect();
             let expected: Vec<_> = engine.find_iter(&text).map(|m| m.unwrap().as_str()).collect();
-            assert_eq!(chunks(&splitter, &text), expected, "{name} from {:?} on", some[0]);
+            assert_eq!(chunks(&splitter, &text), expected, "{name}, characters from {:?} on", group[0]);
         }
     }
 }
 
 #[test]
-fn the_last_cut_is_found() {
+fn cut_before_finds_the_last_cut() {
     let splitter = Splitter::new(NAMED[1].1).unwrap();
     let text = "a\nb\nc\n d\n/e \nf\n\ng\nh\n";
     let cuts: Vec<_> = (0..=text.len()).map(|at| splitter.cut_before(text, 0, at)).collect();
@@ -137,7 +137,7 @@ fn the_last_cut_is_found() {
     assert_eq!(custom.cut_before(text, 0, text.len()), None);
 }
 
-/// Runs that a scanner which looked ahead or back without bound would take minutes for.
+/// A scanner that looked ahead or back without a bound would take minutes on these runs.
 #[test]
 fn long_runs_are_split_in_linear_time() {
     const LEN: usize = 300_000;
@@ -152,7 +152,7 @@ fn long_runs_are_split_in_linear_time() {
     }
 }
 
-/// Each of these would not end within hours.
+/// Uncancelled, each of these searches would take hours.
 #[test]
 fn a_search_that_does_not_end_can_be_cancelled() {
     let text = "a".repeat(50_000);
@@ -166,10 +166,10 @@ fn a_search_that_does_not_end_can_be_cancelled() {
             cancel.cancel();
             assert_eq!(search.join().unwrap(), Err(Error::Cancelled));
         });
-        // On a thread of its own nobody else could cancel it: it asks.
-        let asked = || true;
-        assert_eq!(splitter.split(&text, &Cancel::polling(&asked), |_| Ok(())), Err(Error::Cancelled));
-        // The engine is as good as new after it.
+        // A search on the caller's own thread is cancelled by polling.
+        let poll = || true;
+        assert_eq!(splitter.split(&text, &Cancel::polling(&poll), |_| Ok(())), Err(Error::Cancelled));
+        // The engine still works after unwinding.
         assert_eq!(chunks(&Splitter::new("a(?!b)|c").unwrap(), "cab"), ["c"]);
     }
 }
@@ -190,7 +190,7 @@ fn custom_patterns_drop_what_they_do_not_match() {
 
 /// The expected chunks are those of Python: `[c for c in regex.findall(pattern, text) if c]`.
 #[test]
-fn empty_matches_are_no_chunks() {
+fn empty_matches_are_not_chunks() {
     for (pattern, text, expected) in [
         (r"\s*", "a  b ", vec!["  ", " "]),
         (r"a*?|b", "ab", vec!["a", "b"]),
@@ -204,7 +204,7 @@ fn empty_matches_are_no_chunks() {
 }
 
 #[test]
-fn a_long_chunk_is_no_reason_to_give_up() {
+fn long_chunks_stay_within_the_limits() {
     let text = "a".repeat(10_000_000);
     for pattern in [r".+", r"\S+|\s+", r"\p{L}+|\s+(?!\S)", r"\s++(?!\S)|\S++"] {
         let splitter = Splitter::new(pattern).unwrap();
@@ -215,7 +215,7 @@ fn a_long_chunk_is_no_reason_to_give_up() {
 }
 
 #[test]
-fn errors_name_the_pattern_and_the_place() {
+fn errors_name_the_pattern_and_the_position() {
     let unclosed = message(Splitter::new(r"(\p{L}+"));
     assert!(unclosed.contains(r"(\\p{L}+") && unclosed.contains("gpt4"), "{unclosed}");
 
