@@ -1,26 +1,29 @@
-//! `ChunkMap`: a hash map from chunks (byte strings, never empty) to `u64`, for the three hot look-ups of
-//! the core: counting chunks, finding a chunk in the vocabulary, and remembering how a chunk was encoded.
+//! `ChunkMap`: a hash map from chunks (non-empty byte strings) to `u64`. It serves the three hot look-ups of the core:
+//! counting chunks, finding a chunk in the vocabulary, and caching how a chunk was encoded.
 //!
-//! A general map keeps a pointer and a length for each key and follows it for each comparison. Nine in ten
-//! chunks are at most 15 bytes long, so here a short key *is* its slot: 15 bytes and the length in one
-//! `u128`, compared as two words. Longer keys live in an arena and are compared only where their hashes
-//! agree. There is no removal.
+//! A general-purpose map stores a pointer and a length for each key and follows the pointer for each comparison. But
+//! nine in ten chunks are at most 15 bytes long, so here a short key is stored in its slot: 15 bytes and the length in
+//! 16 bytes, compared as two words. Longer keys are stored in an arena and compared only if their hashes are equal.
+//!
+//! The table uses open addressing with linear probing; its size is a power of two. Entries cannot be removed.
 
 use std::iter::StepBy;
 use std::ops::Range;
 
-use crate::error::{OutOfMemory, reserved};
+use crate::error::{OutOfMemory, try_with_capacity};
 use crate::hash::Seeds;
 use crate::prefetch::prefetch;
 
 type Result<T> = std::result::Result<T, OutOfMemory>;
 
+/// Marks a long key: the highest byte of `hi`, where a short key has its length.
 const LONG: u64 = 0xFF << 56;
+/// The length of the longest key that is stored in its slot.
 const SHORT_MAX: usize = 15;
 
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// `Key::lo` and `Key::hi`: the bytes of a short key in a row. All zero in an empty slot.
+    /// `Key::lo` and `Key::hi`, little endian: the bytes of a short key, in order. All zero in an empty slot.
     key: [u8; 16],
     value: u64,
 }
@@ -45,29 +48,30 @@ impl Slot {
 #[derive(Clone, Default)]
 pub struct ChunkMap {
     slots: Vec<Slot>,
-    /// Long keys, each after its length (8 bytes, little endian).
+    /// The long keys, each preceded by its length (8 bytes, little endian).
     arena: Vec<u8>,
     len: usize,
 }
 
-/// A chunk in the form in which it is compared.
+/// A chunk in the form in which slots are compared.
 #[derive(Clone, Copy, Default)]
 pub struct Key {
-    /// The first eight bytes of a short chunk; in a slot, the place in the arena of a long one.
+    /// Short chunk: its first eight bytes. Long chunk: in a slot its arena offset, elsewhere `u64::MAX`.
     lo: u64,
-    /// Seven more bytes, and in the highest the length of a short chunk; 0xFF and the hash of a long one.
+    /// Short chunk: seven more bytes, and its length in the highest byte. Long chunk: 0xFF in the highest byte, and its
+    /// hash below.
     hi: u64,
     /// 56 bits.
     hash: u64,
 }
 
-/// A short chunk and its length, or how a long one begins, as a number: it is less where the bytes are, as a chunk
-/// comes before all that begin with it.
+/// A number that sorts as the chunk's bytes do. It holds all of a short chunk and its length, so a chunk sorts before
+/// the chunks it is a prefix of. Of a long chunk it holds only the first 15 bytes: ties must be settled elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sortable(u128);
 
 impl Sortable {
-    /// The bytes and how many of them are the chunk, unless it is a long one.
+    /// Returns a buffer and the length of the chunk at its start, or `None` for a long chunk.
     #[inline(always)]
     pub fn short(self) -> Option<([u8; 16], usize)> {
         let len = self.0 as u8 as usize;
@@ -79,7 +83,7 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
 }
 
-/// What to keep of 16 bytes for a key of so many.
+/// `MASKS[n]` keeps the first `n` of 16 bytes.
 const MASKS: [u128; SHORT_MAX + 1] = {
     let mut masks = [0; SHORT_MAX + 1];
     let mut n = 1;
@@ -95,15 +99,15 @@ pub fn key(chunk: &[u8]) -> Key {
     key_within(chunk, chunk, Seeds::get())
 }
 
-/// The key of `chunk`, which lies within `text`, if that is not empty: what follows it there may be read along, and
-/// masked out, so that a short key is one load of any length.
+/// Returns the key of `chunk`, which should be a slice of `text`. A short key is then loaded with a single read of 16
+/// bytes: those after the chunk are masked out. For any other chunk, pass an empty text or the chunk itself.
 #[inline(always)]
 fn key_within(text: &[u8], chunk: &[u8], seeds: Seeds) -> Key {
     let n = chunk.len();
     debug_assert!(n > 0);
     if n > SHORT_MAX {
         let hash = long_hash(chunk);
-        // No place in the arena is so large: `lo` alone never makes a long key equal.
+        // No arena offset is this large, so `find` always compares the bytes of a long key.
         return Key { lo: u64::MAX, hi: LONG | hash, hash };
     }
     let start = (chunk.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
@@ -136,7 +140,7 @@ impl ChunkMap {
         Ok(map)
     }
 
-    /// Makes room for `chunks` chunks in all.
+    /// Makes room for `chunks` chunks in total.
     pub fn reserve(&mut self, chunks: usize) -> Result<()> {
         let slots = (chunks + chunks / 2).max(64).next_power_of_two();
         if slots > self.slots.len() { self.resize(slots) } else { Ok(()) }
@@ -146,7 +150,7 @@ impl ChunkMap {
         self.len
     }
 
-    /// How many bytes of memory it takes.
+    /// Returns the number of bytes that the map has allocated.
     pub fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>() + self.arena.capacity()
     }
@@ -157,11 +161,11 @@ impl ChunkMap {
 
     #[inline(always)]
     pub fn get(&self, chunk: &[u8]) -> Option<u64> {
-        self.get_key(chunk, key(chunk))
+        self.get_with_key(chunk, key(chunk))
     }
 
     #[inline(always)]
-    pub fn get_key(&self, chunk: &[u8], key: Key) -> Option<u64> {
+    pub fn get_with_key(&self, chunk: &[u8], key: Key) -> Option<u64> {
         if self.slots.is_empty() {
             return None;
         }
@@ -169,14 +173,14 @@ impl ChunkMap {
         (slot.hi() != 0).then_some(slot.value)
     }
 
-    /// The value of `chunk`, put in as 0 if it is new.
+    /// Returns the value of `chunk`, after inserting it with the value 0 if it is new.
     #[inline(always)]
     pub fn entry(&mut self, chunk: &[u8]) -> Result<&mut u64> {
-        self.entry_key(chunk, key(chunk))
+        self.entry_with_key(chunk, key(chunk))
     }
 
     #[inline(always)]
-    pub fn entry_key(&mut self, chunk: &[u8], key: Key) -> Result<&mut u64> {
+    pub fn entry_with_key(&mut self, chunk: &[u8], key: Key) -> Result<&mut u64> {
         if self.slots.is_empty() {
             self.resize(64)?;
         }
@@ -187,7 +191,7 @@ impl ChunkMap {
         Ok(&mut self.slots[at].value)
     }
 
-    /// Says that `key` will be looked for soon.
+    /// Starts loading the slot of `key`, which will be looked up soon.
     #[inline(always)]
     pub fn prefetch(&self, key: Key) {
         if !self.slots.is_empty() {
@@ -195,7 +199,7 @@ impl ChunkMap {
         }
     }
 
-    /// The slot of `chunk`, or the empty one where it belongs.
+    /// Returns the slot of `chunk`, or the empty slot where it belongs.
     #[inline(always)]
     fn find(&self, chunk: &[u8], key: Key) -> usize {
         let mask = self.slots.len() - 1;
@@ -203,7 +207,7 @@ impl ChunkMap {
         loop {
             let slot = &self.slots[at & mask];
             let (lo, hi) = (slot.lo(), slot.hi());
-            if hi == key.hi && (lo == key.lo || hi >= LONG && self.long(lo) == chunk) || hi == 0 {
+            if hi == key.hi && (lo == key.lo || hi >= LONG && self.long_chunk(lo) == chunk) || hi == 0 {
                 return at & mask;
             }
             at += 1;
@@ -229,15 +233,15 @@ impl ChunkMap {
         Ok(at)
     }
 
-    /// The long chunk at the place of an entry.
-    pub fn long(&self, place: u64) -> &[u8] {
-        let start = place as usize + 8;
+    /// Returns the long chunk at an arena offset, as given by `Entry::arena_offset`.
+    pub fn long_chunk(&self, offset: u64) -> &[u8] {
+        let start = offset as usize + 8;
         let len = word(&self.arena[start - 8..start]) as usize;
         &self.arena[start..start + len]
     }
 
     fn resize(&mut self, slots: usize) -> Result<()> {
-        let mut larger = reserved(slots)?;
+        let mut larger = try_with_capacity(slots)?;
         larger.resize(slots, Slot::default());
         let old = std::mem::replace(&mut self.slots, larger);
         let mask = slots - 1;
@@ -251,14 +255,15 @@ impl ChunkMap {
         Ok(())
     }
 
-    /// How many places there are for chunks.
+    /// Returns the number of slots, including empty ones.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// The chunks in these slots, some of them empty. Long ones are fetched ahead: neighbours here are not so in the arena.
+    /// Iterates over the occupied slots among `slots`. Long chunks are prefetched, since adjacent slots are far apart
+    /// in the arena.
     pub fn entries(&self, slots: StepBy<Range<usize>>) -> impl Iterator<Item = Entry<'_>> {
-        let mut later = slots.clone().skip(AHEAD);
+        let mut later = slots.clone().skip(LOOKUP_GROUP);
         slots.filter_map(move |at| {
             if let Some(slot) = later.next().map(|at| &self.slots[at])
                 && slot.hi() >= LONG
@@ -270,14 +275,14 @@ impl ChunkMap {
         })
     }
 
-    /// The value here of a chunk of another map.
+    /// Returns the value in this map of a chunk from another map.
     #[inline(always)]
     pub fn get_entry(&self, entry: Entry) -> Option<u64> {
-        self.get_key(entry.chunk(), entry.key())
+        self.get_with_key(entry.chunk(), entry.key())
     }
 }
 
-/// A chunk in a map.
+/// A chunk in a map, with its value.
 #[derive(Clone, Copy)]
 pub struct Entry<'a> {
     map: &'a ChunkMap,
@@ -288,15 +293,15 @@ impl<'a> Entry<'a> {
     #[inline(always)]
     pub fn chunk(&self) -> &'a [u8] {
         let hi = self.slot.hi();
-        if hi >= LONG { self.map.long(self.slot.lo()) } else { &self.slot.key[..(hi >> 56) as usize] }
+        if hi >= LONG { self.map.long_chunk(self.slot.lo()) } else { &self.slot.key[..(hi >> 56) as usize] }
     }
 
     pub fn value(&self) -> u64 {
         self.slot.value
     }
 
-    /// Where it is, if it is long.
-    pub fn place(&self) -> u64 {
+    /// Returns where a long chunk is in the map's arena. Meaningless for a short chunk.
+    pub fn arena_offset(&self) -> u64 {
         self.slot.lo()
     }
 
@@ -315,37 +320,37 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// How many chunks are looked up together.
-pub const AHEAD: usize = 32;
+/// The number of chunks that are looked up together.
+pub const LOOKUP_GROUP: usize = 32;
 
-/// Chunks of a text that are about to be looked up together, their slots being fetched at the same time: a map of many
-/// chunks does not fit into any cache.
+/// A group of chunks to look up together. Their slots are prefetched first, because a large map does not fit into the
+/// processor's caches.
 pub struct Pending<'t> {
     text: &'t [u8],
-    chunks: [&'t [u8]; AHEAD],
+    chunks: [&'t [u8]; LOOKUP_GROUP],
     len: usize,
 }
 
 impl<'t> Pending<'t> {
-    /// None yet. Chunks that do not lie in one text have the empty one.
+    /// Creates an empty group for chunks of `text`. If the chunks are not slices of one text, pass an empty `text`.
     pub fn new(text: &'t [u8]) -> Self {
-        Self { text, chunks: [&[]; AHEAD], len: 0 }
+        Self { text, chunks: [&[]; LOOKUP_GROUP], len: 0 }
     }
 
-    /// Adds a chunk; true if no more can be added before `take`.
+    /// Adds a chunk. Returns true if the group is full: then call `take` before adding more.
     #[inline(always)]
     pub fn add(&mut self, chunk: &'t [u8]) -> bool {
         self.chunks[self.len] = chunk;
         self.len += 1;
-        self.len == AHEAD
+        self.len == LOOKUP_GROUP
     }
 
-    /// The chunks added, in their order, and their keys, to be looked up in `map`.
+    /// Empties the group and returns its chunks with their keys, in the order they were added, to look up in `map`.
     #[inline(always)]
     pub fn take<'a>(&'a mut self, map: &ChunkMap) -> impl Iterator<Item = (Key, &'t [u8])> + use<'a, 't> {
         let chunks = &self.chunks[..std::mem::take(&mut self.len)];
         let seeds = Seeds::get();
-        let mut keys = [Key::default(); AHEAD];
+        let mut keys = [Key::default(); LOOKUP_GROUP];
         for (key, chunk) in keys.iter_mut().zip(chunks) {
             *key = key_within(self.text, chunk, seeds);
             map.prefetch(*key);
@@ -364,16 +369,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agrees_with_std_for_every_length() {
+    fn agrees_with_a_std_map_for_every_length() {
         let mut map = ChunkMap::default();
         let mut expected: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
         for n in 1..40usize {
-            // Keys that differ in one byte only, zero bytes included: a short key must not equal its padding.
+            // Keys that differ in a single byte, including zero bytes: a short key must differ from a padded one.
             for i in 0..n {
                 for byte in [0u8, 1, 255] {
                     let mut chunk = std::vec![0u8; n];
                     chunk[i] = byte;
-                    *map.entry(&chunk).expect("memory") += n as u64;
+                    *map.entry(&chunk).expect("enough memory") += n as u64;
                     *expected.entry(chunk).or_default() += n as u64;
                 }
             }
@@ -381,7 +386,7 @@ mod tests {
         assert_eq!(map.len(), expected.len());
         let chunk = |entry: &Entry| match entry.sortable().short() {
             Some((bytes, len)) => bytes[..len].to_vec(),
-            None => map.long(entry.place()).to_vec(),
+            None => map.long_chunk(entry.arena_offset()).to_vec(),
         };
         let mut sorted: Vec<_> = map.entries((0..map.slots()).step_by(1)).collect();
         assert!(sorted.iter().all(|&entry| map.get_entry(entry) == Some(entry.value())));
@@ -395,9 +400,9 @@ mod tests {
     }
 
     proptest! {
-        /// Also with keys that all have the hash 0, as they would if the seeds were known: slow, but right.
+        /// Includes keys that all hash to 0, as an attacker who knew the seeds could choose them: slow, but correct.
         #[test]
-        fn agrees_with_std(keys in vec((vec(any::<u8>(), 0..24), any::<bool>()), 1..300)) {
+        fn agrees_with_a_std_map(keys in vec((vec(any::<u8>(), 0..24), any::<bool>()), 1..300)) {
             let mut map = ChunkMap::default();
             let mut expected: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
             for (mut chunk, collides) in keys {
@@ -406,7 +411,7 @@ mod tests {
                     chunk.truncate(15);
                 }
                 if !chunk.is_empty() {
-                    *map.entry(&chunk).expect("memory") += 1;
+                    *map.entry(&chunk).expect("enough memory") += 1;
                     *expected.entry(chunk).or_default() += 1;
                 }
             }

@@ -1,4 +1,6 @@
-//! The error type of the core, whose variants `python/` turns into Python exceptions; cancelling; and asking for memory.
+//! The core's error type, cancellation, and allocations that may fail.
+//!
+//! `python/` maps each variant of `Error` to a Python exception.
 
 use std::fmt;
 use std::str::Utf8Error;
@@ -6,19 +8,21 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+pub type Result<T> = std::result::Result<T, Error>;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// A value the caller gave is wrong; the message names it and the remedy.
+    /// The caller passed an invalid value. The message names the value and, where there is one, the remedy.
     Invalid(String),
-    /// A pattern fails on a text, which may be told when others are being counted already.
+    /// A pattern failed on a text. When texts are counted in the background, the error may surface in a later call.
     Pattern(String),
-    /// A text is not UTF-8; the message says where.
+    /// A text is not valid UTF-8. The message gives the position.
     Utf8(String),
-    /// An allocation of this many bytes was refused.
+    /// An allocation of this many bytes failed.
     OutOfMemory(usize),
-    /// The work was started by threads that a forked process does not have.
+    /// The work depends on threads that do not exist in a forked process.
     Forked,
-    /// The work was stopped from outside (Ctrl-C).
+    /// The work was cancelled from outside (Ctrl-C).
     Cancelled,
 }
 
@@ -27,7 +31,7 @@ impl Error {
         Error::Invalid(message.into())
     }
 
-    /// `what` is not UTF-8, as `error` says; it begins at byte `start` of its file.
+    /// Describes invalid UTF-8 in `what`, which starts at byte `start` of its file.
     pub fn utf8(what: fmt::Arguments, start: usize, error: Utf8Error) -> Self {
         let at = start + error.valid_up_to();
         Error::Utf8(format!("{what} is invalid UTF-8 at byte {at}; errors=\"replace\" puts U+FFFD there and continues"))
@@ -38,8 +42,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Invalid(message) | Error::Pattern(message) | Error::Utf8(message) => f.write_str(message),
-            Error::OutOfMemory(bytes) => write!(f, "out of memory: {bytes} more bytes are needed"),
-            Error::Forked => f.write_str("this count was started before the process forked; start a new one here"),
+            Error::OutOfMemory(bytes) => write!(f, "cannot allocate {bytes} more bytes"),
+            Error::Forked => {
+                f.write_str("this count was started before the process forked; start a new one in this process")
+            }
             Error::Cancelled => f.write_str("cancelled"),
         }
     }
@@ -47,20 +53,21 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// How often long work on the caller's own thread asks whether to stop.
-const POLL_EVERY: Duration = Duration::from_millis(50);
+/// The minimum time between two calls of `Cancel`'s poll function.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Set from outside to stop long work, which looks at it now and then; or asked by the work itself, where no other
-/// thread could set it.
+/// A flag that stops long-running work. Another thread sets it with `cancel`, and the work checks it regularly.
+///
+/// Work that runs on the caller's own thread, where no other thread can set the flag, uses a poll function instead.
 #[derive(Default)]
 pub struct Cancel<'a> {
     cancelled: AtomicBool,
     poll: Option<&'a (dyn Fn() -> bool + Sync)>,
-    polled: Mutex<Option<Instant>>,
+    last_poll: Mutex<Option<Instant>>,
 }
 
 impl<'a> Cancel<'a> {
-    /// `poll` says whether to stop. It may take microseconds, and is called rarely.
+    /// Creates a flag that is also set when `poll` returns true. `poll` is called rarely, so it may take microseconds.
     pub fn polling(poll: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self { poll: Some(poll), ..Self::default() }
     }
@@ -74,12 +81,12 @@ impl<'a> Cancel<'a> {
         if self.cancelled.load(Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// As `check`, but asks first if that was not done lately. For work that takes long in single steps.
-    pub fn check_at(&self, now: Instant) -> Result<()> {
-        if let (Some(poll), Ok(mut polled)) = (self.poll, self.polled.try_lock())
-            && now.duration_since(*polled.get_or_insert(now)) >= POLL_EVERY
+    /// Like `check`, but polls first if the last poll is at least `POLL_INTERVAL` ago. For work with long single steps.
+    pub fn poll_and_check(&self, now: Instant) -> Result<()> {
+        if let (Some(poll), Ok(mut last_poll)) = (self.poll, self.last_poll.try_lock())
+            && now.duration_since(*last_poll.get_or_insert(now)) >= POLL_INTERVAL
         {
-            *polled = Some(now);
+            *last_poll = Some(now);
             if poll() {
                 self.cancel();
             }
@@ -88,39 +95,37 @@ impl<'a> Cancel<'a> {
     }
 }
 
-/// For work that is never stopped.
-pub static NEVER: Cancel = Cancel { cancelled: AtomicBool::new(false), poll: None, polled: Mutex::new(None) };
+/// A flag for work that is never cancelled.
+pub static NEVER: Cancel = Cancel { cancelled: AtomicBool::new(false), poll: None, last_poll: Mutex::new(None) };
 
-/// An allocation of this many bytes was refused: an error small enough for a register, for inner loops.
+/// An allocation of this many bytes failed. Unlike `Error` it fits in a register, which matters in inner loops.
 #[derive(Debug)]
 pub struct OutOfMemory(pub usize);
 
 impl From<OutOfMemory> for Error {
-    fn from(refused: OutOfMemory) -> Self {
-        Error::OutOfMemory(refused.0)
+    fn from(failed: OutOfMemory) -> Self {
+        Error::OutOfMemory(failed.0)
     }
 }
 
-/// A vector with room for `len` values, or an error where the standard library would end the process.
-pub fn reserved<T>(len: usize) -> std::result::Result<Vec<T>, OutOfMemory> {
+/// Returns a vector with room for `len` values. Unlike `Vec::with_capacity`, it does not abort the process on failure.
+pub fn try_with_capacity<T>(len: usize) -> std::result::Result<Vec<T>, OutOfMemory> {
     let mut values = Vec::new();
-    let refused = |_| OutOfMemory(len.saturating_mul(size_of::<T>()));
-    values.try_reserve_exact(len).map_err(refused)?;
+    let failed = |_| OutOfMemory(len.saturating_mul(size_of::<T>()));
+    values.try_reserve_exact(len).map_err(failed)?;
     Ok(values)
 }
 
-/// Fails if there are not `bytes` of memory to be had: asked before work that allocates them in many small parts.
+/// Fails if `bytes` bytes cannot be allocated. Call it before work that allocates that much in many small parts.
 pub fn check_memory(bytes: usize) -> Result<()> {
-    Ok(reserved::<u8>(bytes).map(drop)?)
+    Ok(try_with_capacity::<u8>(bytes).map(drop)?)
 }
 
-/// The beginning of a text of any length, quoted, for a message.
-pub fn shown(text: &str) -> String {
-    const MOST: usize = 80;
-    match text.char_indices().nth(MOST) {
+/// Quotes a text for an error message, shortened if it is long.
+pub fn quoted(text: &str) -> String {
+    const MAX_CHARS: usize = 80;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{:?}… ({} bytes)", &text[..end], text.len()),
         None => format!("{text:?}"),
     }
 }
-
-pub type Result<T> = std::result::Result<T, Error>;

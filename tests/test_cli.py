@@ -168,7 +168,7 @@ def test_evaluate_and_export(place: Path) -> None:
             "count book.txt -o absent/a.csv",
             "error: cannot write absent/a.csv: there is no folder absent; make it first",
         ),
-        ("count book.txt -o a.csv --pattern (", 'error: --pattern "(" is not a regular expression that can be used'),
+        ("count book.txt -o a.csv --pattern (", 'error: --pattern "(" is not a supported regular expression'),
         ("count book.txt -o a.csv --sample 0", "error: --sample 0.0: give a share above 0, and 1 at most"),
         ("train counts.parquet -n 10 -o a", "error: --vocab-size 10 is too small"),
         ("train counts.parquet -n 300 -o a --special-token a --special-token a", "error: --special-token ['a', 'a']"),

@@ -78,7 +78,7 @@ def test_unsupported_tokenizer_json(path: list[Any], value: Any, problem: str, t
         (b"minbpe v1\n\\w+\n0\n97 98\n97 9", "line 5, '97 9', has no end: the file has been cut off"),
         (b"minbpe v1\n\\w+\n0\n97 300\n", "there is no token 300 before it"),
         (b"IHRoZQ== 262\n", "does not say which pattern"),
-        (b"minbpe v1\n(\n0\n", r"bad: pattern=\"\(\" is not a regular expression that can be used"),
+        (b"minbpe v1\n(\n0\n", r"bad: pattern=\"\(\" is not a supported regular expression"),
     ],
 )
 def test_foreign_files(content: bytes, problem: str, tmp_path: Path) -> None:

@@ -73,7 +73,8 @@ def test_a_count_does_not_continue_in_a_forked_process() -> None:
                 call()
                 return False
             except RuntimeError as error:
-                assert str(error) == "this count was started before the process forked; start a new one here"
+                expected = "this count was started before the process forked; start a new one in this process"
+                assert str(error) == expected
         return True
     table = _core.ChunkTable(PATTERNS["gpt4"], [], 3)
     table.add_strings([f"to be or not to be {i}" for i in range(100_000)])

@@ -69,7 +69,7 @@ def test_allowed_special() -> None:
 
 
 def test_special_token_in_the_text_is_an_error() -> None:
-    problem = r'the text holds the special token "<\|end\|>" at byte 3; .* allowed_special=\{"<\|end\|>"\} .*"none"'
+    problem = r'the text contains the special token "<\|end\|>" at byte 3; .* allowed_special=\{"<\|end\|>"\} .*"none"'
     for call in (SMALL.encode, SMALL.encode_to_numpy, lambda text: SMALL.encode_batch(["", text])):
         with pytest.raises(ValueError, match=problem):
             call(f"é {END}")

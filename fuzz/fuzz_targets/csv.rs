@@ -1,4 +1,4 @@
-//! Any bytes as a csv of counts: an error, or chunks and counts that fit each other.
+//! Reads arbitrary bytes as a CSV file of counts: the result is an error, or consistent chunks and counts.
 
 #![no_main]
 

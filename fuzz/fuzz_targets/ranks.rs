@@ -1,4 +1,4 @@
-//! Any tokens as ranks: an error, or for each token the place where it is cut in two.
+//! Recovers merges from arbitrary tokens: the result is an error, or a cut of each token into two earlier ones.
 
 #![no_main]
 

@@ -1,10 +1,11 @@
-//! Counting chunks: texts in, `chunk → count` out, in parallel.
+//! Counts the chunks of texts in parallel.
 //!
-//! Each thread fills a table of its own and the tables are added at the end, so counts depend neither on
-//! the number of threads nor on the order of the texts. Large texts are cut where the pattern surely breaks.
-//! The threads live as long as the `ChunkTable` and take texts from a short queue, so the caller can continue reading;
-//! when the queue is full, the caller counts as well. So there are never more threads at work than there may be.
-//! A forked process does not have these threads: there, a table that has started some is refused.
+//! Each thread fills its own table, and the tables are summed at the end. The counts therefore depend neither on the
+//! number of threads nor on the order of the texts. Large texts are cut where no chunk can cross the cut.
+//!
+//! The threads live as long as the `ChunkTable` and take texts from a short queue, so the caller can continue reading.
+//! When the queue is full, the caller counts as well, so no more than the requested number of threads ever work.
+//! The threads do not exist in a forked process, where a table that has started some returns `Error::Forked`.
 
 mod order;
 #[cfg(test)]
@@ -21,101 +22,105 @@ use bytes::Bytes;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
 use crate::chunk_map::{ChunkMap, Pending};
-use crate::error::{Cancel, Error, Result, shown};
+use crate::error::{Cancel, Error, Result, quoted};
 use crate::special::special_matcher;
 use crate::split::Splitter;
 pub use order::Counted;
 
-/// How much text a thread takes at once: enough to make taking cheap, little enough to share evenly.
-const PIECE: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
-/// This much text may wait in the queue, so that the threads have work while the caller reads more.
-const QUEUE: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
-/// Below this many bytes, no threads are started.
-const LITTLE: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
-/// Counting is this many times as fast as other work, at least.
-const FASTER: usize = 16;
-/// How often the caller, while waiting for the threads, checks whether it was cancelled.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// The amount of text that a thread takes at once: enough to make the queue cheap, little enough to share evenly.
+const PIECE_BYTES: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
+/// The amount of text that may wait in the queue, so that the threads have work while the caller reads more.
+const QUEUE_BYTES: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
+/// Below this many bytes, no worker threads are started.
+const MIN_PARALLEL_BYTES: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
+/// With a scanner, counting is at least this many times as fast as the work that `Splitter::cost` estimates.
+const COUNTING_SPEEDUP: usize = 16;
+/// How often the caller checks for cancellation while it waits for the threads.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Checks bytes, many at once; where they are wrong is found out only if they are.
+/// Validates UTF-8. The fast validator does not report positions, so only invalid bytes are checked a second time.
 pub fn utf8(bytes: &[u8]) -> std::result::Result<&str, Utf8Error> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes))
 }
 
-/// A text that shares its bytes with others and keeps them alive.
+/// A text that shares ownership of its bytes, so that it can be sent to another thread without a copy.
 #[derive(Clone)]
-pub struct Text(Bytes);
+pub struct SharedText(Bytes);
 
-impl Text {
+impl SharedText {
     pub fn new(bytes: Bytes) -> std::result::Result<Self, Utf8Error> {
         utf8(&bytes)?;
         Ok(Self(bytes))
     }
 
     /// # Safety
-    /// The bytes are UTF-8.
+    /// The bytes must be valid UTF-8.
     pub unsafe fn new_unchecked(bytes: Bytes) -> Self {
         Self(bytes)
     }
 
-    /// The part at `span`.
-    pub fn part(&self, span: Range<usize>) -> Self {
-        assert!(self.get().is_char_boundary(span.start) && self.get().is_char_boundary(span.end));
+    /// Returns the part at `span`, which must start and end between characters.
+    pub fn slice(&self, span: Range<usize>) -> Self {
+        assert!(self.as_str().is_char_boundary(span.start) && self.as_str().is_char_boundary(span.end));
         Self(self.0.slice(span))
     }
 
-    pub fn get(&self) -> &str {
-        // SAFETY: all constructors require UTF-8, parts end between characters, and `Bytes` never change.
+    pub fn as_str(&self) -> &str {
+        // SAFETY: both constructors require UTF-8, `slice` cuts only between characters, and `Bytes` is immutable.
         unsafe { std::str::from_utf8_unchecked(&self.0) }
     }
 }
 
+/// The unit of work of a thread: one or more texts, `size` bytes in total.
 #[derive(Default)]
 struct Piece {
-    texts: Vec<Text>,
+    texts: Vec<SharedText>,
     size: usize,
 }
 
 pub struct ChunkTable {
     counter: Arc<Counter>,
     threads: usize,
-    /// What the caller's own thread has counted.
+    /// The chunks counted on the caller's thread.
     own: ChunkMap,
+    /// The bytes of text added so far.
     size: usize,
+    /// Started when there is enough text.
     workers: Option<Workers>,
 }
 
 struct Workers {
-    /// The process that has the threads.
+    /// The process in which the threads run.
     process: u32,
-    number: usize,
+    threads: usize,
     queue: Sender<Piece>,
     pieces: Receiver<Piece>,
     results: Receiver<Result<ChunkMap>>,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Counter {
     splitter: Splitter,
     special: Option<AhoCorasick>,
     newline_in_special: bool,
     max_chunk_bytes: usize,
-    /// Bytes that matched neither the pattern nor a special token: none for the named patterns.
+    /// Bytes that matched neither the pattern nor a special token: always 0 for the named patterns.
     dropped: AtomicUsize,
     /// Chunks that were too long.
     skipped: AtomicUsize,
-    /// Chunks in texts, each as often as it was met.
+    /// Chunks in all texts, including repetitions.
     total: AtomicUsize,
-    /// Of all tables: a chunk may be in several.
+    /// The entries of all tables. A chunk may be in several tables.
     unique: AtomicUsize,
+    /// The bytes allocated by all tables.
     memory: AtomicUsize,
-    /// How much text is in the queue.
-    waiting: AtomicUsize,
+    /// The bytes of text in the queue.
+    queued: AtomicUsize,
     cancel: Cancel<'static>,
 }
 
 impl ChunkTable {
-    /// Chunks of more than `max_chunk_bytes` are not counted, but told.
+    /// Creates an empty table. Chunks longer than `max_chunk_bytes` are skipped; `finish` returns how many there were.
     pub fn new(splitter: Splitter, special_tokens: &[String], max_chunk_bytes: usize, threads: usize) -> Result<Self> {
         let counter = Counter {
             splitter,
@@ -127,56 +132,57 @@ impl ChunkTable {
             total: AtomicUsize::new(0),
             unique: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
-            waiting: AtomicUsize::new(0),
+            queued: AtomicUsize::new(0),
             cancel: Cancel::default(),
         };
         Ok(Self { counter: Arc::new(counter), threads, own: ChunkMap::default(), size: 0, workers: None })
     }
 
-    /// How many chunks the texts had so far, each as often as it was met.
+    /// Returns the number of chunks found in the texts so far, including repetitions.
     pub fn total(&self) -> usize {
         self.counter.total.load(Relaxed)
     }
 
-    /// How many unique chunks there are so far, or more: those that several threads have met count several times.
+    /// Returns an upper bound on the number of unique chunks so far: a chunk counts once for each thread that found it.
     pub fn unique(&self) -> usize {
         self.counter.unique.load(Relaxed)
     }
 
-    /// How many bytes of memory the tables take.
+    /// Returns the number of bytes that the tables have allocated.
     pub fn memory(&self) -> usize {
         self.counter.memory.load(Relaxed)
     }
 
-    /// How much work it is to count `size` bytes of text, as `Splitter::work` has it.
-    pub fn work(&self, size: usize) -> usize {
+    /// Returns the cost of counting `size` bytes of text, in the unit of `Splitter::cost`.
+    pub fn cost(&self, size: usize) -> usize {
         let splitter = &self.counter.splitter;
-        if splitter.has_scanner() { size / FASTER } else { splitter.work(size) }
+        if splitter.has_scanner() { size / COUNTING_SPEEDUP } else { splitter.cost(size) }
     }
 
-    /// The last place up to `at` where `text` may be cut without a change to its chunks, if there is one. A special
-    /// token with a newline in it could lie across such a place.
+    /// Returns the last place after `from` and up to `at` where `text` can be cut without changing its chunks. There is
+    /// none if a special token contains a newline, since such a token could cross the cut.
     pub fn cut_before(&self, text: &str, from: usize, at: usize) -> Option<usize> {
         if self.counter.newline_in_special { None } else { self.counter.splitter.cut_before(text, from, at) }
     }
 
-    /// Counts the texts now, or has them counted soon. They may be checked only when it is their turn.
-    pub fn add(&mut self, texts: impl IntoIterator<Item = Result<Text>>, cancel: &Cancel) -> Result<()> {
+    /// Counts the texts, on this thread or in the background. The iterator may be lazy, so that each text is validated
+    /// only when it is needed.
+    pub fn add(&mut self, texts: impl IntoIterator<Item = Result<SharedText>>, cancel: &Cancel) -> Result<()> {
         let mut piece = Piece::default();
-        for whole in texts {
-            let whole = whole?;
-            let text = whole.get();
+        for shared in texts {
+            let shared = shared?;
+            let text = shared.as_str();
             let mut start = 0;
             while start < text.len() {
                 let mut end = text.len();
-                if end - start > 2 * PIECE {
-                    let at = text.floor_char_boundary(start + PIECE);
+                if end - start > 2 * PIECE_BYTES {
+                    let at = text.floor_char_boundary(start + PIECE_BYTES);
                     end = self.cut_before(text, start, at).unwrap_or(end);
                 }
-                piece.texts.push(whole.part(start..end));
+                piece.texts.push(shared.slice(start..end));
                 piece.size += end - start;
                 start = end;
-                if piece.size >= PIECE {
+                if piece.size >= PIECE_BYTES {
                     self.add_piece(std::mem::take(&mut piece), cancel)?;
                 }
             }
@@ -187,14 +193,15 @@ impl ChunkTable {
     fn add_piece(&mut self, piece: Piece, cancel: &Cancel) -> Result<()> {
         self.check_process()?;
         self.size += piece.size;
-        if self.threads > 1 && self.size > LITTLE {
+        if self.threads > 1 && self.size > MIN_PARALLEL_BYTES {
             let workers = self.workers.get_or_insert_with(|| Workers::start(&self.counter, self.threads - 1));
             if self.counter.cancel.check().is_err() {
-                return self.results(cancel).map(drop);
+                // A worker has failed: return its error.
+                return self.join_workers(cancel).map(drop);
             }
-            if self.counter.waiting.load(Relaxed) < QUEUE {
-                self.counter.waiting.fetch_add(piece.size, Relaxed);
-                workers.queue.send(piece).expect("it can be received here");
+            if self.counter.queued.load(Relaxed) < QUEUE_BYTES {
+                self.counter.queued.fetch_add(piece.size, Relaxed);
+                workers.queue.send(piece).expect("this table holds a receiver");
                 return cancel.check();
             }
         }
@@ -208,7 +215,7 @@ impl ChunkTable {
         }
     }
 
-    /// Adds counts made before.
+    /// Adds existing counts.
     pub fn add_counts<'a>(
         &mut self,
         chunks: impl ExactSizeIterator<Item = (&'a [u8], u64)>,
@@ -216,23 +223,23 @@ impl ChunkTable {
     ) -> Result<()> {
         self.own.reserve(chunks.len())?;
         let own = &mut self.own;
-        self.counter.watching(own, |own| add_all(own, chunks, cancel))
+        self.counter.track_growth(own, |own| add_counts_to(own, chunks, cancel))
     }
 
-    /// Counts with the threads until all is counted: what they have, or why one of them failed.
-    fn results(&mut self, cancel: &Cancel) -> Result<Vec<ChunkMap>> {
+    /// Helps the workers to empty the queue and waits for them. Returns their tables, or the error that stopped them.
+    fn join_workers(&mut self, cancel: &Cancel) -> Result<Vec<ChunkMap>> {
         self.check_process()?;
-        let Some(Workers { queue, pieces, results, number, .. }) = self.workers.take() else { return Ok(Vec::new()) };
-        drop(queue);
+        let Some(Workers { queue, pieces, results, threads, .. }) = self.workers.take() else { return Ok(Vec::new()) };
+        drop(queue); // The workers end when the queue is closed and empty.
         for piece in pieces.iter().take_while(|_| self.counter.cancel.check().is_ok()) {
             self.counter.count_piece(&piece, &mut self.own, cancel)?;
         }
         let mut tables = Vec::new();
         let mut error = None;
         loop {
-            match results.recv_timeout(PATIENCE) {
+            match results.recv_timeout(POLL_INTERVAL) {
                 Ok(Ok(table)) => tables.push(table),
-                // The others are cancelled then, and have nothing to say.
+                // A worker that fails cancels the others: its error takes precedence over theirs.
                 Ok(Err(Error::Cancelled)) => error = error.or(Some(Error::Cancelled)),
                 Ok(Err(failure)) => error = Some(failure),
                 Err(RecvTimeoutError::Timeout) => cancel.check()?,
@@ -241,24 +248,24 @@ impl ChunkTable {
         }
         match error {
             Some(error) => Err(error),
-            None if tables.len() < number => panic!("a thread that counts panicked"),
+            None if tables.len() < threads => panic!("a counting thread panicked"),
             None => Ok(tables),
         }
     }
 
-    /// Adds the threads' tables up and puts the chunks in order. Also how many bytes were dropped, and how many chunks
-    /// skipped.
+    /// Sums the threads' tables and sorts the chunks. Also returns the number of bytes dropped and of chunks skipped.
     pub fn finish(mut self, cancel: &Cancel) -> Result<(Counted, usize, usize)> {
-        let mut tables = self.results(cancel)?;
+        let mut tables = self.join_workers(cancel)?;
         tables.push(std::mem::take(&mut self.own));
         tables.retain(|table| !table.is_empty());
-        let counted = order::in_order(&tables, self.threads, cancel)?;
+        let counted = order::sum_and_sort(&tables, self.threads, cancel)?;
         Ok((counted, self.counter.dropped.load(Relaxed), self.counter.skipped.load(Relaxed)))
     }
 }
 
 impl Drop for ChunkTable {
-    /// The threads end by themselves. In a forked process there are none, and the queue may be locked forever.
+    /// Cancels the threads, which then end by themselves. In a forked process, leaks the channels instead: the threads
+    /// do not exist there, and a lock of the channels may be held forever.
     fn drop(&mut self) {
         self.counter.cancel.cancel();
         if self.check_process().is_err() {
@@ -271,36 +278,39 @@ impl Workers {
     fn start(counter: &Arc<Counter>, threads: usize) -> Self {
         let (queue, pieces) = unbounded::<Piece>();
         let (done, results) = unbounded();
-        let mut number = 0;
+        let mut running = 0;
         for _ in 0..threads {
             let (counter, pieces, done) = (counter.clone(), pieces.clone(), done.clone());
             let started = std::thread::Builder::new().spawn(move || {
                 let mut table = ChunkMap::default();
                 let counted = pieces.iter().try_for_each(|piece| {
-                    counter.waiting.fetch_sub(piece.size, Relaxed);
+                    counter.queued.fetch_sub(piece.size, Relaxed);
                     counter.count_piece(&piece, &mut table, &counter.cancel)
                 });
                 if counted.is_err() {
                     counter.cancel.cancel();
                 }
-                // An error if the table was dropped meanwhile.
+                // Sending fails if the `ChunkTable` was dropped in the meantime.
                 let _ = done.send(counted.map(|()| table));
             });
-            // Where the system refuses more threads, there are fewer; the caller counts in any case.
-            number += usize::from(started.is_ok());
+            // If the system refuses to start a thread, continue with fewer: the caller counts in any case.
+            running += usize::from(started.is_ok());
         }
-        Self { process: std::process::id(), number, queue, pieces, results }
+        Self { process: std::process::id(), threads: running, queue, pieces, results }
     }
 }
 
 impl Counter {
     fn count_piece(&self, piece: &Piece, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
         cancel.check()?;
-        self.watching(table, |table| piece.texts.iter().try_for_each(|text| self.count(text.get(), table, cancel)))
+        let count_texts = |table: &mut ChunkMap| {
+            piece.texts.iter().try_for_each(|text| self.count_text(text.as_str(), table, cancel))
+        };
+        self.track_growth(table, count_texts)
     }
 
-    /// Does something to a table, and notes how it has grown.
-    fn watching<T>(&self, table: &mut ChunkMap, work: impl FnOnce(&mut ChunkMap) -> T) -> T {
+    /// Runs `work` on a table and records by how much it has grown.
+    fn track_growth<T>(&self, table: &mut ChunkMap, work: impl FnOnce(&mut ChunkMap) -> T) -> T {
         let (unique, memory) = (table.len(), table.memory());
         let result = work(table);
         self.unique.fetch_add(table.len() - unique, Relaxed);
@@ -308,7 +318,8 @@ impl Counter {
         result
     }
 
-    fn count(&self, text: &str, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
+    /// Counts the chunks of the text between its special tokens.
+    fn count_text(&self, text: &str, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
         let mut count = |text: &str| -> Result<()> {
             let mut pending = Pending::new(text.as_bytes());
             let mut total = 0;
@@ -317,12 +328,12 @@ impl Counter {
                 if chunk.len() > self.max_chunk_bytes {
                     self.skipped.fetch_add(1, Relaxed);
                 } else if pending.add(chunk.as_bytes()) {
-                    count_all(table, &mut pending)?;
+                    count_pending(table, &mut pending)?;
                     cancel.check()?;
                 }
                 Ok(())
             })?;
-            count_all(table, &mut pending)?;
+            count_pending(table, &mut pending)?;
             self.dropped.fetch_add(dropped, Relaxed);
             self.total.fetch_add(total, Relaxed);
             Ok(())
@@ -339,14 +350,18 @@ impl Counter {
 }
 
 #[inline(never)]
-fn count_all(table: &mut ChunkMap, pending: &mut Pending) -> Result<()> {
+fn count_pending(table: &mut ChunkMap, pending: &mut Pending) -> Result<()> {
     for (key, chunk) in pending.take(table) {
-        *table.entry_key(chunk, key)? += 1;
+        *table.entry_with_key(chunk, key)? += 1;
     }
     Ok(())
 }
 
-fn add_all<'a>(table: &mut ChunkMap, chunks: impl Iterator<Item = (&'a [u8], u64)>, cancel: &Cancel) -> Result<()> {
+fn add_counts_to<'a>(
+    table: &mut ChunkMap,
+    chunks: impl Iterator<Item = (&'a [u8], u64)>,
+    cancel: &Cancel,
+) -> Result<()> {
     let mut pending = Pending::new(&[]);
     let mut counts = Vec::new();
     let mut chunks = chunks.peekable();
@@ -355,15 +370,15 @@ fn add_all<'a>(table: &mut ChunkMap, chunks: impl Iterator<Item = (&'a [u8], u64
         if pending.add(chunk) || chunks.peek().is_none() {
             cancel.check()?;
             for ((key, chunk), count) in pending.take(table).zip(counts.drain(..)) {
-                let sum = table.entry_key(chunk, key)?;
-                *sum = sum.checked_add(count).ok_or_else(|| too_many(chunk))?;
+                let sum = table.entry_with_key(chunk, key)?;
+                *sum = sum.checked_add(count).ok_or_else(|| count_overflow(chunk))?;
             }
         }
     }
     Ok(())
 }
 
-fn too_many(chunk: &[u8]) -> Error {
-    let chunk = shown(&String::from_utf8_lossy(chunk));
-    Error::invalid(format!("the counts of chunk {chunk} add up to more than 64 bits hold; scale them down"))
+fn count_overflow(chunk: &[u8]) -> Error {
+    let chunk = quoted(&String::from_utf8_lossy(chunk));
+    Error::invalid(format!("the counts of chunk {chunk} add up to more than 2**64 - 1; scale them down"))
 }

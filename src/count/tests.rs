@@ -1,5 +1,5 @@
-//! `ChunkTable` against a map of the standard library. The thresholds are so small here that threads start, the queue
-//! fills, texts are cut and rows are sorted in many ranges.
+//! Compares `ChunkTable` with a map of the standard library. In tests the thresholds are small enough that threads
+//! start, the queue fills up, texts are cut and rows are sorted in many ranges.
 
 use std::collections::BTreeMap;
 
@@ -16,33 +16,33 @@ fn splitter() -> Splitter {
     Splitter::new(NAMED[1].1).expect("a named pattern")
 }
 
-fn text(text: &str) -> Text {
-    Text::new(Bytes::copy_from_slice(text.as_bytes())).expect("UTF-8")
+fn shared(text: &str) -> SharedText {
+    SharedText::new(Bytes::copy_from_slice(text.as_bytes())).expect("valid UTF-8")
 }
 
 fn rows(counted: &Counted) -> Rows {
     let chunk = |i: usize| &counted.data[counted.offsets[i] as usize..counted.offsets[i + 1] as usize];
-    let chunk = |i: usize| String::from_utf8(chunk(i).to_vec()).expect("text");
+    let chunk = |i: usize| String::from_utf8(chunk(i).to_vec()).expect("valid UTF-8");
     counted.counts.iter().enumerate().map(|(i, &count)| (chunk(i), count)).collect()
 }
 
-fn count(texts: &[String], special: &[String], most: usize, threads: usize) -> (Rows, usize) {
-    let mut table = ChunkTable::new(splitter(), special, most, threads).expect("few special tokens");
-    for some in texts.chunks(3) {
-        table.add(some.iter().map(|each| Ok(text(each))), &NEVER).expect("nothing fails");
+fn count(texts: &[String], special: &[String], max_chunk_bytes: usize, threads: usize) -> (Rows, usize) {
+    let mut table = ChunkTable::new(splitter(), special, max_chunk_bytes, threads).expect("few special tokens");
+    for group in texts.chunks(3) {
+        table.add(group.iter().map(|text| Ok(shared(text))), &NEVER).expect("nothing fails");
     }
     let (counted, _, skipped) = table.finish(&NEVER).expect("nothing fails");
     (rows(&counted), skipped)
 }
 
-/// The same in the plainest way.
-fn expected(texts: &[String], special: Option<&str>, most: usize) -> (Rows, usize) {
+/// Does the same as `count` in the simplest way.
+fn expected(texts: &[String], special: Option<&str>, max_chunk_bytes: usize) -> (Rows, usize) {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut skipped = 0;
     for text in texts {
         for part in special.map_or(vec![&text[..]], |special| text.split(special).collect()) {
             let chunk = |chunk| {
-                if str::len(chunk) <= most {
+                if str::len(chunk) <= max_chunk_bytes {
                     *counts.entry(chunk).or_default() += 1;
                 } else {
                     skipped += 1;
@@ -64,17 +64,22 @@ fn texts() -> impl Strategy<Value = Vec<String>> {
 
 proptest! {
     #[test]
-    fn counts_are_those_of_a_plain_map(texts in texts(), threads in 1..5usize, special: bool, most in 1..40usize) {
+    fn counts_equal_those_of_a_plain_map(
+        texts in texts(),
+        threads in 1..5usize,
+        special: bool,
+        max_chunk_bytes in 1..40usize,
+    ) {
         let tokens = if special { vec!["<|end|>".to_owned()] } else { vec![] };
-        let expected = expected(&texts, special.then_some("<|end|>"), most);
-        prop_assert_eq!(count(&texts, &tokens, most, threads), expected);
+        let expected = expected(&texts, special.then_some("<|end|>"), max_chunk_bytes);
+        prop_assert_eq!(count(&texts, &tokens, max_chunk_bytes, threads), expected);
     }
 
     #[test]
-    fn counts_made_before_add_up(texts in texts(), threads in 1..4usize) {
+    fn existing_counts_are_added(texts in texts(), threads in 1..4usize) {
         let (rows_before, _) = count(&texts, &[], usize::MAX, 1);
         let mut table = ChunkTable::new(splitter(), &[], usize::MAX, threads).expect("no special tokens");
-        table.add(texts.iter().map(|each| Ok(text(each))), &NEVER).expect("nothing fails");
+        table.add(texts.iter().map(|text| Ok(shared(text))), &NEVER).expect("nothing fails");
         let again: Vec<_> = rows_before.iter().map(|(chunk, count)| (chunk.as_bytes(), *count)).collect();
         table.add_counts(again.into_iter(), &NEVER).expect("nothing fails");
         prop_assert!(table.unique() >= rows_before.len());
@@ -84,8 +89,8 @@ proptest! {
 }
 
 #[test]
-fn chunks_come_in_order_from_any_number_of_threads() {
-    // Many ranges of them; counts and long prefixes in common; one chunk the beginning of another.
+fn chunks_are_sorted_for_any_number_of_threads() {
+    // Enough for many ranges, with equal counts, long common prefixes, and chunks that are prefixes of others.
     let word = |i: usize| format!(" {}{}", "prefixes".repeat(i % 3), "x".repeat(i % 7) + &i.to_string());
     let texts: Vec<String> = (0..5000).map(|i| word(i).repeat(1 + i % 2)).collect();
     for threads in [1, 3] {
@@ -94,21 +99,21 @@ fn chunks_come_in_order_from_any_number_of_threads() {
 }
 
 #[test]
-fn a_pattern_that_fails_in_a_thread_is_an_error() {
+fn a_pattern_that_fails_in_a_thread_returns_an_error() {
     for threads in [1, 3] {
-        let splitter = Splitter::new(r"((a|aa)+)(?!a)b\1|[\s\S]").expect("it compiles");
+        let splitter = Splitter::new(r"((a|aa)+)(?!a)b\1|[\s\S]").expect("a valid pattern");
         let mut table = ChunkTable::new(splitter, &[], usize::MAX, threads).expect("no special tokens");
         let texts = std::iter::repeat_n("b ".repeat(50), 40).chain([("a".repeat(60))]);
-        let added = table.add(texts.map(|each| Ok(text(&each))), &NEVER);
-        let failed = added.and_then(|()| table.finish(&NEVER).map(drop));
-        assert!(matches!(failed, Err(Error::Pattern(_))), "{threads} threads: {failed:?}");
+        let added = table.add(texts.map(|text| Ok(shared(&text))), &NEVER);
+        let result = added.and_then(|()| table.finish(&NEVER).map(drop));
+        assert!(matches!(result, Err(Error::Pattern(_))), "{threads} threads: {result:?}");
     }
 }
 
 #[test]
-fn sums_beyond_64_bits_are_an_error() {
+fn sums_beyond_64_bits_return_an_error() {
     let mut table = ChunkTable::new(splitter(), &[], usize::MAX, 1).expect("no special tokens");
     let rows = [(&b"a"[..], u64::MAX), (&b"a"[..], 1)];
-    let error = table.add_counts(rows.into_iter(), &NEVER).expect_err("too many");
-    assert!(error.to_string().contains("more than 64 bits"), "{error}");
+    let error = table.add_counts(rows.into_iter(), &NEVER).expect_err("the sum overflows");
+    assert!(error.to_string().contains("more than 2**64 - 1"), "{error}");
 }

@@ -1,18 +1,20 @@
-//! Merging the bytes of one chunk: always the pair of lowest rank, and of equal ones the leftmost.
+//! Merges the bytes of one chunk: always the pair of lowest rank, and the leftmost of equal pairs.
 //!
-//! A token is known here by its *rank*: a byte by its value, the nth merge as 256 + n. So the rank of a
-//! pair is also the token that it becomes.
+//! Tokens are identified by their *rank*: a byte by its value, the nth merge by 256 + n. The rank of a pair is
+//! therefore also the token that it merges to.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::error::{Cancel, Error, Result, reserved};
+use crate::error::{Cancel, Error, Result, try_with_capacity};
 use crate::hash::{HashMap, Seeds};
 
+/// The rank of a pair that cannot be merged. `apply_long` also marks cells with it.
 const NONE: u32 = u32::MAX;
-/// Up to this many bytes, looking through all pairs for the lowest rank beats keeping lists of their places.
+/// Up to this many bytes, searching all pairs for the lowest rank is faster than keeping lists of their places.
 const SHORT: usize = 1 << SHORT_BITS;
 const SHORT_BITS: u32 = 8;
+/// The initial links of `apply_short`: every byte is a token.
 const NEXT: [u16; SHORT] = neighbours(1);
 const PREVIOUS: [u16; SHORT] = neighbours(u16::MAX);
 
@@ -26,17 +28,20 @@ const fn neighbours(step: u16) -> [u16; SHORT] {
     places
 }
 
-/// Two ranks and the one they become share a word.
+/// The bits of a rank. Three ranks share a word: the two of a pair and the one it merges to.
 const BITS: u32 = 21;
 
+/// The binary logarithm of the number of bits in the filter.
 const FILTER_BITS: u32 = 21;
 
+/// Returns a pair packed into a word, and its hash.
 #[inline]
 fn hash(seeds: Seeds, first: u32, last: u32) -> (u64, u64) {
     let key = u64::from(first) << BITS | u64::from(last);
     (key, seeds.fold(key, 0))
 }
 
+/// Returns the word of the filter and the bit in it for a hash.
 #[inline]
 fn filter_bit(hash: u64) -> (usize, u64) {
     let bit = hash as usize & ((1 << FILTER_BITS) - 1);
@@ -45,33 +50,32 @@ fn filter_bit(hash: u64) -> (usize, u64) {
 
 pub struct Merges {
     seeds: Seeds,
-    /// What two bytes become.
-    of_bytes: Vec<u32>,
-    /// Open addressing; each entry is first, last and the rank they become, `BITS` bits each.
+    /// (first byte, last byte) → rank
+    byte_pairs: Vec<u32>,
+    /// A hash table with open addressing. An entry is a pair and the rank it merges to, `BITS` bits each.
     table: Vec<u64>,
     shift: u32,
-    /// A bit for each hash that occurs: small enough for the cache, and most pairs are in no vocabulary.
+    /// A Bloom filter with one bit per hash. Most pairs are not in the vocabulary, and the filter fits into the
+    /// processor's cache while the table may not.
     filter: Vec<u64>,
-    /// The pair that becomes a rank, for ranks from 256 on.
+    /// rank - 256 → the pair that merges to it
     pairs: Vec<(u32, u32)>,
-    /// How many bytes a token has, by rank.
+    /// rank → the number of bytes of the token
     widths: Vec<u32>,
 }
 
 impl Merges {
-    /// `pairs` are ranks, each of tokens before it, of at most 4 GiB each.
+    /// `pairs` are pairs of ranks, in the order of their own ranks. Each uses only lower ranks, and no token may be
+    /// longer than 4 GiB.
     pub fn new(pairs: Vec<(u32, u32)>) -> Result<Self> {
         if pairs.len() + 256 >= 1 << BITS {
-            return Err(Error::invalid(format!(
-                "{} merges are more than the {} that an encoder holds",
-                pairs.len(),
-                (1 << BITS) - 257
-            )));
+            let limit = (1 << BITS) - 257;
+            return Err(Error::invalid(format!("an encoder holds at most {limit} merges, got {}", pairs.len())));
         }
         let size = (pairs.len() * 2).next_power_of_two().max(64);
         let mut merges = Self {
             seeds: Seeds::get(),
-            of_bytes: vec![NONE; 1 << 16],
+            byte_pairs: vec![NONE; 1 << 16],
             table: vec![u64::MAX; size],
             shift: 64 - size.trailing_zeros(),
             filter: vec![0; 1 << (FILTER_BITS - 6)],
@@ -81,7 +85,7 @@ impl Merges {
         for (&(first, last), rank) in pairs.iter().zip(256u32..) {
             merges.widths.push(merges.widths[first as usize] + merges.widths[last as usize]);
             if first < 256 && last < 256 {
-                merges.of_bytes[(first << 8 | last) as usize] = rank;
+                merges.byte_pairs[(first << 8 | last) as usize] = rank;
             }
             let (key, hash) = hash(merges.seeds, first, last);
             let (word, bit) = filter_bit(hash);
@@ -96,7 +100,7 @@ impl Merges {
         Ok(merges)
     }
 
-    /// The rank that a pair becomes, or `NONE`.
+    /// Returns the rank that a pair merges to, or `NONE`.
     #[inline]
     fn rank(&self, first: u32, last: u32) -> u32 {
         let (key, hash) = hash(self.seeds, first, last);
@@ -118,14 +122,14 @@ impl Merges {
     }
 
     fn rank_of_bytes(&self, first: u8, last: u8) -> u32 {
-        self.of_bytes[usize::from(first) << 8 | usize::from(last)]
+        self.byte_pairs[usize::from(first) << 8 | usize::from(last)]
     }
 
-    /// Puts the tokens of `chunk` into `tokens`, in place of what was there.
+    /// Replaces the contents of `tokens` with the ranks that `chunk` merges to.
     pub fn apply(&self, chunk: &[u8], tokens: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
         tokens.clear();
         if chunk.len() > tokens.capacity() {
-            *tokens = reserved(chunk.len())?;
+            *tokens = try_with_capacity(chunk.len())?;
         }
         tokens.extend(chunk.iter().map(|&byte| u32::from(byte)));
         if chunk.len() <= SHORT {
@@ -136,10 +140,12 @@ impl Merges {
         }
     }
 
+    /// Merges a chunk of at most `SHORT` bytes, in quadratic time but with a small constant. A token is at the place of
+    /// its first byte, and linked to its neighbours.
     fn apply_short(&self, chunk: &[u8], tokens: &mut Vec<u32>) {
         let n = chunk.len();
-        // For each place the rank of the pair that begins there, and below it the place: the least of them is
-        // the pair to merge, found by a plain minimum that needs no branches.
+        // For each place: the rank of the pair that starts there in the high bits, and the place in the low bits. The
+        // minimum of these numbers is the pair to merge, and computing it needs no branches.
         let mut pairs = [i32::MAX; SHORT];
         let pack = |rank: u32, at: usize| if rank == NONE { i32::MAX } else { (rank << SHORT_BITS) as i32 | at as i32 };
         for (at, pair) in chunk.windows(2).enumerate() {
@@ -177,17 +183,18 @@ impl Merges {
         tokens.truncate(len);
     }
 
-    /// The same in n log n, for a text of any length that is one chunk: rank after rank, with a list of the places of
-    /// each. That works because a pair has a higher rank than the tokens it is made of: merging one rank only adds places
-    /// to the lists of later ones. The passes go through memory from left to right; a heap of single places would not.
+    /// Merges a chunk of any length in O(n log n): rank by rank, with a list of the places of each rank. This is
+    /// correct because a pair has a higher rank than its two tokens, so merging one rank adds places only to higher
+    /// ranks. Each pass moves through memory from left to right; a heap of single places would not.
     ///
-    /// A token covers as many cells as it has bytes. Its rank stands in the first and in the last of them, and those next
-    /// to a place where two were joined hold `NONE`: so both neighbours of a token are found without links.
+    /// A token covers as many cells as it has bytes. Its rank is in its first and last cell, so both neighbours of a
+    /// token are found without links. The two cells at a seam, where tokens were joined, contain `NONE`, so that a
+    /// stale place does not match there.
     fn apply_long(&self, cells: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
         let n = cells.len();
         if u32::try_from(n).is_err() {
             return Err(Error::invalid(format!(
-                "a chunk of {n} bytes is too long to encode; split it with another pattern"
+                "a chunk of {n} bytes is too long to encode; use a pattern that makes shorter chunks"
             )));
         }
         let mut places = Places::default();
@@ -197,9 +204,9 @@ impl Merges {
             }
             places.add(self.rank_of_bytes(pair[0] as u8, pair[1] as u8), at)?;
         }
-        while let Some((token, mut starts)) = places.next() {
+        while let Some((token, mut starts)) = places.pop() {
             cancel.check()?;
-            // They are from up to two passes, each from left to right.
+            // The places come from at most two passes, each from left to right, so a stable sort is fast.
             starts.sort();
             let (first, last) = self.pairs[token as usize - 256];
             let (first_width, width) = (self.widths[first as usize] as usize, self.widths[token as usize] as usize);
@@ -236,10 +243,11 @@ impl Merges {
     }
 }
 
-/// Where the pairs of each rank begin.
+/// The places where the pairs of each rank start.
 #[derive(Default)]
 struct Places {
-    of: HashMap<u32, Vec<u32>>,
+    by_rank: HashMap<u32, Vec<u32>>,
+    /// The ranks in `by_rank`, lowest first.
     ranks: BinaryHeap<Reverse<u32>>,
 }
 
@@ -249,7 +257,7 @@ impl Places {
         if rank == NONE {
             return Ok(());
         }
-        let places = self.of.entry(rank).or_default();
+        let places = self.by_rank.entry(rank).or_default();
         if places.is_empty() {
             self.ranks.push(Reverse(rank));
         }
@@ -261,9 +269,9 @@ impl Places {
         Ok(())
     }
 
-    /// The lowest rank that has places, and these.
-    fn next(&mut self) -> Option<(u32, Vec<u32>)> {
+    /// Removes and returns the lowest rank that has places, and its places.
+    fn pop(&mut self) -> Option<(u32, Vec<u32>)> {
         let Reverse(rank) = self.ranks.pop()?;
-        Some((rank, self.of.remove(&rank).unwrap_or_default()))
+        Some((rank, self.by_rank.remove(&rank).unwrap_or_default()))
     }
 }

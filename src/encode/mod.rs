@@ -1,131 +1,65 @@
-//! Text to ids and ids to bytes: the exact encoding, lowest rank first.
+//! Encodes text as ids and decodes ids to bytes. The encoding is exact: in each chunk, the pair of lowest rank merges
+//! first.
 //!
-//! A chunk that is a token by itself is answered by one look-up; any other is merged once and then
-//! remembered, by each thread for itself.
+//! A chunk that is a token by itself takes a single look-up. Any other chunk is merged (`merge`) and then cached by the
+//! thread that merged it (`cache`).
 //!
-//! No lock here is ever waited for: a process may be forked while another thread holds it, and then the child has it
-//! locked forever. Whoever does not get a lock does without what it protects.
+//! An encoder never changes, and any number of threads can use it. It never waits for a lock: a lock that another
+//! thread holds while the process forks stays locked in the child forever.
 
+mod cache;
 mod merge;
 pub mod ranks;
+mod special;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, RwLock};
-
-use aho_corasick::AhoCorasick;
 
 use crate::chunk_map::{ChunkMap, Key, Pending};
-use crate::error::{Cancel, Error, OutOfMemory, Result, reserved, shown};
+use crate::error::{Cancel, Error, Result, quoted};
 use crate::hash::HashMap;
 use crate::parallel;
-use crate::special::special_matcher;
 use crate::split::Splitter;
+use cache::{CachePool, ChunkCache, MAX_CHUNK_BYTES};
 use merge::Merges;
+use special::SpecialTokens;
+pub use special::{SpecialRules, SpecialSet};
+use tokens::{Arena, Tokens};
 
-/// How much text a thread takes at once.
-const PIECE: usize = if cfg!(test) { 1 << 6 } else { 1 << 18 };
-/// A longer token is not looked up as a whole: to find out whether it may be takes too long.
-const LONG_TOKEN: usize = if cfg!(test) { 1 << 3 } else { 1 << 12 };
-/// A text of less is encoded without a memory.
-const SHORT: usize = if cfg!(test) { 1 << 3 } else { 1 << 12 };
-/// This many chunks are encoded by a thread before it takes others, and this many ids decoded between two looks at
-/// `Cancel`.
-const BLOCK: usize = if cfg!(test) { 1 << 3 } else { 1 << 10 };
-/// A memory that has grown to this many chunks or bytes forgets them all.
-const REMEMBERED: usize = if cfg!(test) { 1 << 6 } else { 1 << 18 };
-const REMEMBERED_BYTES: usize = 1 << 26;
-/// A longer chunk is not remembered.
-const LONG_CHUNK: usize = 1 << 12;
-/// Memories kept for the threads of later calls.
-const MEMORIES: usize = 32;
-
-/// Finds special tokens; None if there are none to find.
-type Matcher = Option<Arc<AhoCorasick>>;
-
-/// Some special tokens, and what finds them.
-type Subset = (Vec<String>, Matcher);
-
-/// Subsets of the special tokens whose matchers are kept.
-const SUBSETS: usize = 8;
+/// The amount of text that a thread takes at once.
+const PIECE_BYTES: usize = if cfg!(test) { 1 << 6 } else { 1 << 18 };
+/// The number of chunks that a thread takes at once in `encode_chunks`.
+const BLOCK_CHUNKS: usize = if cfg!(test) { 1 << 3 } else { 1 << 10 };
+/// Longer tokens are not in `Encoder::whole_chunks`: checking whether they may be would take too long.
+const MAX_WHOLE_BYTES: usize = if cfg!(test) { 1 << 3 } else { 1 << 12 };
+/// Shorter texts are encoded without a cache from the pool: fetching one would take longer than encoding them.
+const MIN_CACHED_TEXT: usize = if cfg!(test) { 1 << 3 } else { 1 << 12 };
 
 pub struct Encoder {
     splitter: Splitter,
-    /// Chunks that are one token: stop words, and tokens that merging their own bytes makes.
-    whole: ChunkMap,
+    /// Chunks that encode to a single id: stop words, and the tokens that their own bytes merge to.
+    whole_chunks: ChunkMap,
+    stop_words: ChunkMap,
     merges: Merges,
     /// rank → id
     ids: Vec<u32>,
-    /// The bytes of all tokens, and by id where they stand there.
-    bytes: Vec<u8>,
-    spans: Vec<Option<(u32, u32)>>,
-    /// The same for special tokens, whose ids may be far away.
-    special_spans: HashMap<u32, (u32, u32)>,
-    n_vocab: usize,
-    /// The bytes of the longest token.
-    longest: usize,
-    stop_words: ChunkMap,
-    special_ids: std::collections::HashMap<String, u32>,
-    special: Matcher,
-    /// The matchers for subsets of special tokens that were asked for.
-    subsets: [RwLock<Option<Subset>>; SUBSETS],
-    next_subset: AtomicUsize,
-    memories: [Mutex<Option<Memory>>; MEMORIES],
+    tokens: Tokens,
+    special: SpecialTokens,
+    caches: CachePool,
+    /// Bytes of all texts so far that the pattern did not match.
     dropped: AtomicUsize,
 }
 
-/// Some of the special tokens.
-pub enum Which {
-    All,
-    These(Vec<String>),
-}
-
-/// What special tokens in a text are taken for: tokens, a mistake, or text like any other.
-pub struct Special {
-    pub allowed: Which,
-    pub forbidden: Which,
-}
-
+/// A part of a text that is encoded as a unit.
 enum Piece<'t> {
     Text(&'t str),
     Special(u32),
 }
 
-/// What one thread remembers, for its next texts too.
-#[derive(Default)]
-struct Memory {
-    /// chunk → where its ids are in `ids`: the start and, in the low 32 bits, their number.
-    chunks: ChunkMap,
-    ids: Vec<u32>,
-    ranks: Vec<u32>,
-}
-
-impl Memory {
-    fn is_full(&self) -> bool {
-        let bytes = self.chunks.memory() + size_of::<u32>() * self.ids.capacity();
-        self.chunks.len() >= REMEMBERED || bytes >= REMEMBERED_BYTES
-    }
-}
-
-/// A memory that is given back.
-struct Lent<'a> {
-    memory: Memory,
-    owner: &'a [Mutex<Option<Memory>>],
-}
-
-impl Drop for Lent<'_> {
-    fn drop(&mut self) {
-        self.memory.ranks = Vec::new();
-        let free = self.owner.iter().filter_map(|place| place.try_lock().ok()).find(|place| place.is_none());
-        if let Some(mut place) = free {
-            *place = Some(std::mem::take(&mut self.memory));
-        }
-    }
-}
-
 impl Encoder {
-    /// `merges` are (first, last, id) by rank, each after the two that it is made of.
+    /// `merges` are (first, last, id) in the order of their ranks. A merge may only use bytes and earlier merges.
     pub fn new(
         splitter: Splitter,
         byte_ids: &[u32; 256],
@@ -136,157 +70,125 @@ impl Encoder {
     ) -> Result<Self> {
         let mut ids = byte_ids.to_vec();
         let mut ranks: HashMap<u32, u32> = ids.iter().copied().zip(0..).collect();
-        let mut bytes: Vec<u8> = (0..=255).collect();
-        let mut spans: Vec<(u32, u32)> = (0..256).map(|byte| (byte, byte + 1)).collect();
+        let (mut arena, mut spans) = Arena::of_bytes(); // rank → span
         let mut by_rank = Vec::with_capacity(merges.len());
         for &(first, last, id) in merges {
             let rank_of = |id| {
-                let unmade = || {
-                    Error::invalid(format!("the merge ({first}, {last}) uses token {id}, which is not made before it"))
-                };
-                ranks.get(&id).copied().ok_or_else(unmade)
+                let undefined =
+                    || Error::invalid(format!("merge ({first}, {last}) uses token {id} before it is defined"));
+                ranks.get(&id).copied().ok_or_else(undefined)
             };
             let (first, last) = (rank_of(first)?, rank_of(last)?);
-            let parts = [spans[first as usize], spans[last as usize]];
-            let start = bytes.len();
-            make_room(&mut bytes, parts.iter().map(|(from, to)| (to - from) as usize).sum())?;
-            for (from, to) in parts {
-                bytes.extend_from_within(from as usize..to as usize);
-            }
-            spans.push((start as u32, bytes.len() as u32));
+            spans.push(arena.push_merged(spans[first as usize], spans[last as usize])?);
             by_rank.push((first, last));
             ranks.insert(id, ids.len() as u32);
             ids.push(id);
         }
         let merges = Merges::new(by_rank)?;
 
-        let mut whole = ChunkMap::with_capacity(ids.len() + stop_words.len())?;
+        let mut whole_chunks = ChunkMap::with_capacity(ids.len() + stop_words.len())?;
         let mut merged = Vec::new();
-        for (rank, &(start, end)) in spans.iter().enumerate() {
+        for (rank, &span) in spans.iter().enumerate() {
             cancel.check()?;
-            // A token whose own bytes merge to something else is never the encoding of a chunk.
-            let token = &bytes[start as usize..end as usize];
-            if token.len() > LONG_TOKEN {
+            let token = arena.get(span);
+            if token.len() > MAX_WHOLE_BYTES {
                 continue;
             }
+            // A token whose own bytes merge to something else is never the encoding of a chunk.
             merges.apply(token, &mut merged, cancel)?;
             if merged == [rank as u32] {
-                *whole.entry(token)? = u64::from(ids[rank]);
+                *whole_chunks.entry(token)? = u64::from(ids[rank]);
             }
         }
-        let ordinary = ids.iter().chain(stop_words.iter().map(|word| &word.1)).max().map_or(0, |&id| id as usize + 1);
-        let special = special_tokens.iter().map(|token| token.1 as usize + 1).max().unwrap_or(0);
-        let mut span_of: Vec<Option<(u32, u32)>> = reserved(ordinary)?;
-        span_of.resize(ordinary, None);
-        for (&id, &span) in ids.iter().zip(&spans) {
-            span_of[id as usize] = Some(span);
-        }
-        let mut append = |token: &[u8]| -> Result<(u32, u32)> {
-            let start = bytes.len() as u32;
-            make_room(&mut bytes, token.len())?;
-            bytes.extend_from_slice(token);
-            Ok((start, bytes.len() as u32))
-        };
-        let mut words = ChunkMap::with_capacity(stop_words.len())?;
+        let mut stop_word_set = ChunkMap::with_capacity(stop_words.len())?;
         for (word, id) in stop_words {
-            *whole.entry(word)? = u64::from(*id);
-            words.entry(word)?;
-            span_of[*id as usize] = Some(append(word)?);
+            *whole_chunks.entry(word)? = u64::from(*id);
+            stop_word_set.entry(word)?;
         }
-        let mut special_spans = HashMap::default();
-        for (token, id) in &special_tokens {
-            special_spans.insert(*id, append(token.as_bytes())?);
-        }
-        let longest = span_of.iter().flatten().chain(special_spans.values()).map(|(start, end)| end - start).max();
-        let names: Vec<String> = special_tokens.iter().map(|token| token.0.clone()).collect();
+        let by_id = ids.iter().copied().zip(spans.iter().copied());
+        let tokens = Tokens::new(arena, by_id, stop_words, &special_tokens)?;
         Ok(Self {
             splitter,
-            whole,
+            whole_chunks,
+            stop_words: stop_word_set,
             merges,
             ids,
-            bytes,
-            spans: span_of,
-            special_spans,
-            n_vocab: ordinary.max(special),
-            longest: longest.unwrap_or(0) as usize,
-            special: special_matcher(&names)?.map(Arc::new),
-            stop_words: words,
-            special_ids: special_tokens.into_iter().collect(),
-            subsets: Default::default(),
-            next_subset: AtomicUsize::new(0),
-            memories: Default::default(),
+            tokens,
+            special: SpecialTokens::new(special_tokens)?,
+            caches: CachePool::default(),
             dropped: AtomicUsize::new(0),
         })
     }
 
-    /// How many bytes of plain scanning encoding `size` bytes of text may come to.
-    pub fn work(&self, size: usize) -> usize {
-        self.splitter.work(size)
+    /// Returns the cost of encoding `size` bytes of text, in the unit of `Splitter::cost`.
+    pub fn cost(&self, size: usize) -> usize {
+        self.splitter.cost(size)
     }
 
-    /// The ids of `text`. Long texts are cut where the pattern surely breaks, and encoded in parallel.
-    pub fn encode(&self, text: &str, special: &Special, threads: usize, cancel: &Cancel) -> Result<Vec<u32>> {
+    /// Encodes a text. Long texts are cut where no chunk can cross the cut, and encoded in parallel.
+    pub fn encode(&self, text: &str, special: &SpecialRules, threads: usize, cancel: &Cancel) -> Result<Vec<u32>> {
         let pieces = self.pieces(text, special)?;
         if pieces.len() == 1 || threads == 1 {
-            // A short text is over before a memory could be fetched.
-            let (mut own, mut lent) = (Memory::default(), (text.len() >= SHORT).then(|| self.lent()));
-            let memory = lent.as_mut().map_or(&mut own, |lent| &mut lent.memory);
+            let (mut own, mut pooled) =
+                (ChunkCache::default(), (text.len() >= MIN_CACHED_TEXT).then(|| self.caches.take()));
+            let cache = pooled.as_mut().map_or(&mut own, |guard| &mut guard.cache);
             let mut ids = Vec::with_capacity(text.len() / 4 + 1);
             for piece in &pieces {
-                self.encode_piece(piece, memory, &mut ids, cancel)?;
+                self.encode_piece(piece, cache, &mut ids, cancel)?;
             }
             return Ok(ids);
         }
         let parts = parallel::map(
             &pieces,
             threads,
-            || self.lent(),
-            |lent, piece| {
+            || self.caches.take(),
+            |guard, piece| {
                 let mut ids = Vec::new();
-                self.encode_piece(piece, &mut lent.memory, &mut ids, cancel)?;
+                self.encode_piece(piece, &mut guard.cache, &mut ids, cancel)?;
                 Ok(ids)
             },
         )?;
         parallel::concat(&parts, threads)
     }
 
-    /// The last place where `text` may be cut without a change to its ids, if there is one: not within a special token.
-    pub fn cut_before(&self, text: &str) -> Option<usize> {
-        let newline = self.special_ids.keys().any(|token| token.contains('\n'));
-        if newline { None } else { self.splitter.cut_before(text, 0, text.len()) }
+    /// Returns the last place where `text` can be cut without changing its ids. There is none if a special token
+    /// contains a newline, since such a token could cross the cut.
+    pub fn last_cut(&self, text: &str) -> Option<usize> {
+        if self.special.contain_newline() { None } else { self.splitter.cut_before(text, 0, text.len()) }
     }
 
-    /// The ids of each text, in parallel.
+    /// Encodes each text, in parallel.
     pub fn encode_batch(
         &self,
         texts: &[&str],
-        special: &Special,
+        special: &SpecialRules,
         threads: usize,
         cancel: &Cancel,
     ) -> Result<Vec<Vec<u32>>> {
         parallel::map(
             texts,
             threads,
-            || self.lent(),
-            |lent, text| {
+            || self.caches.take(),
+            |guard, text| {
                 let mut ids = Vec::with_capacity(text.len() / 4 + 1);
                 for piece in self.pieces(text, special)? {
-                    self.encode_piece(&piece, &mut lent.memory, &mut ids, cancel)?;
+                    self.encode_piece(&piece, &mut guard.cache, &mut ids, cancel)?;
                 }
                 Ok(ids)
             },
         )
     }
 
-    /// The ids of many chunks in a row, each as it is, not split; and how many each has. In parallel.
-    pub fn encode_each(&self, chunks: &[&[u8]], threads: usize, cancel: &Cancel) -> Result<(Vec<u32>, Vec<u32>)> {
-        let blocks: Vec<&[&[u8]]> = chunks.chunks(BLOCK).collect();
+    /// Encodes chunks as they are, without splitting, in parallel. Returns the concatenated ids and the number of ids
+    /// of each chunk.
+    pub fn encode_chunks(&self, chunks: &[&[u8]], threads: usize, cancel: &Cancel) -> Result<(Vec<u32>, Vec<u32>)> {
+        let blocks: Vec<&[&[u8]]> = chunks.chunks(BLOCK_CHUNKS).collect();
         let parts = parallel::map(&blocks, threads, Vec::new, |ranks, block| {
             cancel.check()?;
             let (mut ids, mut sizes) = (Vec::new(), Vec::with_capacity(block.len()));
             for chunk in *block {
                 let start = ids.len();
-                if let Some(id) = self.whole.get(chunk) {
+                if let Some(id) = self.whole_chunks.get(chunk) {
                     ids.push(id as u32);
                 } else {
                     self.merges.apply(chunk, ranks, cancel)?;
@@ -300,8 +202,9 @@ impl Encoder {
         Ok((parallel::concat(&ids, threads)?, parallel::concat(&sizes, threads)?))
     }
 
-    /// The ids of a chunk for training that goes on from this vocabulary: none for a stop word, which is left out there.
-    pub fn merged(&self, chunk: &[u8], cancel: &Cancel) -> Result<Vec<u32>> {
+    /// Returns the ids of a chunk for training that continues from this vocabulary. There are none for a stop word,
+    /// which such training leaves out.
+    pub fn training_ids(&self, chunk: &[u8], cancel: &Cancel) -> Result<Vec<u32>> {
         if self.stop_words.get(chunk).is_some() {
             return Ok(Vec::new());
         }
@@ -310,78 +213,49 @@ impl Encoder {
         Ok(ranks.into_iter().map(|rank| self.ids[rank as usize]).collect())
     }
 
-    /// Bytes of all texts so far that the pattern does not match: none for the named ones.
+    /// Returns the number of bytes, in all texts so far, that the pattern did not match: always 0 for named patterns.
     pub fn dropped(&self) -> usize {
         self.dropped.load(Relaxed)
     }
 
-    /// One more than the largest id.
+    /// Returns one more than the largest id.
     pub fn n_vocab(&self) -> usize {
-        self.n_vocab
+        self.tokens.n_vocab()
     }
 
-    /// The bytes of `ids`, one after the other.
+    /// Returns the bytes of `ids`, concatenated.
     pub fn decode(&self, ids: &[u32], cancel: &Cancel) -> Result<Vec<u8>> {
-        let most = self.longest.min(LONG_TOKEN);
-        let mut bytes: Vec<u8> = reserved(ids.len() * 4 + most * ids.len().min(BLOCK))?;
-        for some in ids.chunks(BLOCK) {
-            cancel.check()?;
-            let size = match self.longest {
-                0..=LONG_TOKEN => some.len() * most,
-                _ => some.iter().try_fold(0, |size, &id| self.token(id).map(|token| size + token.len()))?,
-            };
-            bytes.try_reserve(size).map_err(|_| OutOfMemory(size))?;
-            for &id in some {
-                bytes.extend_from_slice(self.token(id)?);
-            }
-        }
-        Ok(bytes)
+        self.tokens.decode(ids, cancel)
     }
 
-    #[inline]
-    pub fn token(&self, id: u32) -> Result<&[u8]> {
-        let (start, end) = match self.spans.get(id as usize) {
-            Some(&Some(span)) => span,
-            _ => self.special_span(id)?,
-        };
-        Ok(&self.bytes[start as usize..end as usize])
-    }
-
-    #[cold]
-    fn special_span(&self, id: u32) -> Result<(u32, u32)> {
-        let unknown =
-            || Error::invalid(format!("there is no token {id}; the largest id is {}", self.n_vocab.saturating_sub(1)));
-        self.special_spans.get(&id).copied().ok_or_else(unknown)
-    }
-
-    /// `text` without its special tokens, in pieces of about `PIECE` bytes where it may be cut, and these.
-    fn pieces<'t>(&self, text: &'t str, special: &Special) -> Result<Vec<Piece<'t>>> {
-        if let Some(found) = self.matcher(&special.forbidden)?.and_then(|matcher| matcher.find(text)) {
-            let token = shown(&text[found.range()]);
+    /// Cuts `text` at its special tokens, and the text between them into pieces of about `PIECE_BYTES` where possible.
+    fn pieces<'t>(&self, text: &'t str, special: &SpecialRules) -> Result<Vec<Piece<'t>>> {
+        if let Some(found) = self.special.matcher(&special.disallowed)?.and_then(|matcher| matcher.find(text)) {
+            let token = quoted(&text[found.range()]);
             return Err(Error::invalid(format!(
-                "the text holds the special token {token} at byte {}; to encode it as that token pass \
-                 allowed_special={{{token}}} or allowed_special=\"all\", to encode it as plain text \
-                 disallowed_special=() or allowed_special=\"none\"",
+                "the text contains the special token {token} at byte {}; pass allowed_special={{{token}}} or \
+                 allowed_special=\"all\" to encode it as that token, or disallowed_special=() or \
+                 allowed_special=\"none\" to encode it as plain text",
                 found.start()
             )));
         }
         let mut pieces = Vec::new();
         let mut start = 0;
-        if let Some(matcher) = self.matcher(&special.allowed)? {
+        if let Some(matcher) = self.special.matcher(&special.allowed)? {
             for found in matcher.find_iter(text) {
-                self.cut(&text[start..found.start()], &mut pieces);
-                pieces.push(Piece::Special(self.special_ids[&text[found.range()]]));
+                self.cut_into_pieces(&text[start..found.start()], &mut pieces);
+                pieces.push(Piece::Special(self.special.id(&text[found.range()])));
                 start = found.end();
             }
         }
-        self.cut(&text[start..], &mut pieces);
+        self.cut_into_pieces(&text[start..], &mut pieces);
         Ok(pieces)
     }
 
-    fn cut<'t>(&self, text: &'t str, pieces: &mut Vec<Piece<'t>>) {
+    fn cut_into_pieces<'t>(&self, text: &'t str, pieces: &mut Vec<Piece<'t>>) {
         let mut start = 0;
-        while text.len() - start > 2 * PIECE {
-            let at = text.floor_char_boundary(start + PIECE);
+        while text.len() - start > 2 * PIECE_BYTES {
+            let at = text.floor_char_boundary(start + PIECE_BYTES);
             let Some(cut) = self.splitter.cut_before(text, start, at) else { break };
             pieces.push(Piece::Text(&text[start..cut]));
             start = cut;
@@ -389,33 +263,7 @@ impl Encoder {
         pieces.push(Piece::Text(&text[start..]));
     }
 
-    fn matcher(&self, which: &Which) -> Result<Matcher> {
-        let tokens = match which {
-            Which::All => return Ok(self.special.clone()),
-            Which::These(tokens) if tokens.is_empty() => return Ok(None),
-            Which::These(tokens) => tokens,
-        };
-        for place in &self.subsets {
-            if let Ok(subset) = place.try_read()
-                && let Some((_, matcher)) = subset.as_ref().filter(|subset| subset.0 == *tokens)
-            {
-                return Ok(matcher.clone());
-            }
-        }
-        let matcher = special_matcher(tokens)?.map(Arc::new);
-        let oldest = self.next_subset.fetch_add(1, Relaxed) % SUBSETS;
-        if let Ok(mut place) = self.subsets[oldest].try_write() {
-            *place = Some((tokens.clone(), matcher.clone()));
-        }
-        Ok(matcher)
-    }
-
-    fn lent(&self) -> Lent<'_> {
-        let memory = self.memories.iter().find_map(|place| place.try_lock().ok()?.take());
-        Lent { memory: memory.unwrap_or_default(), owner: &self.memories }
-    }
-
-    fn encode_piece(&self, piece: &Piece, memory: &mut Memory, ids: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
+    fn encode_piece(&self, piece: &Piece, cache: &mut ChunkCache, ids: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
         let text = match *piece {
             Piece::Text(text) => text,
             Piece::Special(id) => {
@@ -425,66 +273,52 @@ impl Encoder {
         };
         let mut pending = Pending::new(text.as_bytes());
         let dropped = self.splitter.split(text, cancel, |chunk| match pending.add(chunk.as_bytes()) {
-            true => self.encode_chunks(&mut pending, memory, ids, cancel),
+            true => self.encode_pending(&mut pending, cache, ids, cancel),
             false => Ok(()),
         })?;
         if dropped > 0 {
             self.dropped.fetch_add(dropped, Relaxed);
         }
-        self.encode_chunks(&mut pending, memory, ids, cancel)
+        self.encode_pending(&mut pending, cache, ids, cancel)
     }
 
     #[inline]
-    fn encode_chunks(
+    fn encode_pending(
         &self,
         pending: &mut Pending,
-        memory: &mut Memory,
+        cache: &mut ChunkCache,
         ids: &mut Vec<u32>,
         cancel: &Cancel,
     ) -> Result<()> {
         cancel.check()?;
-        for (key, chunk) in pending.take(&self.whole) {
-            if let Some(id) = self.whole.get_key(chunk, key) {
+        for (key, chunk) in pending.take(&self.whole_chunks) {
+            if let Some(id) = self.whole_chunks.get_with_key(chunk, key) {
                 ids.push(id as u32);
-            } else if let Some(span) = memory.chunks.get_key(chunk, key) {
-                let start = (span >> 32) as usize;
-                ids.extend_from_slice(&memory.ids[start..start + (span & 0xFFFF_FFFF) as usize]);
+            } else if let Some(cached) = cache.get(chunk, key) {
+                ids.extend_from_slice(cached);
             } else {
-                self.encode_chunk(chunk, key, memory, ids, cancel)?;
+                self.merge_chunk(chunk, key, cache, ids, cancel)?;
             }
         }
         Ok(())
     }
 
-    fn encode_chunk(
+    /// Encodes a chunk that is neither a token by itself nor cached.
+    fn merge_chunk(
         &self,
         chunk: &[u8],
         key: Key,
-        memory: &mut Memory,
+        cache: &mut ChunkCache,
         ids: &mut Vec<u32>,
         cancel: &Cancel,
     ) -> Result<()> {
-        self.merges.apply(chunk, &mut memory.ranks, cancel)?;
+        self.merges.apply(chunk, &mut cache.ranks, cancel)?;
         let start = ids.len();
-        ids.extend(memory.ranks.iter().map(|&rank| self.ids[rank as usize]));
-        if chunk.len() > LONG_CHUNK {
-            memory.ranks = Vec::new();
+        ids.extend(cache.ranks.iter().map(|&rank| self.ids[rank as usize]));
+        if chunk.len() > MAX_CHUNK_BYTES {
+            cache.ranks = Vec::new();
             return Ok(());
         }
-        if memory.is_full() {
-            memory.chunks = ChunkMap::default();
-            memory.ids = Vec::new();
-        }
-        *memory.chunks.entry_key(chunk, key)? = (memory.ids.len() as u64) << 32 | memory.ranks.len() as u64;
-        memory.ids.extend_from_slice(&ids[start..]);
-        Ok(())
+        cache.insert(chunk, key, &ids[start..])
     }
-}
-
-/// Makes room for `more` bytes of tokens, which are found by 32 bits.
-fn make_room(bytes: &mut Vec<u8>, more: usize) -> Result<()> {
-    if bytes.len() + more > u32::MAX as usize {
-        return Err(Error::invalid("the tokens have more than 4 GiB of bytes in all"));
-    }
-    bytes.try_reserve(more).map_err(|_| Error::OutOfMemory(more))
 }

@@ -1,30 +1,30 @@
-//! From a list of tokens in the order of their ranks to the merges that made them.
+//! Recovers merges from a list of tokens in the order of their ranks, such as a tiktoken file.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::chunk_map::ChunkMap;
-use crate::error::{Cancel, Error, Result, shown};
+use crate::error::{Cancel, Error, Result, quoted};
 use crate::hash::HashSet;
 
-/// Up to this many bytes, looking at all pairs for the lowest rank beats a heap.
+/// Up to this many bytes, searching all pairs for the lowest rank is faster than a heap.
 const SHORT: usize = if cfg!(test) { 4 } else { 64 };
 
-/// For each token where it is cut: the two parts that its bytes merge to when only the tokens before it
-/// are known. `tokens` are those of more than one byte, by rank.
+/// Returns where each token is cut into the two tokens that merge to it. To find them, the bytes of the token are
+/// merged with the tokens of lower rank only. `tokens` must have more than one byte each and be in the order of ranks.
 pub fn cuts<T: AsRef<[u8]>>(tokens: &[T], cancel: &Cancel) -> Result<Vec<usize>> {
     let mut known = Known { ranks: ChunkMap::with_capacity(tokens.len())?, lengths: HashSet::default() };
     let mut result = Vec::with_capacity(tokens.len());
     for (rank, token) in tokens.iter().enumerate() {
         cancel.check()?;
         let token = token.as_ref();
-        let parts = if token.len() <= SHORT { known.merge_short(token) } else { known.merge_long(token, cancel)? };
-        let taken = known.ranks.get(token).is_some();
-        let (&[_, cut, _], false) = (&parts[..], taken) else {
-            let token = shown(&String::from_utf8_lossy(token));
-            let why = if taken { "occurs twice" } else { "is not made of two tokens of lower rank" };
+        let ends = if token.len() <= SHORT { known.merge_short(token) } else { known.merge_long(token, cancel)? };
+        let repeated = known.ranks.get(token).is_some();
+        let (&[_, cut, _], false) = (&ends[..], repeated) else {
+            let token = quoted(&String::from_utf8_lossy(token));
+            let problem = if repeated { "occurs twice" } else { "is not a merge of two tokens of lower rank" };
             return Err(Error::invalid(format!(
-                "the token {token} {why}: these are not the ranks of a BPE vocabulary"
+                "the token {token} {problem}: these are not the ranks of a BPE vocabulary"
             )));
         };
         result.push(cut);
@@ -34,9 +34,10 @@ pub fn cuts<T: AsRef<[u8]>>(tokens: &[T], cancel: &Cancel) -> Result<Vec<usize>>
     Ok(result)
 }
 
+/// The tokens of lower rank.
 struct Known {
     ranks: ChunkMap,
-    /// The lengths that occur: bytes of any other length need not be hashed, however long they are.
+    /// The lengths that occur. Bytes of any other length, which may be many, need not be hashed.
     lengths: HashSet<usize>,
 }
 
@@ -45,7 +46,8 @@ impl Known {
         if self.lengths.contains(&bytes.len()) { self.ranks.get(bytes) } else { None }
     }
 
-    /// Where the parts of a token end, from 0 on, when no more of them than two can be merged.
+    /// Merges the bytes of a token until two parts remain or nothing more can be merged. Returns the ends of the parts,
+    /// preceded by 0.
     fn merge_short(&self, token: &[u8]) -> Vec<usize> {
         let mut ends: Vec<usize> = (0..=token.len()).collect();
         while ends.len() > 3 {
@@ -56,7 +58,7 @@ impl Known {
         ends
     }
 
-    /// The same in n log n: a heap of pairs, and parts linked to their neighbours.
+    /// Does the same in O(n log n), with a heap of pairs and parts linked to their neighbours.
     fn merge_long(&self, token: &[u8], cancel: &Cancel) -> Result<Vec<usize>> {
         let n = token.len();
         let mut next: Vec<usize> = (1..=n).collect();
@@ -69,7 +71,7 @@ impl Known {
         {
             cancel.check()?;
             let middle = next[start];
-            // A part that was merged into the one before it has no next.
+            // Skip a stale pair: its parts have changed. A part that was merged into the one before it has no next.
             if middle >= end || next[middle] != end {
                 continue;
             }

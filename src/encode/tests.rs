@@ -1,4 +1,4 @@
-//! Encoding against the plainest way to do it, on vocabularies and texts of few letters, where merges compete.
+//! Compares the encoder with a simple implementation, on vocabularies and texts of few letters, where merges compete.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::*;
 use crate::error::NEVER;
 use crate::split::NAMED;
 
-/// Merges among the letters a to d and what is made of them, each of tokens before it, none twice.
+/// Generates distinct merges of the letters a to d and of earlier merges.
 fn merges() -> impl Strategy<Value = Vec<(u32, u32, u32)>> {
     vec((any::<u32>(), any::<u32>()), 0..40).prop_map(|draws| {
         let mut tokens: Vec<u32> = (97..101).collect();
@@ -27,7 +27,7 @@ fn merges() -> impl Strategy<Value = Vec<(u32, u32, u32)>> {
 
 fn encoder(pattern: &str, merges: &[(u32, u32, u32)], stop_words: &[&str], special: &[&str]) -> Encoder {
     let bytes: [u32; 256] = std::array::from_fn(|byte| byte as u32);
-    let splitter = Splitter::new(pattern).expect("it compiles");
+    let splitter = Splitter::new(pattern).expect("a valid pattern");
     let mut next = 10_000..;
     let mut numbered = |words: &[&str]| -> Vec<(String, u32)> {
         words.iter().map(|word| (*word).to_owned()).zip(next.by_ref()).collect()
@@ -37,8 +37,8 @@ fn encoder(pattern: &str, merges: &[(u32, u32, u32)], stop_words: &[&str], speci
     Encoder::new(splitter, &bytes, &stop_words, merges, special, &NEVER).expect("valid merges")
 }
 
-/// Lowest rank first, and of equal ones the leftmost: one merge at a time.
-fn plainly(chunk: &[u8], merges: &[(u32, u32, u32)]) -> Vec<u32> {
+/// Merges one pair at a time: lowest rank first, and the leftmost of equal pairs.
+fn merge_simply(chunk: &[u8], merges: &[(u32, u32, u32)]) -> Vec<u32> {
     let mut tokens: Vec<u32> = chunk.iter().map(|&byte| u32::from(byte)).collect();
     let rank = |pair: &[u32]| merges.iter().position(|merge| [merge.0, merge.1] == *pair);
     while let Some((rank, at)) = tokens.windows(2).zip(0..).filter_map(|(pair, at)| Some((rank(pair)?, at))).min() {
@@ -48,11 +48,11 @@ fn plainly(chunk: &[u8], merges: &[(u32, u32, u32)]) -> Vec<u32> {
     tokens
 }
 
-fn all() -> Special {
-    Special { allowed: Which::All, forbidden: Which::These(vec![]) }
+fn allow_all() -> SpecialRules {
+    SpecialRules { allowed: SpecialSet::All, disallowed: SpecialSet::These(vec![]) }
 }
 
-/// Short ones, and long ones with runs, which are merged in another way.
+/// Generates short chunks and long ones with runs, which are merged by different code.
 fn chunks() -> impl Strategy<Value = String> {
     let runs = vec(("[a-d]", 1..90usize), 1..12);
     prop_oneof!["[a-d]{1,12}", "[ab]{200,400}", runs.prop_map(|runs| runs.iter().map(|(c, n)| c.repeat(*n)).collect())]
@@ -62,35 +62,39 @@ proptest! {
     #[test]
     fn chunks_are_merged_lowest_rank_first(merges in merges(), chunks in vec(chunks(), 1..6), threads in 1..4usize) {
         let encoder = encoder(r"\S+|\s+", &merges, &[], &[]);
-        let expected: Vec<Vec<u32>> = chunks.iter().map(|chunk| plainly(chunk.as_bytes(), &merges)).collect();
+        let expected: Vec<Vec<u32>> = chunks.iter().map(|chunk| merge_simply(chunk.as_bytes(), &merges)).collect();
         let bytes: Vec<&[u8]> = chunks.iter().map(String::as_bytes).collect();
-        let (ids, sizes) = encoder.encode_each(&bytes, threads, &NEVER).expect("nothing fails");
+        let (ids, sizes) = encoder.encode_chunks(&bytes, threads, &NEVER).expect("nothing fails");
         prop_assert_eq!(&ids, &expected.concat());
         prop_assert_eq!(sizes, expected.iter().map(|ids| ids.len() as u32).collect::<Vec<_>>());
-        // The same again, when chunks are remembered.
+        // The second time, the chunks are cached.
+        let texts: Vec<&str> = chunks.iter().map(String::as_str).collect();
         for _ in 0..2 {
-            let texts: Vec<&str> = chunks.iter().map(String::as_str).collect();
-            prop_assert_eq!(&encoder.encode_batch(&texts, &all(), threads, &NEVER).expect("nothing fails"), &expected);
+            let encoded = encoder.encode_batch(&texts, &allow_all(), threads, &NEVER).expect("nothing fails");
+            prop_assert_eq!(&encoded, &expected);
         }
-        prop_assert_eq!(encoder.decode(&ids, &NEVER).expect("all are known"), chunks.concat().into_bytes());
+        prop_assert_eq!(encoder.decode(&ids, &NEVER).expect("known ids"), chunks.concat().into_bytes());
     }
 
     #[test]
-    fn decoding_gives_the_text_back(
+    fn decoding_restores_the_text(
         merges in merges(),
-        words in vec(prop_oneof!["[a-d]{1,9}", "[ \\n.]{1,3}", "\\PC{1,4}", Just("<s>".to_owned()), Just("aba".to_owned())], 0..60),
+        words in vec(
+            prop_oneof!["[a-d]{1,9}", "[ \\n.]{1,3}", "\\PC{1,4}", Just("<s>".to_owned()), Just("aba".to_owned())],
+            0..60,
+        ),
         threads in 1..4usize,
     ) {
         let text = words.concat();
         for (_, pattern) in NAMED {
             let encoder = encoder(pattern, &merges, &["aba", " b"], &["<s>", "<s"]);
-            let ids = encoder.encode(&text, &all(), threads, &NEVER).expect("nothing fails");
-            prop_assert_eq!(encoder.decode(&ids, &NEVER).expect("all are known"), text.as_bytes());
-            // Cut at special tokens, then into chunks, then merged; stop words are whole.
+            let ids = encoder.encode(&text, &allow_all(), threads, &NEVER).expect("nothing fails");
+            prop_assert_eq!(encoder.decode(&ids, &NEVER).expect("known ids"), text.as_bytes());
+            // Split at special tokens, then into chunks; stop words are one token, other chunks are merged.
             let mut expected = Vec::new();
             for part in text.split_inclusive("<s") {
                 let (plain, special) = part.strip_suffix("<s").map_or((part, false), |plain| (plain, true));
-                // What begins with ">" after "<s" is the rest of "<s>", which is longer.
+                // A ">" after "<s" completes "<s>", which is longer and therefore wins.
                 let plain = match expected.last() {
                     Some(&10_003) if plain.starts_with('>') => {
                         expected.pop();
@@ -102,7 +106,7 @@ proptest! {
                 let chunk = |chunk: &str| {
                     match ["aba", " b"].iter().position(|word| *word == chunk) {
                         Some(place) => expected.push(10_000 + place as u32),
-                        None => expected.extend(plainly(chunk.as_bytes(), &merges)),
+                        None => expected.extend(merge_simply(chunk.as_bytes(), &merges)),
                     }
                     Ok(())
                 };
@@ -118,8 +122,8 @@ proptest! {
     #[test]
     fn merges_are_recovered_from_ranks(merges in merges()) {
         let encoder = encoder(r"\S+", &merges, &[], &[]);
-        let tokens: Vec<&[u8]> = merges.iter().map(|merge| encoder.token(merge.2).expect("it is known")).collect();
-        // One token after the other: where its bytes merge to two tokens when only those before it are known.
+        let tokens: Vec<&[u8]> = merges.iter().map(|merge| encoder.tokens.get(merge.2).expect("a known id")).collect();
+        // For each token: where its bytes merge to two tokens if only the tokens before it are known.
         let mut known: Vec<(&[u8], usize)> = Vec::new();
         let mut expected = Ok(Vec::new());
         for (rank, token) in tokens.iter().enumerate() {
@@ -154,42 +158,43 @@ fn a_token_that_doubles_is_recovered() {
 #[test]
 fn a_held_lock_is_not_waited_for() {
     let encoder = encoder(NAMED[0].1, &[(97, 98, 256)], &[], &["<s>", "<t>"]);
-    let subset = Special { allowed: Which::These(vec!["<s>".into()]), forbidden: Which::These(vec!["<t>".into()]) };
+    let these = |token: &str| SpecialSet::These(vec![token.to_owned()]);
+    let subset = SpecialRules { allowed: these("<s>"), disallowed: these("<t>") };
     let text = "ab abc <s> aab ".repeat(20);
     let expected = encoder.encode(&text, &subset, 1, &NEVER).expect("nothing fails");
-    // As in a process that was forked while other threads held them.
-    let _memories: Vec<_> = encoder.memories.iter().map(|place| place.lock().expect("no panic")).collect();
-    let _subsets: Vec<_> = encoder.subsets.iter().map(|place| place.write().expect("no panic")).collect();
+    // As in a process that was forked while other threads held all the locks.
+    let _caches: Vec<_> = encoder.caches.slots.iter().map(|slot| slot.lock().expect("no panic")).collect();
+    let _subsets: Vec<_> = encoder.special.subsets.iter().map(|slot| slot.write().expect("no panic")).collect();
     for threads in [1, 3] {
         assert_eq!(encoder.encode(&text, &subset, threads, &NEVER).as_ref(), Ok(&expected));
     }
 }
 
 #[test]
-fn far_ids_and_unknown_ones() {
+fn distant_and_unknown_ids() {
     let bytes: [u32; 256] = std::array::from_fn(|byte| byte as u32);
     let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
     let special = vec![("<s>".to_owned(), (1 << 24) - 1)];
     let encoder = Encoder::new(splitter, &bytes, &[], &[], special, &NEVER).expect("valid merges");
     assert_eq!(encoder.n_vocab(), 1 << 24);
-    assert_eq!(encoder.spans.len(), 256);
+    assert_eq!(encoder.tokens.spans.len(), 256);
     assert_eq!(encoder.decode(&[97, (1 << 24) - 1], &NEVER), Ok(b"a<s>".to_vec()));
-    let error = encoder.decode(&[256], &NEVER).expect_err("unknown").to_string();
+    let error = encoder.decode(&[256], &NEVER).expect_err("an unknown id").to_string();
     assert_eq!(error, "there is no token 256; the largest id is 16777215");
 }
 
 #[test]
-fn special_tokens_are_bounded() {
+fn special_tokens_have_a_size_limit() {
     let bytes: [u32; 256] = std::array::from_fn(|byte| byte as u32);
     let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
     let special = vec![("x".repeat(1 << 21), 256)];
     let error = Encoder::new(splitter, &bytes, &[], &[], special, &NEVER).err().expect("too long").to_string();
-    assert!(error.contains("the special tokens have 2097152 bytes in all; at most 1048576"), "{error}");
+    assert!(error.contains("the special tokens have 2097152 bytes in total; at most 1048576"), "{error}");
 
-    // The longest that is allowed: this would not end if its automaton were built in quadratic time.
+    // The longest token allowed. If its automaton were built in quadratic time, this test would not finish.
     let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
     let special = vec![("x".repeat(1 << 20), 256)];
-    let encoder = Encoder::new(splitter, &bytes, &[], &[], special, &NEVER).expect("not too long");
+    let encoder = Encoder::new(splitter, &bytes, &[], &[], special, &NEVER).expect("within the limit");
     let text = "x".repeat((1 << 20) + 2);
-    assert_eq!(encoder.encode(&text, &all(), 1, &NEVER), Ok(vec![256, 120, 120]));
+    assert_eq!(encoder.encode(&text, &allow_all(), 1, &NEVER), Ok(vec![256, 120, 120]));
 }

@@ -1,4 +1,4 @@
-//! `ChunkTable` as Python sees it, and chunk counts.
+//! The Python class `ChunkTable`, and functions on chunk counts.
 
 use std::fs::File;
 use std::ops::Range;
@@ -11,19 +11,19 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyString;
 
-use super::{Array, Utf8, block_text, bytes_of, run, spans, threads_or_all};
-use crate::count::{self, Text};
+use super::{Array, Utf8Text, block_text, run, shared_bytes, spans, threads_or_all};
+use crate::count::{self, SharedText};
 use crate::counts_csv;
 use crate::error::Error;
 use crate::split;
 
-/// Counts chunks of texts, or adds counts made before; `finish` ends it.
+/// Counts the chunks of texts and adds existing counts. Unusable after `finish`.
 #[pyclass(module = "batchbpe._core")]
 pub struct ChunkTable(Option<count::ChunkTable>);
 
 impl ChunkTable {
     fn table(&mut self) -> PyResult<&mut count::ChunkTable> {
-        self.0.as_mut().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is finished: make a new one"))
+        self.0.as_mut().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is already finished; create a new one"))
     }
 }
 
@@ -37,38 +37,38 @@ impl ChunkTable {
         threads: Option<i64>,
         max_chunk_bytes: Option<usize>,
     ) -> PyResult<Self> {
-        let (splitter, longest) = (split::Splitter::new(pattern)?, max_chunk_bytes.unwrap_or(usize::MAX));
-        Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, longest, threads_or_all(threads)?)?)))
+        let (splitter, max_chunk_bytes) = (split::Splitter::new(pattern)?, max_chunk_bytes.unwrap_or(usize::MAX));
+        Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, max_chunk_bytes, threads_or_all(threads)?)?)))
     }
 
-    /// How many chunks the texts had so far, each as often as it was met.
+    /// The number of chunks found in the texts so far, including repetitions.
     #[getter]
     fn total(&mut self) -> PyResult<usize> {
         Ok(self.table()?.total())
     }
 
-    /// How many unique chunks there are so far, or more.
+    /// An upper bound on the number of unique chunks so far.
     #[getter]
     fn unique(&mut self) -> PyResult<usize> {
         Ok(self.table()?.unique())
     }
 
-    /// How many bytes of memory the chunks take.
+    /// The number of bytes of memory that the chunks take.
     #[getter]
     fn memory(&mut self) -> PyResult<usize> {
         Ok(self.table()?.memory())
     }
 
     fn add_strings(&mut self, py: Python<'_>, texts: Vec<Bound<'_, PyString>>) -> PyResult<()> {
-        let texts = texts.iter().map(Utf8::new).collect::<PyResult<Vec<_>>>()?;
-        let size = texts.iter().map(|text| text.get().len()).sum();
-        // SAFETY: `Utf8` is UTF-8.
-        let text = |text: Utf8| Ok(unsafe { Text::new_unchecked(Bytes::from_owner(text)) });
+        let texts = texts.iter().map(Utf8Text::new).collect::<PyResult<Vec<_>>>()?;
+        let size = texts.iter().map(|text| text.as_str().len()).sum();
+        // SAFETY: `Utf8Text::as_ref` returns the bytes of a `str`.
+        let shared = |text: Utf8Text| Ok(unsafe { SharedText::new_unchecked(Bytes::from_owner(text)) });
         let table = self.table()?;
-        run(py, table.work(size), |cancel| table.add(texts.into_iter().map(text), cancel))
+        run(py, table.cost(size), |cancel| table.add(texts.into_iter().map(shared), cancel))
     }
 
-    /// Documents as in a pyarrow string array: all bytes, and where each begins.
+    /// Count documents in the layout of a pyarrow string array: their concatenated bytes, and the offset of each.
     fn add_documents(
         &mut self,
         py: Python<'_>,
@@ -77,28 +77,28 @@ impl ChunkTable {
     ) -> PyResult<()> {
         let table = self.table()?;
         let spans = spans(data.as_slice()?, offsets.as_slice()?)?;
-        let size = table.work(spans.iter().map(Range::len).sum());
-        let bytes = bytes_of(&data)?;
-        run(py, size, |cancel| {
-            let text = |(i, span): (usize, Range<usize>)| {
-                let text = Text::new(bytes.slice(span));
+        let cost = table.cost(spans.iter().map(Range::len).sum());
+        let bytes = shared_bytes(&data)?;
+        run(py, cost, |cancel| {
+            let document = |(i, span): (usize, Range<usize>)| {
+                let text = SharedText::new(bytes.slice(span));
                 text.map_err(|error| Error::utf8(format_args!("document {i}"), 0, error))
             };
-            table.add(spans.into_iter().enumerate().map(text), cancel)
+            table.add(spans.into_iter().enumerate().map(document), cancel)
         })
     }
 
-    /// A block of a text, as far as it may be cut off from what follows (all of it if it is the last);
-    /// returns how many bytes that is.
-    /// `offset` is where the block begins, for the message if it is no UTF-8.
+    /// Count a block of a text up to the last place where it can be cut, or all of it if it is the last block.
+    ///
+    /// Return the number of bytes counted. `offset` is where the block starts, for the error if it is invalid UTF-8.
     fn add_block(&mut self, py: Python<'_>, block: PyBackedBytes, offset: usize, last: bool) -> PyResult<usize> {
         let table = self.table()?;
-        run(py, table.work(block.len()), |cancel| {
+        run(py, table.cost(block.len()), |cancel| {
             let len = block_text(&block, offset, last)?.len();
-            // SAFETY: `block_text` found this much of it to be UTF-8.
-            let text = unsafe { Text::new_unchecked(Bytes::from_owner(block).slice(..len)) };
-            let end = if last { len } else { table.cut_before(text.get(), 0, len).unwrap_or(0) };
-            table.add([Ok(text.part(0..end))], cancel)?;
+            // SAFETY: `block_text` has validated the first `len` bytes.
+            let text = unsafe { SharedText::new_unchecked(Bytes::from_owner(block).slice(..len)) };
+            let end = if last { len } else { table.cut_before(text.as_str(), 0, len).unwrap_or(0) };
+            table.add([Ok(text.slice(0..end))], cancel)?;
             Ok(end)
         })
     }
@@ -113,15 +113,16 @@ impl ChunkTable {
         let (data, counts) = (data.as_slice()?, counts.as_slice()?);
         let spans = spans(data, offsets.as_slice()?)?;
         if spans.iter().any(Range::is_empty) {
-            return Err(PyValueError::new_err("an empty chunk has a count: leave it out"));
+            return Err(PyValueError::new_err("the counts contain an empty chunk; remove it"));
         }
         let table = self.table()?;
         let chunks = spans.into_iter().map(|span| &data[span]).zip(counts.iter().copied());
         run(py, usize::MAX, |cancel| table.add_counts(chunks, cancel))
     }
 
-    /// The chunks in a row, where each begins, and their counts: commonest first, then by their bytes. Also how many
-    /// bytes were dropped, and how many chunks were too long.
+    /// Return the concatenated chunks, their offsets and their counts, sorted by descending count, then by their bytes.
+    ///
+    /// Also return the number of bytes dropped, and the number of chunks that were too long.
     #[allow(clippy::type_complexity)]
     fn finish<'py>(
         &mut self,
@@ -135,7 +136,7 @@ impl ChunkTable {
     }
 }
 
-/// The chunks, offsets and counts in a csv of the paper's program, and their pattern.
+/// Read a CSV file of the paper's program: return the concatenated chunks, their offsets and counts, and the pattern.
 #[pyfunction]
 #[allow(clippy::type_complexity)]
 pub fn read_counts_csv(
@@ -147,7 +148,7 @@ pub fn read_counts_csv(
     Ok((counted.data.into_pyarray(py), counted.offsets.into_pyarray(py), counted.counts.into_pyarray(py), pattern))
 }
 
-/// Whether chunks are as `ChunkTable.finish` puts them: commonest first, then by their bytes, each once.
+/// Return whether chunks are unique and in the order of `ChunkTable.finish`: by descending count, then by their bytes.
 #[pyfunction]
 pub fn is_in_order(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! `Encoder` as Python sees it, and the merges behind ranks.
+//! The Python class `Encoder`, and the recovery of merges from ranks.
 
 use std::ffi::CString;
 use std::ops::Range;
@@ -11,14 +11,14 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString};
 
-use super::{Array, LONG_TEXT, Utf8, block_text, bytes_of, run, spans, threads_or_all};
+use super::{Array, LONG_WORK, Utf8Text, block_text, run, shared_bytes, spans, threads_or_all};
 use crate::count::utf8;
-use crate::encode::{self, Special, Which};
+use crate::encode::{self, SpecialRules, SpecialSet};
 use crate::error::{Error, Result};
 use crate::parallel;
 use crate::split;
 
-/// For tokens of more than one byte, in the order of their ranks: each token and the two it is merged from.
+/// For tokens of more than one byte, in the order of their ranks, return each token and the two it is merged from.
 #[pyfunction]
 #[allow(clippy::type_complexity)]
 pub fn merges_of_ranks<'py>(
@@ -31,73 +31,80 @@ pub fn merges_of_ranks<'py>(
     Ok(tokens.iter().zip(cuts).map(|(token, cut)| (bytes(token), bytes(&token[..cut]), bytes(&token[cut..]))).collect())
 }
 
-/// Encodes and decodes. Never changes: any number of threads may use one.
+/// Encodes text and decodes ids. It is immutable, so any number of threads can use it.
 #[pyclass(module = "batchbpe._core", frozen)]
 pub struct Encoder {
     pub encoder: encode::Encoder,
-    /// The ids as Python integers. Making one anew for each token takes longer than encoding.
+    /// The ids as Python integers. Creating an integer for each token of a text would take longer than encoding it.
     integers: PyOnceLock<Vec<Py<PyInt>>>,
     warned: AtomicBool,
 }
 
-/// Ids from here on are rare and may be large: special tokens.
-const INTEGERS: usize = 1 << 19;
+/// The number of Python integers to keep. Larger ids are rare: they are mostly those of special tokens.
+const MAX_INTEGERS: usize = 1 << 19;
 
 impl Encoder {
-    fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        let number = self.encoder.n_vocab().min(INTEGERS) as u32;
-        let make = |id: u32| {
+    fn to_list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+        let len = self.encoder.n_vocab().min(MAX_INTEGERS) as u32;
+        let new_integer = |id: u32| {
             let Ok(integer) = id.into_pyobject(py);
             integer.unbind()
         };
-        let integers = self.integers.get_or_init(py, || (0..number).map(make).collect());
-        let integer = |&id: &u32| integers.get(id as usize).map_or_else(|| make(id), |integer| integer.clone_ref(py));
+        let integers = self.integers.get_or_init(py, || (0..len).map(new_integer).collect());
+        let integer =
+            |&id: &u32| integers.get(id as usize).map_or_else(|| new_integer(id), |integer| integer.clone_ref(py));
         PyList::new(py, ids.iter().map(integer))
     }
 
-    fn batch(
+    fn encode_texts(
         &self,
         py: Python<'_>,
         texts: &[Bound<'_, PyString>],
-        tokens: Tokens,
+        tokens: TokenSets,
         threads: Option<i64>,
     ) -> PyResult<Vec<Vec<u32>>> {
         let threads = threads_or_all(threads)?;
-        let texts = texts.iter().map(Utf8::new).collect::<PyResult<Vec<_>>>()?;
-        let texts: Vec<&str> = texts.iter().map(Utf8::get).collect();
-        let (size, special) = (texts.iter().map(|text| text.len()).sum(), special(tokens));
-        let work = self.encoder.work(size);
-        let ids = run(py, work, |cancel| self.encoder.encode_batch(&texts, &special, threads, cancel))?;
-        self.warn(py)?;
+        let texts = texts.iter().map(Utf8Text::new).collect::<PyResult<Vec<_>>>()?;
+        let texts: Vec<&str> = texts.iter().map(Utf8Text::as_str).collect();
+        let (size, rules) = (texts.iter().map(|text| text.len()).sum(), special_rules(tokens));
+        let cost = self.encoder.cost(size);
+        let ids = run(py, cost, |cancel| self.encoder.encode_batch(&texts, &rules, threads, cancel))?;
+        self.warn_if_dropped(py)?;
         Ok(ids)
     }
 
-    fn ids(&self, py: Python<'_>, text: PyBackedStr, tokens: Tokens, threads: Option<i64>) -> PyResult<Vec<u32>> {
-        // How many cores there are takes longer to find out than a short text.
+    fn encode_text(
+        &self,
+        py: Python<'_>,
+        text: PyBackedStr,
+        tokens: TokenSets,
+        threads: Option<i64>,
+    ) -> PyResult<Vec<u32>> {
+        // Finding the number of cores takes longer than encoding a short text.
         let threads =
-            if text.len() < LONG_TEXT { threads_or_all(threads.or(Some(1)))? } else { threads_or_all(threads)? };
-        let work = self.encoder.work(text.len());
-        let ids = run(py, work, |cancel| self.encoder.encode(&text, &special(tokens), threads, cancel))?;
-        self.warn(py)?;
+            if text.len() < LONG_WORK { threads_or_all(threads.or(Some(1)))? } else { threads_or_all(threads)? };
+        let (cost, rules) = (self.encoder.cost(text.len()), special_rules(tokens));
+        let ids = run(py, cost, |cancel| self.encoder.encode(&text, &rules, threads, cancel))?;
+        self.warn_if_dropped(py)?;
         Ok(ids)
     }
 
-    /// Says once that text was dropped.
-    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+    /// Warns, once per encoder, if text was dropped.
+    fn warn_if_dropped(&self, py: Python<'_>) -> PyResult<()> {
         let dropped = self.encoder.dropped();
         if dropped == 0 || self.warned.swap(true, Relaxed) {
             return Ok(());
         }
         let message =
-            format!("{dropped} bytes lie between the matches of the pattern and are dropped: they do not decode");
-        let message = CString::new(message).expect("no zero byte");
+            format!("{dropped} bytes lie between the matches of the pattern and are dropped: decoding omits them");
+        let message = CString::new(message).expect("the message has no zero byte");
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2)
     }
 }
 
-/// The ids of all texts in a row, and where those of each text begin.
+/// Returns the concatenated ids of all texts, and where the ids of each text start.
 #[allow(clippy::type_complexity)]
-fn in_a_row<'py>(
+fn concat_ids<'py>(
     py: Python<'py>,
     ids: &[Vec<u32>],
     threads: Option<i64>,
@@ -112,13 +119,14 @@ fn in_a_row<'py>(
     Ok((py.detach(|| parallel::concat(ids, threads))?.into_pyarray(py), offsets.into_pyarray(py)))
 }
 
-/// The special tokens that are tokens in a text, and those that are a mistake there. Nothing stands for none and all.
-type Tokens = Option<(Vec<String>, Vec<String>)>;
+/// The special tokens allowed and disallowed in a text. `None` allows none and disallows all.
+type TokenSets = Option<(Vec<String>, Vec<String>)>;
 
-fn special(tokens: Tokens) -> Special {
+fn special_rules(tokens: TokenSets) -> SpecialRules {
+    use SpecialSet::{All, These};
     match tokens {
-        Some((allowed, forbidden)) => Special { allowed: Which::These(allowed), forbidden: Which::These(forbidden) },
-        None => Special { allowed: Which::These(Vec::new()), forbidden: Which::All },
+        Some((allowed, disallowed)) => SpecialRules { allowed: These(allowed), disallowed: These(disallowed) },
+        None => SpecialRules { allowed: These(Vec::new()), disallowed: All },
     }
 }
 
@@ -144,71 +152,73 @@ impl Encoder {
         &self,
         py: Python<'py>,
         text: PyBackedStr,
-        tokens: Tokens,
+        tokens: TokenSets,
         threads: Option<i64>,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.list(py, &self.ids(py, text, tokens, threads)?)
+        self.to_list(py, &self.encode_text(py, text, tokens, threads)?)
     }
 
     fn encode_to_numpy<'py>(
         &self,
         py: Python<'py>,
         text: PyBackedStr,
-        tokens: Tokens,
+        tokens: TokenSets,
         threads: Option<i64>,
     ) -> PyResult<Array<'py, u32>> {
-        Ok(self.ids(py, text, tokens, threads)?.into_pyarray(py))
+        Ok(self.encode_text(py, text, tokens, threads)?.into_pyarray(py))
     }
 
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
         texts: Vec<Bound<'py, PyString>>,
-        tokens: Tokens,
+        tokens: TokenSets,
         threads: Option<i64>,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        self.batch(py, &texts, tokens, threads)?.into_iter().map(|ids| self.list(py, &ids)).collect()
+        self.encode_texts(py, &texts, tokens, threads)?.into_iter().map(|ids| self.to_list(py, &ids)).collect()
     }
 
-    /// The ids of all texts in a row, and where those of each text begin.
+    /// Return the concatenated ids of all texts, and where the ids of each text start.
     #[allow(clippy::type_complexity)]
     fn encode_batch_to_numpy<'py>(
         &self,
         py: Python<'py>,
         texts: Vec<Bound<'py, PyString>>,
-        tokens: Tokens,
+        tokens: TokenSets,
         threads: Option<i64>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
-        in_a_row(py, &self.batch(py, &texts, tokens, threads)?, threads)
+        concat_ids(py, &self.encode_texts(py, &texts, tokens, threads)?, threads)
     }
 
-    /// As above, of documents as in a pyarrow string array: all bytes, and where each begins.
+    /// Encode documents in the layout of a pyarrow string array: their concatenated bytes, and the offset of each.
+    ///
+    /// Return the concatenated ids of all documents, and where the ids of each document start.
     #[allow(clippy::type_complexity)]
     fn encode_documents<'py>(
         &self,
         py: Python<'py>,
         data: PyReadonlyArray1<u8>,
         offsets: PyReadonlyArray1<i64>,
-        tokens: Tokens,
+        tokens: TokenSets,
         threads: Option<i64>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let spans = spans(data.as_slice()?, offsets.as_slice()?)?;
-        let data = bytes_of(&data)?;
-        let (special, all) = (special(tokens), threads_or_all(threads)?);
-        let work = self.encoder.work(spans.iter().map(Range::len).sum());
-        let ids = run(py, work, |cancel| {
-            let text = |(i, span): (usize, Range<usize>)| {
+        let data = shared_bytes(&data)?;
+        let (rules, n_threads) = (special_rules(tokens), threads_or_all(threads)?);
+        let cost = self.encoder.cost(spans.iter().map(Range::len).sum());
+        let ids = run(py, cost, |cancel| {
+            let document = |(i, span): (usize, Range<usize>)| {
                 let text = utf8(&data[span]);
                 text.map_err(|error| Error::utf8(format_args!("document {i}"), 0, error))
             };
-            let texts = spans.into_iter().enumerate().map(text).collect::<Result<Vec<_>>>()?;
-            self.encoder.encode_batch(&texts, &special, all, cancel)
+            let texts = spans.into_iter().enumerate().map(document).collect::<Result<Vec<_>>>()?;
+            self.encoder.encode_batch(&texts, &rules, n_threads, cancel)
         })?;
-        self.warn(py)?;
-        in_a_row(py, &ids, threads)
+        self.warn_if_dropped(py)?;
+        concat_ids(py, &ids, threads)
     }
 
-    /// The ids of chunks in a row, each as it is, not split; and how many each has.
+    /// Encode chunks as they are, without splitting. Return their concatenated ids, and the number of ids of each.
     #[allow(clippy::type_complexity)]
     fn encode_chunks<'py>(
         &self,
@@ -220,31 +230,33 @@ impl Encoder {
         let data = data.as_slice()?;
         let chunks: Vec<&[u8]> = spans(data, offsets.as_slice()?)?.into_iter().map(|span| &data[span]).collect();
         if chunks.iter().any(|chunk| chunk.is_empty()) {
-            return Err(PyValueError::new_err("an empty chunk has no ids: leave it out"));
+            return Err(PyValueError::new_err("cannot encode an empty chunk; remove it"));
         }
         let threads = threads_or_all(threads)?;
-        let (ids, sizes) = run(py, data.len(), |cancel| self.encoder.encode_each(&chunks, threads, cancel))?;
+        let (ids, sizes) = run(py, data.len(), |cancel| self.encoder.encode_chunks(&chunks, threads, cancel))?;
         Ok((ids.into_pyarray(py), sizes.into_pyarray(py)))
     }
 
-    /// The ids of a block of a text, as far as it may be cut off from what follows (all of it if it is the last), and
-    /// how many bytes that is. `offset` is where the block begins, for the message if it is no UTF-8.
+    /// Encode a block of a text up to the last place where it can be cut, or all of it if it is the last block.
+    ///
+    /// Return the ids and the number of bytes encoded. `offset` is where the block starts, for the error if it is
+    /// invalid UTF-8.
     fn encode_block<'py>(
         &self,
         py: Python<'py>,
         block: &[u8],
         offset: usize,
         last: bool,
-        tokens: Tokens,
+        tokens: TokenSets,
         threads: Option<i64>,
     ) -> PyResult<(Array<'py, u32>, usize)> {
-        let (special, threads) = (special(tokens), threads_or_all(threads)?);
-        let (ids, end) = run(py, self.encoder.work(block.len()), |cancel| {
+        let (rules, threads) = (special_rules(tokens), threads_or_all(threads)?);
+        let (ids, end) = run(py, self.encoder.cost(block.len()), |cancel| {
             let text = block_text(block, offset, last)?;
-            let end = if last { text.len() } else { self.encoder.cut_before(text).unwrap_or(0) };
-            Ok((self.encoder.encode(&text[..end], &special, threads, cancel)?, end))
+            let end = if last { text.len() } else { self.encoder.last_cut(text).unwrap_or(0) };
+            Ok((self.encoder.encode(&text[..end], &rules, threads, cancel)?, end))
         })?;
-        self.warn(py)?;
+        self.warn_if_dropped(py)?;
         Ok((ids.into_pyarray(py), end))
     }
 

@@ -1,7 +1,8 @@
-//! All of PyO3: what Python sees of the core, a file a class; here the GIL, signals, errors and splitting.
+//! The Python bindings, and the only module that uses PyO3. There is one file per class; this one contains splitting
+//! and what the classes share: the GIL, signals, errors and conversions.
 //!
-//! Chunks cross the border as three numpy arrays (all bytes in a row, where each chunk begins, its count),
-//! never as a Python object each.
+//! Chunks are passed as three numpy arrays (their concatenated bytes, the offset of each chunk, and the counts), never
+//! as one Python object per chunk.
 
 mod count;
 mod encode;
@@ -23,15 +24,18 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyString;
 
 use crate::count::utf8;
-use crate::error::{Cancel, Error, Result, reserved};
+use crate::error::{Cancel, Error, Result, try_with_capacity};
 use crate::hash;
 use crate::split;
 
-/// Shorter work runs at once, on the caller's thread. It is over before anyone can press Ctrl-C, or looks itself.
-const LONG_TEXT: usize = 1 << 20;
+/// Work of a lower cost (see `Splitter::cost`) runs on the caller's thread. It either finishes before anyone can press
+/// Ctrl-C, or polls for signals itself.
+const LONG_WORK: usize = 1 << 20;
 
-create_exception!(batchbpe._core, PatternError, PyValueError, "A pattern that fails on a text.");
-create_exception!(batchbpe._core, InvalidUtf8, PyValueError, "A text that is not UTF-8.");
+create_exception!(batchbpe._core, PatternError, PyValueError, "A pattern failed on a text.");
+create_exception!(batchbpe._core, InvalidUtf8, PyValueError, "A text is not valid UTF-8.");
+
+const BAD_OFFSETS: &str = "the offsets must be in ascending order and within the data";
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
@@ -48,7 +52,7 @@ impl From<Error> for PyErr {
     }
 }
 
-/// Runs `work` without the GIL on a thread of its own, while this one looks out for signals.
+/// Runs `work` on another thread, without the GIL, while this thread handles signals.
 fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
     let cancel = Cancel::default();
     py.detach(|| {
@@ -70,14 +74,16 @@ fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T
             }
             let result = worker.join();
             signal?;
-            result.map_err(|_| PyRuntimeError::new_err("the core panicked: please report this"))?.map_err(PyErr::from)
+            result
+                .map_err(|_| PyRuntimeError::new_err("internal error: the core panicked; please report this"))?
+                .map_err(PyErr::from)
         })
     })
 }
 
-/// Runs `work` without the GIL, where it may be interrupted if there is much of it.
-fn run<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
-    if size >= LONG_TEXT {
+/// Runs `work` without the GIL. Signals interrupt it if it takes long. `cost` is an estimate (see `Splitter::cost`).
+fn run<T: Send>(py: Python<'_>, cost: usize, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
+    if cost >= LONG_WORK {
         return interruptible(py, work);
     }
     let signal = Mutex::new(Ok(()));
@@ -92,10 +98,10 @@ fn run<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce(&Cancel) -> Resul
     Ok(result?)
 }
 
-/// More threads than this are only a burden, on any machine.
-const MOST_THREADS: i64 = 256;
+/// More threads than this are useless on any machine.
+const MAX_THREADS: i64 = 256;
 
-/// So many threads, or one for each core that this process may use.
+/// Return the number of threads to use: `threads`, or one for each core available to this process.
 #[pyfunction]
 #[pyo3(signature = (threads = None))]
 fn threads_or_all(threads: Option<i64>) -> PyResult<usize> {
@@ -103,24 +109,25 @@ fn threads_or_all(threads: Option<i64>) -> PyResult<usize> {
         Some(threads) if threads < 1 => {
             Err(PyValueError::new_err(format!("threads={threads}: give at least 1, or None for all cores")))
         }
-        Some(threads) => Ok(threads.min(MOST_THREADS) as usize),
+        Some(threads) => Ok(threads.min(MAX_THREADS) as usize),
         None => Ok(std::thread::available_parallelism().map_or(1, |threads| threads.get())),
     }
 }
 
-/// The bytes of a numpy array, shared with whoever has it, without a copy if nobody can change them: then it is a view
-/// of a buffer of pyarrow.
-fn bytes_of(array: &PyReadonlyArray1<u8>) -> PyResult<Bytes> {
+/// Returns the bytes of a numpy array, which other threads can then use. A writeable array is copied; a read-only one,
+/// such as a view of a pyarrow buffer, is shared.
+fn shared_bytes(array: &PyReadonlyArray1<u8>) -> PyResult<Bytes> {
     struct View {
         _array: Py<PyArray1<u8>>,
         bytes: *const [u8],
     }
-    // SAFETY: the bytes are only read, and stay where they are as long as the array.
+    // SAFETY: the bytes are only read, from any thread, and `_array` keeps them alive and in place.
     unsafe impl Send for View {}
 
     impl AsRef<[u8]> for View {
         fn as_ref(&self) -> &[u8] {
-            // SAFETY: the array is alive, and read-only.
+            // SAFETY: `bytes` is the contents of `_array`, which is alive. The array is read-only (checked below), so
+            // the bytes do not change.
             unsafe { &*self.bytes }
         }
     }
@@ -131,51 +138,53 @@ fn bytes_of(array: &PyReadonlyArray1<u8>) -> PyResult<Bytes> {
     Ok(Bytes::from_owner(View { bytes, _array: (**array).clone().unbind() }))
 }
 
-/// Where things begin and end that lie in a row.
+/// Returns where each item starts and ends in `data`, after checking the offsets.
 fn spans(data: &[u8], offsets: &[i64]) -> PyResult<Vec<Range<usize>>> {
-    let mut spans = reserved(offsets.len()).map_err(Error::from)?;
+    let mut spans = try_with_capacity(offsets.len()).map_err(Error::from)?;
     for pair in offsets.windows(2) {
         match (usize::try_from(pair[0]), usize::try_from(pair[1])) {
             (Ok(start), Ok(end)) if start <= end && end <= data.len() => spans.push(start..end),
-            _ => return Err(PyValueError::new_err("the offsets do not fit the data")),
+            _ => return Err(PyValueError::new_err(BAD_OFFSETS)),
         }
     }
     Ok(spans)
 }
 
-/// A string of Python as UTF-8, which Python has already if it is ASCII. Else in a copy of our own: Python keeps the
-/// UTF-8 of a string as long as the string, once it was asked for it.
-enum Utf8 {
-    Kept(PyBackedStr),
-    Copied(PyBackedBytes),
+/// The UTF-8 of a Python string.
+///
+/// An ASCII string is its own UTF-8. Any other string is encoded into a temporary copy, because Python would keep the
+/// UTF-8 that it caches in a string as long as the string itself.
+enum Utf8Text {
+    Ascii(PyBackedStr),
+    Encoded(PyBackedBytes),
 }
 
-impl Utf8 {
+impl Utf8Text {
     fn new(text: &Bound<'_, PyString>) -> PyResult<Self> {
         Ok(if text.call_method0(intern!(text.py(), "isascii"))?.is_truthy()? {
-            Self::Kept(PyBackedStr::try_from(text.clone())?)
+            Self::Ascii(PyBackedStr::try_from(text.clone())?)
         } else {
-            Self::Copied(PyBackedBytes::from(text.encode_utf8()?))
+            Self::Encoded(PyBackedBytes::from(text.encode_utf8()?))
         })
     }
 
-    fn get(&self) -> &str {
+    fn as_str(&self) -> &str {
         match self {
-            Self::Kept(text) => text,
-            // SAFETY: what `encode_utf8` gives is UTF-8.
-            Self::Copied(bytes) => unsafe { std::str::from_utf8_unchecked(bytes) },
+            Self::Ascii(text) => text,
+            // SAFETY: `new` got these bytes from `encode_utf8`, which returns valid UTF-8 in an immutable `bytes`.
+            Self::Encoded(bytes) => unsafe { std::str::from_utf8_unchecked(bytes) },
         }
     }
 }
 
-impl AsRef<[u8]> for Utf8 {
+impl AsRef<[u8]> for Utf8Text {
     fn as_ref(&self) -> &[u8] {
-        self.get().as_bytes()
+        self.as_str().as_bytes()
     }
 }
 
-/// A block of a text that begins at `offset` of it. Unless it is the last, it may end within a character, which is left
-/// to the next one; anything else is the file's fault.
+/// Decodes a block of a text, which starts at byte `offset` of the text. Unless it is the last block, it may end within
+/// a character, whose bytes are left to the next block. Any other invalid UTF-8 is an error.
 fn block_text(block: &[u8], offset: usize, last: bool) -> Result<&str> {
     let text = match utf8(block) {
         Err(error) if !last && error.error_len().is_none() => std::str::from_utf8(&block[..error.valid_up_to()]),
@@ -184,29 +193,29 @@ fn block_text(block: &[u8], offset: usize, last: bool) -> Result<&str> {
     text.map_err(|error| Error::utf8(format_args!("the text"), offset, error))
 }
 
-/// The named patterns and their regular expressions.
+/// Return the names of the named patterns and their regular expressions.
 #[pyfunction]
 fn patterns() -> Vec<(&'static str, &'static str)> {
     split::NAMED.to_vec()
 }
 
-/// Whether a pattern has a scanner, as the named ones have: then it leaves nothing of a text.
+/// Return whether a pattern has a scanner, as the named patterns do. Such a pattern matches all of any text.
 #[pyfunction]
 fn has_scanner(pattern: &str) -> PyResult<bool> {
     Ok(split::Splitter::new(pattern)?.has_scanner())
 }
 
-/// Whether a pattern has empty matches, which are no chunks here and other tools take in their own ways.
+/// Return whether a pattern has empty matches, which are not chunks here and which other tools treat differently.
 #[pyfunction]
 fn matches_empty(pattern: &str) -> PyResult<bool> {
     Ok(split::Splitter::new(pattern)?.matches_empty())
 }
 
-/// The chunks of a text.
+/// Split a text into chunks.
 #[pyfunction]
 fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let splitter = split::Splitter::new(pattern)?;
-    let chunks = run(py, splitter.work(text.len()), |cancel| {
+    let chunks = run(py, splitter.cost(text.len()), |cancel| {
         let mut chunks: Vec<&str> = Vec::new();
         splitter.split(&text, cancel, |chunk| {
             chunks.push(chunk);

@@ -1,15 +1,15 @@
-//! `PairTable` as Python sees it.
+//! The Python class `PairTable`.
 
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::encode::Encoder;
-use super::{Array, run, threads_or_all};
+use super::{Array, BAD_OFFSETS, run, threads_or_all};
 use crate::hash::HashSet;
 use crate::train::{self, Pair};
 
-/// The counts of all pairs of tokens, while batches of them are merged.
+/// The counts of all pairs of tokens, kept up to date while batches of them are merged.
 #[pyclass(module = "batchbpe._core")]
 pub struct PairTable(train::PairTable);
 
@@ -19,8 +19,10 @@ fn pairs(first: &PyReadonlyArray1<u32>, last: &PyReadonlyArray1<u32>) -> PyResul
 
 #[pymethods]
 impl PairTable {
-    /// Chunks become sequences of the ids of their bytes, or of what `base` merges them to: none if they are stop words
-    /// of it. Those at the places `skip` are left out.
+    /// Create a table from chunks and their counts, without the chunks whose indices are in `skip`.
+    ///
+    /// A chunk becomes the sequence of its bytes, or of the ids that `base` merges it to. Stop words of `base` are left
+    /// out.
     #[staticmethod]
     #[pyo3(signature = (data, offsets, counts, skip, next_id, merges, overlapping, threads, base = None))]
     #[allow(clippy::too_many_arguments)]
@@ -39,7 +41,7 @@ impl PairTable {
         let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
         let (first, last) = (offsets.first().unwrap_or(&0), offsets.last().unwrap_or(&0));
         if *first < 0 || !offsets.is_sorted() || *last > data.len() as i64 {
-            return Err(PyValueError::new_err("the offsets do not fit the data"));
+            return Err(PyValueError::new_err(BAD_OFFSETS));
         }
         let threads = threads_or_all(threads)?;
         let skip: HashSet<usize> = skip.into_iter().collect();
@@ -50,18 +52,18 @@ impl PairTable {
                 let sequences = chunks.map(|(chunk, count)| (chunk.iter().map(|&byte| u32::from(byte)), count));
                 return train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel);
             };
-            // It fails only if it was cancelled, which the table notices too.
-            let merged = |chunk| base.encoder.merged(chunk, cancel).unwrap_or_default().into_iter();
-            let sequences = chunks.map(|(chunk, count)| (merged(chunk), count));
+            // The expected failure is cancellation, for which the table checks as well.
+            let ids = |chunk| base.encoder.training_ids(chunk, cancel).unwrap_or_default().into_iter();
+            let sequences = chunks.map(|(chunk, count)| (ids(chunk), count));
             train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel)
         })?))
     }
 
-    /// The n commonest pairs: first tokens, last tokens, counts.
+    /// Return the n most frequent pairs: first tokens, last tokens, counts.
     #[allow(clippy::type_complexity)]
     fn top<'py>(&mut self, py: Python<'py>, n: usize) -> PyResult<(Array<'py, u32>, Array<'py, u32>, Array<'py, u64>)> {
-        let size = if self.0.is_counted() { 0 } else { usize::MAX };
-        let top = run(py, size, |cancel| self.0.top(n, cancel))?;
+        let cost = if self.0.is_counted() { 0 } else { usize::MAX };
+        let top = run(py, cost, |cancel| self.0.top(n, cancel))?;
         let first: Vec<u32> = top.iter().map(|row| row.0.0).collect();
         let last: Vec<u32> = top.iter().map(|row| row.0.1).collect();
         let count: Vec<u64> = top.iter().map(|row| row.1).collect();

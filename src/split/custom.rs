@@ -1,10 +1,10 @@
-//! Any other regular expression, by `fancy_regex`.
+//! Custom patterns, run by `fancy_regex`.
 //!
-//! A chunk is a whole match, whatever groups the pattern has. Empty matches are not chunks; where the pattern prefers
-//! an empty one, the next way in which it matches there is taken, as in Python. The dialect is that of `fancy_regex`:
-//! its `$` is the very end of the text.
+//! A chunk is a complete match, regardless of any groups in the pattern. Empty matches are not chunks: where the
+//! pattern prefers one, the engine tries its other alternatives at the same position, as Python does. The dialect is
+//! that of `fancy_regex`, in which `$` matches only at the very end of the text.
 //!
-//! A pattern may come with a model file from anywhere, so each search is bounded (`Watched`) and can be cancelled.
+//! A pattern may come from an untrusted model file, so each search is bounded and can be cancelled (`WatchedText`).
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,37 +14,38 @@ use std::time::{Duration, Instant};
 use fancy_regex::{CompileError, Error as RegexError, Input, Match, Regex, RegexBuilder, RuntimeError};
 use once_cell::race::OnceBox;
 
-use crate::error::{Cancel, Error, NEVER, Result, shown};
+use crate::error::{Cancel, Error, NEVER, Result, quoted};
 
-/// Backtracking steps that one search may take: a fixed number, or this many for each byte of a long text.
-/// A pattern that needs more is one that would not end.
-const STEPS: usize = 1_000_000;
+/// The backtracking steps allowed for one search: a fixed number or, for a long text, a number per byte if that is
+/// larger. A pattern that needs more would practically never finish.
+const STEP_LIMIT: usize = 1_000_000;
 const STEPS_PER_BYTE: usize = 32;
 
-/// Time that one search may take: a fixed one, and more for each byte. The engine does not count what a step costs, and
-/// one step may run through the whole text. Real patterns stay a thousand times below.
-const TIME: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 10_000 });
+/// The time allowed for one search: a fixed amount plus an amount per byte. The step limit alone is not enough, because
+/// a single step may scan the whole text. Real patterns stay a thousand times below.
+const TIME_LIMIT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 10_000 });
 const TIME_PER_BYTE: Duration = Duration::from_micros(1);
-/// Looks at `Cancel` and at the clock once in this many accesses to the text.
-const ACCESSES: usize = 1 << 6;
-/// Counts no more time than this between two looks: a process may be stopped for a while.
-const STEP_TIME: Duration = Duration::from_millis(200);
+/// The number of accesses to the text between two checks of `Cancel` and the clock.
+const ACCESSES_PER_CHECK: usize = 1 << 6;
+/// The most time that is counted between two checks, so that a suspended process does not run into the limit.
+const MAX_TIME_PER_CHECK: Duration = Duration::from_millis(200);
 
 pub struct Custom {
     pattern: String,
     regex: Regex,
-    /// The pattern without its empty matches, which the engine runs more slowly: compiled when the
-    /// first empty match is seen. None if it has no others.
+    /// The pattern without its empty matches, or `None` if it has no others. The engine runs it more slowly, so it is
+    /// compiled only when the first empty match is found.
     not_empty: OnceBox<Option<Regex>>,
 }
 
 impl Custom {
     pub fn new(pattern: &str) -> Result<Custom> {
-        let regex = compile(pattern, STEPS, false)?
-            .ok_or_else(|| Error::invalid(format!("pattern={} can never match: correct it", shown(pattern))))?;
+        let regex = compile(pattern, STEP_LIMIT, false)?
+            .ok_or_else(|| Error::invalid(format!("pattern={} can never match; correct it", quoted(pattern))))?;
         Ok(Custom { pattern: pattern.to_owned(), regex, not_empty: OnceBox::new() })
     }
 
+    /// Implements `Splitter::split`.
     pub fn split<'t>(
         &self,
         text: &'t str,
@@ -52,7 +53,7 @@ impl Custom {
         mut chunk: impl FnMut(&'t str) -> Result<()>,
     ) -> Result<usize> {
         let mut regex = Cow::Borrowed(&self.regex);
-        let mut steps = STEPS;
+        let mut step_limit = STEP_LIMIT;
         let mut not_empty = false;
         let mut start = 0;
         let mut kept = 0;
@@ -61,18 +62,19 @@ impl Custom {
                 Ok(Some(found)) => found,
                 Ok(None) => break,
                 Err(Failure::Engine(RegexError::RuntimeError(RuntimeError::BacktrackLimitExceeded)))
-                    if steps < text.len().saturating_mul(STEPS_PER_BYTE) =>
+                    if step_limit < text.len().saturating_mul(STEPS_PER_BYTE) =>
                 {
-                    steps = text.len().saturating_mul(STEPS_PER_BYTE);
-                    match compile(&self.pattern, steps, not_empty)? {
-                        Some(patient) => regex = Cow::Owned(patient),
+                    // Search again from the same position, with the limit for a long text.
+                    step_limit = text.len().saturating_mul(STEPS_PER_BYTE);
+                    match compile(&self.pattern, step_limit, not_empty)? {
+                        Some(recompiled) => regex = Cow::Owned(recompiled),
                         None => break,
                     }
                     continue;
                 }
-                Err(Failure::Engine(error)) => return Err(self.gave_up(text, start, &error.to_string())),
-                Err(Failure::Watch(Stop::TookTooLong)) => return Err(self.gave_up(text, start, "it takes too long")),
-                Err(Failure::Watch(Stop::Cancelled)) => return Err(Error::Cancelled),
+                Err(Failure::Engine(error)) => return Err(self.failed(text, start, &error.to_string())),
+                Err(Failure::Stopped(Stop::TimedOut)) => return Err(self.failed(text, start, "it takes too long")),
+                Err(Failure::Stopped(Stop::Cancelled)) => return Err(Error::Cancelled),
             };
             if !found.as_str().is_empty() {
                 chunk(found.as_str())?;
@@ -85,33 +87,37 @@ impl Custom {
                     Some(regex) => Cow::Borrowed(regex),
                     None => break,
                 };
-                steps = STEPS;
+                step_limit = STEP_LIMIT;
             } else {
-                // `\K` can leave nothing of a match that was not empty.
+                // Still an empty match: `\K` removed everything from a match that was not empty.
                 start = text.ceil_char_boundary(found.end().max(start) + 1);
             }
         }
         Ok(text.len() - kept)
     }
 
+    /// Implements `Splitter::matches_empty`.
     pub fn matches_empty(&self) -> bool {
-        let plain: String = (0u8..128).map(char::from).collect();
-        let empty = |text: &str, at| matches!(find(&self.regex, text, at, &NEVER), Ok(Some(found)) if found.as_str().is_empty());
-        empty("", 0) || (0..plain.len()).any(|at| empty(&plain, at))
+        let ascii: String = (0u8..128).map(char::from).collect();
+        let empty_at = |text: &str, at| {
+            let found = find(&self.regex, text, at, &NEVER);
+            matches!(found, Ok(Some(found)) if found.as_str().is_empty())
+        };
+        empty_at("", 0) || (0..ascii.len()).any(|at| empty_at(&ascii, at))
     }
 
     fn not_empty(&self) -> Result<Option<&Regex>> {
-        let compiled = self.not_empty.get_or_try_init(|| compile(&self.pattern, STEPS, true).map(Box::new))?;
+        let compiled = self.not_empty.get_or_try_init(|| compile(&self.pattern, STEP_LIMIT, true).map(Box::new))?;
         Ok(compiled.as_ref())
     }
 
-    fn gave_up(&self, text: &str, start: usize, why: &str) -> Error {
-        let there: String = text[start..].chars().take(40).collect();
+    fn failed(&self, text: &str, start: usize, reason: &str) -> Error {
+        let excerpt: String = text[start..].chars().take(40).collect();
         Error::Pattern(format!(
-            "pattern {} could not be matched at byte {start} of a text of {} bytes, {there:?}: {why}. \
-             Make its repetitions possessive (`\\s++` for `\\s+`), use a named pattern, or cut the \
+            "pattern {} could not be matched at byte {start} of a text of {} bytes, {excerpt:?}: {reason}. \
+             Make its repetitions possessive (`\\s++` instead of `\\s+`), use a named pattern, or split the \
              text into shorter documents",
-            shown(&self.pattern),
+            quoted(&self.pattern),
             text.len(),
         ))
     }
@@ -119,75 +125,75 @@ impl Custom {
 
 enum Failure {
     Engine(RegexError),
-    Watch(Stop),
+    Stopped(Stop),
 }
 
-/// Why a search ends early.
+/// The reason why `WatchedText` stopped a search.
 #[derive(Clone, Copy)]
 enum Stop {
     Cancelled,
-    TookTooLong,
+    TimedOut,
 }
 
-/// The first match from `start` on. The engine offers no way to stop a search but one: it reads the text through a trait,
-/// whose methods it calls at every step. `Watched` unwinds from there.
+/// Returns the first match at or after `start`. The engine has no API to stop a search, but it reads the text through a
+/// trait, whose methods it calls at every step. `WatchedText` unwinds from there.
 fn find<'t>(
     regex: &Regex,
     text: &'t str,
     start: usize,
     cancel: &Cancel,
 ) -> std::result::Result<Option<Match<'t>>, Failure> {
-    let watched = Watched::new(text, cancel);
+    let watched = WatchedText::new(text, cancel);
     match catch_unwind(AssertUnwindSafe(|| regex.find_from_pos(&watched, start))) {
         Ok(found) => found.map_err(Failure::Engine),
         Err(panic) => match panic.downcast::<Stop>() {
-            Ok(stop) => Err(Failure::Watch(*stop)),
+            Ok(stop) => Err(Failure::Stopped(*stop)),
             Err(panic) => resume_unwind(panic),
         },
     }
 }
 
-/// A text that is read by the engine, and looks at `Cancel` and at the clock now and then.
-struct Watched<'t, 'c> {
+/// A text that checks `Cancel` and the clock regularly while the engine reads it.
+struct WatchedText<'t, 'c> {
     text: &'t str,
     cancel: &'c Cancel<'c>,
     accesses: Cell<usize>,
-    looked: Cell<Option<Instant>>,
-    taken: Cell<Duration>,
+    last_check: Cell<Option<Instant>>,
+    elapsed: Cell<Duration>,
 }
 
-impl<'t, 'c> Watched<'t, 'c> {
+impl<'t, 'c> WatchedText<'t, 'c> {
     fn new(text: &'t str, cancel: &'c Cancel<'c>) -> Self {
-        Self { text, cancel, accesses: Cell::new(0), looked: Cell::new(None), taken: Cell::new(Duration::ZERO) }
+        Self { text, cancel, accesses: Cell::new(0), last_check: Cell::new(None), elapsed: Cell::new(Duration::ZERO) }
     }
 
     #[inline]
     fn access(&self) -> &'t str {
         let accesses = self.accesses.get() + 1;
         self.accesses.set(accesses);
-        if accesses.is_multiple_of(ACCESSES) {
-            self.look();
+        if accesses.is_multiple_of(ACCESSES_PER_CHECK) {
+            self.check();
         }
         self.text
     }
 
     #[cold]
-    fn look(&self) {
+    fn check(&self) {
         let now = Instant::now();
-        if self.cancel.check_at(now).is_err() {
+        if self.cancel.poll_and_check(now).is_err() {
             resume_unwind(Box::new(Stop::Cancelled));
         }
-        if let Some(before) = self.looked.replace(Some(now)) {
-            self.taken.set(self.taken.get() + (now - before).min(STEP_TIME));
+        if let Some(last_check) = self.last_check.replace(Some(now)) {
+            self.elapsed.set(self.elapsed.get() + (now - last_check).min(MAX_TIME_PER_CHECK));
         }
-        let allowed = TIME + TIME_PER_BYTE * u32::try_from(self.text.len()).unwrap_or(u32::MAX);
-        if self.taken.get() > allowed {
-            resume_unwind(Box::new(Stop::TookTooLong));
+        let limit = TIME_LIMIT + TIME_PER_BYTE * u32::try_from(self.text.len()).unwrap_or(u32::MAX);
+        if self.elapsed.get() > limit {
+            resume_unwind(Box::new(Stop::TimedOut));
         }
     }
 }
 
-impl<'t> Input for Watched<'t, '_> {
+impl<'t> Input for WatchedText<'t, '_> {
     type Match<'m>
         = Match<'t>
     where
@@ -223,16 +229,16 @@ impl<'t> Input for Watched<'t, '_> {
     }
 }
 
-/// None if the pattern can match nothing, or nothing but the empty string if that is not wanted.
-fn compile(pattern: &str, steps: usize, not_empty: bool) -> Result<Option<Regex>> {
-    let built = RegexBuilder::new(pattern).backtrack_limit(steps).find_not_empty(not_empty).build();
+/// Compiles a pattern, without its empty matches if `not_empty`. Returns `None` if it can then never match.
+fn compile(pattern: &str, step_limit: usize, not_empty: bool) -> Result<Option<Regex>> {
+    let built = RegexBuilder::new(pattern).backtrack_limit(step_limit).find_not_empty(not_empty).build();
     match built {
         Ok(regex) => Ok(Some(regex)),
         Err(RegexError::CompileError(error)) if matches!(*error, CompileError::PatternCanNeverMatch) => Ok(None),
         Err(error) => Err(Error::invalid(format!(
-            "pattern={} is not a regular expression that can be used: {error}. Correct it, \
+            "pattern={} is not a supported regular expression: {error}. Correct it, \
              or use a named pattern ({})",
-            shown(pattern),
+            quoted(pattern),
             super::NAMED.map(|(name, _)| name).join(", "),
         ))),
     }

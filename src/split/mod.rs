@@ -1,8 +1,8 @@
 //! Cuts text into chunks, exactly as Python's `regex.findall(pattern, text)` does.
 //!
-//! The named patterns are recognised by their text and have scanners of their own; any other
-//! regular expression runs through `fancy_regex`, at a twentieth of the speed. Names are not
-//! resolved here, and special tokens are text like any other.
+//! The named patterns are recognised by their regular expressions and have hand-written scanners. All other patterns
+//! run on `fancy_regex`, at a twentieth of the speed. This module does not resolve the names of patterns, and it treats
+//! special tokens as ordinary text.
 
 mod blocks;
 mod classes;
@@ -19,8 +19,8 @@ use scanners::{Gpt2, Gpt4, O200k, scan};
 
 /// The patterns with scanners: name and regular expression, as published.
 ///
-/// The `$` of cl100k also matches before a final newline in Python, at the very end only in
-/// tiktoken. That makes no difference: `\s++` has taken that newline and does not give it back.
+/// The `$` of cl100k matches only at the very end in tiktoken, but in Python also before a final newline. This makes no
+/// difference, because the possessive `\s++` has already consumed that newline.
 pub const NAMED: [(&str, &str); 4] = [
     ("gpt2", r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
     (
@@ -37,21 +37,21 @@ pub const NAMED: [(&str, &str); 4] = [
     ),
 ];
 
-/// Other published spellings of the same languages.
+/// Other published patterns that produce the same chunks.
 const ALIASES: [(&str, &str); 4] = [
-    // The first release of GPT-2, and the same without its superfluous brackets.
+    // The original GPT-2 pattern, and the same without its redundant brackets.
     ("gpt2", r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
     ("gpt2", r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
-    // tiktoken's r50k and p50k.
+    // r50k and p50k in tiktoken.
     ("gpt2", r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"),
-    // The first cl100k, and Llama 3.
+    // The original cl100k pattern, also used by Llama 3.
     (
         "gpt4",
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     ),
 ];
 
-/// A pattern, ready to cut text into chunks.
+/// A compiled pattern.
 pub struct Splitter(Kind);
 
 enum Kind {
@@ -63,7 +63,7 @@ enum Kind {
 }
 
 impl Splitter {
-    /// A splitter for a regular expression.
+    /// Compiles a regular expression.
     pub fn new(pattern: &str) -> Result<Splitter> {
         let published = NAMED.iter().chain(&ALIASES).find(|(_, regex)| *regex == pattern);
         Ok(Splitter(match published {
@@ -75,24 +75,26 @@ impl Splitter {
         }))
     }
 
-    /// Whether the pattern has a scanner of its own.
+    /// Returns whether the pattern has a hand-written scanner.
     pub fn has_scanner(&self) -> bool {
         !matches!(self.0, Kind::Custom(_))
     }
 
-    /// Whether the pattern has empty matches, as far as plain characters show it.
+    /// Returns whether the pattern matches the empty string somewhere in a text of ASCII characters.
     pub fn matches_empty(&self) -> bool {
         matches!(&self.0, Kind::Custom(custom) if custom.matches_empty())
     }
 
-    /// How many bytes of plain scanning the work on `size` bytes may come to. An engine may start again at every byte.
-    pub fn work(&self, size: usize) -> usize {
+    /// Estimates the cost of splitting `size` bytes: the number of bytes that a scanner could split in the same time.
+    /// The regex engine is slower, since it may restart its search at every byte.
+    pub fn cost(&self, size: usize) -> usize {
         if self.has_scanner() { size } else { size.saturating_mul(1 << 6) }
     }
 
-    /// Calls `chunk` with each chunk of `text` in order. Returns how many bytes lay between them:
-    /// none with the named patterns, which match every character. An error of `chunk` ends it. `cancel` is
-    /// heard within a single search of a custom pattern; between chunks, `chunk` may look at it.
+    /// Calls `chunk` with each chunk of `text`, in order, and stops if it returns an error. Returns the number of bytes
+    /// that are in no chunk: always 0 for the named patterns, which match every character.
+    ///
+    /// `cancel` is checked only within a search of a custom pattern. To cancel between chunks, `chunk` must check it.
     #[inline(always)]
     pub fn split<'t>(&self, text: &'t str, cancel: &Cancel, chunk: impl FnMut(&'t str) -> Result<()>) -> Result<usize> {
         match &self.0 {
@@ -105,14 +107,14 @@ impl Splitter {
         Ok(0)
     }
 
-    /// The last place after `from` and not after `at` where `text` may be cut so that its parts
-    /// have the same chunks as the whole; None if there is none, or the pattern is a custom one.
+    /// Returns the last place after `from` and not after `at` where `text` can be cut so that the two parts together
+    /// have the same chunks as the whole. Returns `None` if there is no such place, and always for custom patterns.
     ///
-    /// Such a place is after a newline that stands between two characters that are no white space,
-    /// the second of them no `/`. Before it, all patterns alike: the newline is a white-space run of
-    /// its own. It is a chunk of its own, or ends a chunk of symbols (`[\r\n]*`, `[\r\n/]*`),
-    /// whether the character after it follows or the text ends. So a chunk ends here in the whole
-    /// as in the part. After it: no pattern looks behind.
+    /// Such a place is after a newline between two characters that are not white space, the second of which is not `/`.
+    /// Proof, for all named patterns: the newline is a run of white space by itself. It is therefore either a chunk of
+    /// its own or the end of a chunk of symbols (`[\r\n]*`, `[\r\n/]*`), whether the next character follows or the text
+    /// ends. So a chunk ends at this place both in the whole text and in the first part. The chunks of the second part
+    /// are the same, because no pattern looks behind.
     pub fn cut_before(&self, text: &str, from: usize, at: usize) -> Option<usize> {
         if !self.has_scanner() {
             return None;

@@ -1,0 +1,134 @@
+//! The bytes of each token, and decoding: ids → bytes.
+
+use crate::error::{Cancel, Error, OutOfMemory, Result, try_with_capacity};
+use crate::hash::HashMap;
+
+/// The number of ids that are decoded between two checks of `Cancel`.
+const BLOCK: usize = if cfg!(test) { 1 << 3 } else { 1 << 10 };
+/// Up to this length of the longest token, room for a block of ids is reserved without looking at each id.
+const SHORT_TOKEN: usize = if cfg!(test) { 1 << 3 } else { 1 << 12 };
+
+/// Where a token starts and ends in an `Arena`.
+pub type Span = (u32, u32);
+
+/// The bytes of many tokens, concatenated.
+pub struct Arena(Vec<u8>);
+
+impl Arena {
+    /// Creates an arena of the 256 single bytes. Returns their spans too.
+    pub fn of_bytes() -> (Self, Vec<Span>) {
+        (Self((0..=255).collect()), (0..256).map(|byte| (byte, byte + 1)).collect())
+    }
+
+    #[inline]
+    pub fn get(&self, (start, end): Span) -> &[u8] {
+        &self.0[start as usize..end as usize]
+    }
+
+    pub fn push(&mut self, token: &[u8]) -> Result<Span> {
+        let start = self.reserve(token.len())?;
+        self.0.extend_from_slice(token);
+        Ok((start, self.0.len() as u32))
+    }
+
+    /// Adds the token that two tokens merge to.
+    pub fn push_merged(&mut self, first: Span, last: Span) -> Result<Span> {
+        let parts = [first, last];
+        let start = self.reserve(parts.iter().map(|(start, end)| (end - start) as usize).sum())?;
+        for (start, end) in parts {
+            self.0.extend_from_within(start as usize..end as usize);
+        }
+        Ok((start, self.0.len() as u32))
+    }
+
+    /// Makes room for `more` bytes and returns where they will start. Spans have 32 bits, which limits the size.
+    fn reserve(&mut self, more: usize) -> Result<u32> {
+        if self.0.len() + more > u32::MAX as usize {
+            return Err(Error::invalid("the tokens add up to more than 4 GiB"));
+        }
+        self.0.try_reserve(more).map_err(|_| Error::OutOfMemory(more))?;
+        Ok(self.0.len() as u32)
+    }
+}
+
+/// The bytes of each token, by id.
+pub struct Tokens {
+    arena: Arena,
+    /// id → span, for tokens that are not special. `None` where there is no such id.
+    pub(super) spans: Vec<Option<Span>>,
+    /// id → span, for special tokens. Their ids may be far beyond the others.
+    special_spans: HashMap<u32, Span>,
+    n_vocab: usize,
+    /// The length of the longest token.
+    longest: usize,
+}
+
+impl Tokens {
+    /// `arena` already contains the tokens in `merged`, given as (id, span): the single bytes and all merges. Stop words
+    /// and special tokens are added to it.
+    pub fn new(
+        mut arena: Arena,
+        merged: impl Iterator<Item = (u32, Span)> + Clone,
+        stop_words: &[(Vec<u8>, u32)],
+        special_tokens: &[(String, u32)],
+    ) -> Result<Self> {
+        let ids = merged.clone().map(|token| token.0).chain(stop_words.iter().map(|word| word.1));
+        let n_ordinary = ids.max().map_or(0, |id| id as usize + 1);
+        let mut spans: Vec<Option<Span>> = try_with_capacity(n_ordinary)?;
+        spans.resize(n_ordinary, None);
+        for (id, span) in merged {
+            spans[id as usize] = Some(span);
+        }
+        for (word, id) in stop_words {
+            spans[*id as usize] = Some(arena.push(word)?);
+        }
+        let mut special_spans = HashMap::default();
+        for (token, id) in special_tokens {
+            special_spans.insert(*id, arena.push(token.as_bytes())?);
+        }
+        let n_special = special_tokens.iter().map(|token| token.1 as usize + 1).max().unwrap_or(0);
+        let longest = spans.iter().flatten().chain(special_spans.values()).map(|(start, end)| end - start).max();
+        let longest = longest.unwrap_or(0) as usize;
+        Ok(Self { arena, spans, special_spans, n_vocab: n_ordinary.max(n_special), longest })
+    }
+
+    /// Returns one more than the largest id.
+    pub fn n_vocab(&self) -> usize {
+        self.n_vocab
+    }
+
+    /// Returns the bytes of a token.
+    #[inline]
+    pub fn get(&self, id: u32) -> Result<&[u8]> {
+        let span = match self.spans.get(id as usize) {
+            Some(&Some(span)) => span,
+            _ => self.special_span(id)?,
+        };
+        Ok(self.arena.get(span))
+    }
+
+    #[cold]
+    fn special_span(&self, id: u32) -> Result<Span> {
+        let unknown =
+            || Error::invalid(format!("there is no token {id}; the largest id is {}", self.n_vocab.saturating_sub(1)));
+        self.special_spans.get(&id).copied().ok_or_else(unknown)
+    }
+
+    /// Returns the bytes of `ids`, concatenated.
+    pub fn decode(&self, ids: &[u32], cancel: &Cancel) -> Result<Vec<u8>> {
+        let max_len = self.longest.min(SHORT_TOKEN);
+        let mut bytes: Vec<u8> = try_with_capacity(ids.len() * 4 + max_len * ids.len().min(BLOCK))?;
+        for block in ids.chunks(BLOCK) {
+            cancel.check()?;
+            let size = match self.longest {
+                0..=SHORT_TOKEN => block.len() * max_len,
+                _ => block.iter().try_fold(0, |size, &id| self.get(id).map(|token| size + token.len()))?,
+            };
+            bytes.try_reserve(size).map_err(|_| OutOfMemory(size))?;
+            for &id in block {
+                bytes.extend_from_slice(self.get(id)?);
+            }
+        }
+        Ok(bytes)
+    }
+}
