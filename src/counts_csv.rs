@@ -6,12 +6,14 @@ use std::io::Read;
 use csv::{ByteRecord, ReaderBuilder};
 
 use crate::count::Counted;
-use crate::error::{Cancel, Error, Result, quoted};
+use crate::error::{Cancel, Error, Result, check_memory, quoted, try_push, try_reserve};
 
 const HEADERS: [[&[u8]; 2]; 2] = [[b"text_chunk", b"count"], [b"str", b"int"]];
 
-/// Returns the counts, in the order of the file, and the pattern.
-pub fn read(input: impl Read, cancel: &Cancel) -> Result<(Counted, String)> {
+/// Returns the counts, in the order of the file, and the pattern. `size` is the size of the file.
+pub fn read(input: impl Read, size: usize, cancel: &Cancel) -> Result<(Counted, String)> {
+    // The reader aborts the process if it cannot allocate a row, and a row may be the whole file. Its buffer doubles.
+    check_memory(size.saturating_mul(3))?;
     let broken = |error: csv::Error| Error::invalid(format!("cannot be read as CSV: {error}"));
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
     let mut record = ByteRecord::new();
@@ -46,9 +48,10 @@ pub fn read(input: impl Read, cancel: &Cancel) -> Result<(Counted, String)> {
             pattern = Some(chunk_text.to_owned());
             continue;
         }
+        try_reserve(&mut counted.data, chunk.len())?;
         counted.data.extend_from_slice(chunk);
-        counted.offsets.push(counted.data.len() as i64);
-        counted.counts.push(number);
+        try_push(&mut counted.offsets, counted.data.len() as i64)?;
+        try_push(&mut counted.counts, number)?;
     }
     let truncated = || {
         Error::invalid(
@@ -76,7 +79,8 @@ mod tests {
                 writer.write_record([chunk, &count.to_string()]).expect("enough memory");
             }
             writer.write_record([&pattern, "0"]).expect("enough memory");
-            let (counted, found) = read(&writer.into_inner().expect("enough memory")[..], &NEVER).expect("it is valid");
+            let content = writer.into_inner().expect("enough memory");
+            let (counted, found) = read(&content[..], content.len(), &NEVER).expect("it is valid");
             prop_assert_eq!(found, pattern);
             prop_assert_eq!(counted.counts, rows.iter().map(|row| row.1).collect::<Vec<_>>());
             let chunks: String = rows.iter().map(|row| &row.0[..]).collect();
@@ -90,7 +94,7 @@ mod tests {
             if with_header {
                 content.splice(0..0, b"str,int\n".iter().copied());
             }
-            if let Ok((counted, _)) = read(&content[..], &NEVER) {
+            if let Ok((counted, _)) = read(&content[..], content.len(), &NEVER) {
                 prop_assert!(counted.counts.iter().all(|&count| count > 0));
                 prop_assert_eq!(counted.data.len() as i64, counted.offsets[counted.counts.len()]);
             }

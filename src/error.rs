@@ -34,7 +34,7 @@ impl Error {
     /// Describes invalid UTF-8 in `what`, which starts at byte `start` of its file.
     pub fn utf8(what: fmt::Arguments, start: usize, error: Utf8Error) -> Self {
         let at = start + error.valid_up_to();
-        Error::Utf8(format!("{what} is invalid UTF-8 at byte {at}; errors=\"replace\" puts U+FFFD there and continues"))
+        Error::Utf8(format!("{what} is invalid UTF-8 at byte {at}"))
     }
 }
 
@@ -114,6 +114,44 @@ pub fn try_with_capacity<T>(len: usize) -> std::result::Result<Vec<T>, OutOfMemo
     let failed = |_| OutOfMemory(len.saturating_mul(size_of::<T>()));
     values.try_reserve_exact(len).map_err(failed)?;
     Ok(values)
+}
+
+/// Makes room for `more` values. Unlike `Vec::reserve`, it does not abort the process on failure.
+#[inline]
+pub fn try_reserve<T>(values: &mut Vec<T>, more: usize) -> std::result::Result<(), OutOfMemory> {
+    #[cold]
+    #[inline(never)]
+    fn grow<T>(values: &mut Vec<T>, more: usize) -> std::result::Result<(), OutOfMemory> {
+        // By default a vector doubles. If memory is short, it grows by an eighth.
+        let least = more.max(values.len() / 8);
+        let failed = |_| OutOfMemory(least.saturating_mul(size_of::<T>()));
+        values.try_reserve(more).or_else(|_| values.try_reserve_exact(least)).map_err(failed)
+    }
+    if values.capacity() - values.len() < more { grow(values, more) } else { Ok(()) }
+}
+
+/// Appends a value. Unlike `Vec::push`, it does not abort the process on failure.
+#[inline]
+pub fn try_push<T>(values: &mut Vec<T>, value: T) -> std::result::Result<(), OutOfMemory> {
+    try_reserve(values, 1)?;
+    values.push(value);
+    Ok(())
+}
+
+/// Collects values. Unlike `Iterator::collect`, it does not abort the process on failure.
+pub fn try_collect<T>(values: impl ExactSizeIterator<Item = T>) -> std::result::Result<Vec<T>, OutOfMemory> {
+    try_collect_ok(values.map(Ok))
+}
+
+/// Collects the values of results, or returns the first error.
+pub fn try_collect_ok<T, E: From<OutOfMemory>>(
+    values: impl ExactSizeIterator<Item = std::result::Result<T, E>>,
+) -> std::result::Result<Vec<T>, E> {
+    let mut collected = try_with_capacity(values.len())?;
+    for value in values {
+        try_push(&mut collected, value?)?;
+    }
+    Ok(collected)
 }
 
 /// Fails if `bytes` bytes cannot be allocated. Call it before work that allocates that much in many small parts.

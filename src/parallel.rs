@@ -3,11 +3,11 @@
 //! There is no thread pool, so a forked process can never wait for a thread that it does not have. The caller's thread
 //! takes part in the work, so the work completes even if the system refuses to start more threads.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
 use std::thread::Builder;
 
-use crate::error::{Result, check_memory};
+use crate::error::{Result, check_memory, try_collect_ok, try_with_capacity};
 
 /// Calls `work(thread, job)` once for each `job` in `0..jobs`. `thread` is below `threads` and identifies the thread.
 pub fn for_each(jobs: usize, threads: usize, work: impl Fn(usize, usize) + Sync) {
@@ -33,7 +33,7 @@ pub fn for_each(jobs: usize, threads: usize, work: impl Fn(usize, usize) + Sync)
 
 /// Applies `work` to each item and returns the results in the order of the items. Each thread creates its own `state`.
 /// After an error, no further items are started.
-pub fn map<'a, T: Sync, R: Send, S>(
+pub fn map<'a, T: Sync, R: Send + Sync, S>(
     items: &'a [T],
     threads: usize,
     state: impl Fn() -> S + Sync,
@@ -42,13 +42,13 @@ pub fn map<'a, T: Sync, R: Send, S>(
     let threads = threads.min(items.len());
     if threads <= 1 {
         let mut state = state();
-        return items.iter().map(|item| work(&mut state, item)).collect();
+        return try_collect_ok(items.iter().map(|item| work(&mut state, item)));
     }
     let next = AtomicUsize::new(0);
-    let results: Vec<_> = (0..threads).map(|_| Mutex::new(Vec::new())).collect();
-    for_each(threads, threads, |_, thread| {
+    let mut results: Vec<OnceLock<Result<R>>> = try_with_capacity(items.len())?;
+    results.resize_with(items.len(), OnceLock::new);
+    for_each(threads, threads, |_, _| {
         let mut state = state();
-        let mut results = results[thread].lock().expect("each vector is used by one thread");
         while let at = next.fetch_add(1, Relaxed)
             && let Some(item) = items.get(at)
         {
@@ -56,13 +56,11 @@ pub fn map<'a, T: Sync, R: Send, S>(
             if result.is_err() {
                 next.store(items.len(), Relaxed);
             }
-            results.push((at, result));
+            assert!(results[at].set(result).is_ok(), "each item is taken once");
         }
     });
-    let mut results: Vec<_> =
-        results.into_iter().flat_map(|results| results.into_inner().expect("all threads have ended")).collect();
-    results.sort_unstable_by_key(|result| result.0);
-    results.into_iter().map(|result| result.1).collect()
+    // Items are taken in order, so those that were not started come after the one that failed.
+    try_collect_ok(results.into_iter().map(|result| result.into_inner().expect("an earlier item failed")))
 }
 
 /// Concatenates `parts`. The copy is parallel because most of its time goes into the first touch of fresh memory.
@@ -71,7 +69,7 @@ pub fn concat<T: Copy + Default + Send + Sync>(parts: &[Vec<T>], threads: usize)
     check_memory(len * size_of::<T>())?;
     let mut result = vec![T::default(); len]; // does not touch the memory if the default is zero
     let mut rest = &mut result[..];
-    let mut copies = Vec::with_capacity(parts.len());
+    let mut copies = try_with_capacity(parts.len())?;
     for part in parts {
         let (target, others) = rest.split_at_mut(part.len());
         copies.push(Mutex::new((target, part)));

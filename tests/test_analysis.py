@@ -4,6 +4,7 @@ import json
 import re
 from math import log
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from batchbpe import ChunkCounts, Tokenizer
-from batchbpe.analysis.audit import audit
-from batchbpe.analysis.evaluation import Text, evaluate, evaluate_text, gini, parity, renyi_entropy
+from batchbpe import BatchTokenizer, ChunkCounts, Tokenizer, analysis
+from batchbpe.analysis import audit, evaluate, evaluate_groups, gini, inspect_counts, parity, renyi_entropy
+from batchbpe.analysis.counted_text import CountedText
+from batchbpe.analysis.evaluation import encodes_chunks, evaluate_text
 from batchbpe.cli import app
-from batchbpe.data.corpus import documents
+from batchbpe.data.documents import Counts
+from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
 
 # One merge: " a" is token 256.
 ONE = Tokenizer.train([" a a a a a"], 257)
@@ -25,7 +28,7 @@ BYTES = Tokenizer.train([" a a a a a"], 256)
 @pytest.fixture
 def result():
     """`a a a b` is a, " a", " a", " " and b."""
-    return evaluate({"one": ONE, "bytes": BYTES}, documents("a a a b"))
+    return evaluate({"one": ONE, "bytes": BYTES}, "a a a b")
 
 
 def test_lengths(result):
@@ -58,7 +61,7 @@ def test_entropy_is_that_of_tokenization_scorer(counts, score):
 
 
 def test_characters_are_not_bytes():
-    (it,) = evaluate({"bytes": BYTES}, documents("é ☃"))
+    (it,) = evaluate({"bytes": BYTES}, "é ☃")
     assert (it.bytes, it.characters, it.words, it.tokens) == (6, 3, 2, 6)
 
 
@@ -69,7 +72,7 @@ def test_it_is_the_same_as_encoding_the_text():
         "another pattern": Tokenizer.train(text, 500, pattern="gpt2"),
         "own pattern": Tokenizer.train(text, 400, pattern=r"(?s)[a-z]+|."),
     }
-    for it in evaluate(tokenizers, documents(text)):
+    for it in evaluate(tokenizers, text):
         ids = tokenizers[it.name].encode_to_numpy(text, "none")
         assert it.frequencies.tolist() == np.bincount(ids, minlength=tokenizers[it.name].n_vocab).tolist(), it.name
         assert (it.bytes, it.characters, it.words) == (len(text.encode()), len(text), len(text.split()))
@@ -78,26 +81,133 @@ def test_it_is_the_same_as_encoding_the_text():
 def test_text_dropped_by_a_pattern_is_part_of_the_text():
     letters = Tokenizer.train("tobe", 256, pattern="[a-z]+")
     with pytest.warns(UserWarning, match="dropped"):
-        (it,) = evaluate({"letters": letters}, documents("to be"))
+        (it,) = evaluate({"letters": letters}, "to be")
     assert (it.tokens, it.bytes) == (4, 5)
 
 
 def test_counts_instead_of_a_text():
     counts = ChunkCounts.count("a a a b")
-    it = evaluate_text("one", ONE, Text.of_counts(counts))
+    it = evaluate_text("one", ONE, CountedText.from_counts(counts))
     assert (it.tokens, it.bytes, it.characters) == (5, 7, 7)
     assert it.words is it.tokens_per_word is it.single_token_word_rate is None
-    with pytest.raises(ValueError, match="words of chunk counts are not known"):
+    with pytest.raises(ValueError, match="for chunk counts, which contain no words"):
         it.cost("word")
     other = Tokenizer.train("a", 256, pattern="gpt2")
     with pytest.raises(ValueError, match="not counted with the pattern of other"):
-        evaluate_text("other", other, Text.of_counts(counts))
-    with pytest.raises(ValueError, match="no text to encode"):
-        Text(["gpt4"]).add(counts)
+        evaluate_text("other", other, CountedText.from_counts(counts))
+    with pytest.raises(DataError, match="cannot be encoded by a tokenizer with the pattern gpt2"):
+        CountedText(["gpt2"]).add(Counts(counts))
+
+
+def test_public_names():
+    for name in analysis.__all__:
+        assert getattr(analysis, name).__class__ is not ModuleType, name
+    assert set(analysis.__all__) <= set(dir(analysis))
+    with pytest.raises(AttributeError, match="has no attribute 'absent'"):
+        analysis.absent  # noqa: B018
+
+
+class Lower(Tokenizer):
+    """A tokenizer that overrides `encode`."""
+
+    def encode(self, text, *args, **options):
+        return super().encode(text.lower(), *args, **options)
+
+
+class Same(Tokenizer):
+    """A tokenizer that overrides `encode` with the same result."""
+
+    def encode(self, text, *args, **options):
+        return super().encode(text, *args, **options)
+
+
+def test_an_overridden_encode_is_called():
+    text = Path(json.__file__).read_text(encoding="utf-8") + "né ☃"
+    model = Tokenizer.train(text, 600, stop_list_size=20).model
+    quick = BatchTokenizer()
+    quick.tokenizer = Tokenizer(model)
+    assert encodes_chunks(quick.tokenizer) and not encodes_chunks(Same(model))
+    results = evaluate({"core": Tokenizer(model), "held": quick, "same": Same(model), "lower": Lower(model)}, text)
+    core, held, same, lower = results
+    for other in (held, same):
+        assert other.metrics(other) == core.metrics(core)
+        assert other.frequencies.tolist()[:600] == core.frequencies.tolist()
+    assert lower.frequencies[ord("N")] == 0 and lower.tokens == len(Tokenizer(model).encode(text.lower()))
+    patched = Tokenizer(model)
+    patched.encode = lambda text: [1, 2]
+    assert evaluate({"patched": patched}, ["to be", "or not"])[0].tokens == 4
+
+
+def test_any_object_that_encodes():
+    split = SimpleNamespace(encode=lambda text: [len(word) for word in text.split()])
+    results = evaluate({"tiktoken": BYTES.to_tiktoken(), "split": split, "ours": BYTES}, ["é ☃", "to be"])
+    assert [each.tokens for each in results] == [11, 4, 11]
+    assert [each.vocab_size for each in results] == [256, 2, 256]
+    assert results[1].single_token_word_rate == 1 and {each.characters for each in results} == {8}
+    assert evaluate({"split": split}, "é ☃")[0].characters == 3
+    assert evaluate({"split": split}, ["a\ud800b"], errors="replace")[0].tokens == 1
+    for wrong in ("ab", [-1], [1 << 40], [[1]], None, [1.5]):
+        with pytest.raises(ArgumentTypeError, match="must return a list of ids"):
+            evaluate({"wrong": SimpleNamespace(encode=lambda text, ids=wrong: ids)}, "to be")
+    with pytest.raises(DataError, match="cannot be encoded by 'split', which encodes documents"):
+        evaluate({"split": split}, ChunkCounts.count("to be"))
+    with pytest.raises(ArgumentTypeError, match="must contain objects with a method encode"):
+        evaluate({"number": 7}, "to be")
+    with pytest.raises(ArgumentTypeError, match="tokenizers must be a dict"):
+        evaluate(BYTES, "to be")
+    with pytest.raises(ArgumentError, match="at least one tokenizer"):
+        evaluate({}, "to be")
+    with pytest.raises(ArgumentError, match='errors must be "strict" or "replace", got \'ignore\''):
+        evaluate({"bytes": BYTES}, "to be", errors="ignore")
+
+
+def test_any_data(tmp_path):
+    text = "a a a b"
+    (tmp_path / "a.txt").write_text(text)
+    pq.write_table(pa.table({"body": [text]}), tmp_path / "a.parquet")
+    ChunkCounts.count(text).save(tmp_path / "counts.csv")
+    counts = ChunkCounts.count(text)
+    same = Same(ONE.model)
+    for data in (text, [text], iter([text]), tmp_path / "a.txt", str(tmp_path / "*.txt"), pa.array([text])):
+        data = list(data) if not isinstance(data, str | list | Path | pa.Array) else data
+        assert [each.tokens for each in evaluate({"one": ONE, "same": same}, data)] == [5, 5], data
+    assert evaluate({"one": ONE}, tmp_path / "a.parquet", text_column="body")[0].tokens == 5
+    for data in (counts, dict(counts), tmp_path / "counts.csv", [counts], [{"a": 1, " a": 2}, {" b": 1}]):
+        (it,) = evaluate({"one": ONE}, data)
+        assert (it.tokens, it.words) == (5, None), data
+    (it,) = evaluate({"one": ONE}, [counts, text])
+    assert (it.tokens, it.words) == (10, None)
+    assert audit(ONE, tmp_path / "a.txt") == audit(ONE, text)
+    assert inspect_counts(tmp_path / "a.txt") == inspect_counts(counts) == inspect_counts([text])
+
+
+def test_groups_of_any_data():
+    texts = {"en": "a a a", "de": ["b b", "b"], "xx": ""}
+    result = evaluate_groups({"one": ONE, "bytes": BYTES}, texts)
+    assert (result.reference_group, result.empty_groups, result.unit) == ("en", ["xx"], "character")
+    assert result.tokenizers["one"].costs == {"de": 1, "en": 3 / 5}
+    assert result.tokenizers["one"].parity == {"de": pytest.approx(5 / 3), "en": 1}
+    assert result.tokenizers["bytes"].gini == 0
+    assert result.metrics("bytes")["en"]["change"] == pytest.approx(100 * 2 / 3)
+    table = pa.table({"text": ["a a a", "b b", "b"], "language": ["en", "de", "de"]})
+    datasets = pytest.importorskip("datasets")
+    for data in (table, table.to_batches()[0], datasets.Dataset(table)):
+        assert evaluate_groups({"one": ONE}, data, group_column="language").metrics("one") == (
+            evaluate_groups({"one": ONE}, texts).metrics("one")
+        )
+    with pytest.raises(DataError, match="no column 'script' among text, language"):
+        evaluate_groups({"one": ONE}, table, group_column="script")
+    with pytest.raises(ArgumentTypeError, match="data must be a dict of group names and their data"):
+        evaluate_groups({"one": ONE}, "a a")
+    with pytest.raises(ArgumentError, match="per must be one of 'text', 'byte', 'character', 'word', got 'line'"):
+        evaluate_groups({"one": ONE}, texts, per="line")
+    with pytest.raises(ArgumentError, match="per must be 'text', 'byte' or 'character' for chunk counts"):
+        evaluate_groups({"one": ONE}, {"en": ChunkCounts.count("a a")}, per="word")
+    assert evaluate_groups({"one": ONE}, {}).reference_group is None
 
 
 def test_nothing_to_evaluate():
-    (it,) = evaluate({"one": ONE}, documents(""))
+    (it,) = evaluate({"one": ONE}, "")
     assert all(value in (0, 257, None) for value in it.metrics(it).values()), it.metrics(it)
 
 
@@ -120,7 +230,10 @@ def test_audit():
     assert found.unused is found.scaffolds is None
     assert found.longest[0] == max(tokenizer.vocab, key=lambda token: len(tokenizer.vocab[token]))
     frequencies = np.bincount(tokenizer.encode("abab"), minlength=tokenizer.n_vocab)
-    used = audit(tokenizer, frequencies)
+    used = audit(tokenizer, frequencies=frequencies)
+    assert used == audit(tokenizer, "abab")
+    with pytest.raises(ArgumentError, match="frequencies must be omitted if data is given"):
+        audit(tokenizer, "abab", frequencies=frequencies)
     assert names[b"abab"] not in used.unused
     assert set(used.scaffolds) == {ord("a"), ord("b"), names[b"ab"]}
 
@@ -144,6 +257,12 @@ def run(*args, code=0):
     return done
 
 
+def failed(*args):
+    done = CliRunner().invoke(app, list(args))
+    assert done.exit_code in (1, 2), done.output
+    return done.stderr
+
+
 def test_command(models, tmp_path):
     (tmp_path / "a.txt").write_text("a a a b")
     args = ["evaluate", *models, "--data", str(tmp_path / "a.txt"), "--audit"]
@@ -155,23 +274,23 @@ def test_command(models, tmp_path):
 
 
 def test_groups_without_text(models, tmp_path):
-    """They pay nothing, so there is nothing to compare them by."""
+    """They have no cost, so they have no parity."""
     for name, text in {"en": "a a a", "de": "b b b", "xx": "", "yy": "  "}.items():
         (tmp_path / f"{name}.txt").write_text(text)
     args = ["evaluate", models[0], "--by-file", "--data", str(tmp_path / "*.txt"), "--per", "word"]
     done = run(*args, "--json")
-    assert "the group xx has no text and is left out" in done.stderr
+    assert "group xx is omitted: it contains no text" in done.stderr
     (it,) = json.loads(done.stdout)
     assert {group: each["parity"] for group, each in it["groups"].items()} == {"en": 1, "de": 5 / 3, "yy": None}
     assert it["gini"] == pytest.approx(gini([3, 5]))
-    assert "the groups with text are" in run(*args, "--parity", "xx", code=2).stderr
-    assert "that group has no word to pay for" in run(*args, "--parity", "yy", code=2).stderr
+    assert "must be a group that contains text (de, en, yy), got 'xx'" in failed(*args, "--parity", "xx")
+    assert "this one has no words or no tokens, got 'yy'" in failed(*args, "--parity", "yy")
 
 
 def test_what_the_pattern_drops():
     letters = Tokenizer.train("a", 256, pattern=r"\w+")
-    with pytest.warns(UserWarning, match="5 bytes lie between the matches"):
-        plain, lossy = evaluate({"bytes": BYTES, "letters": letters}, documents("a, a - b"))
+    with pytest.warns(UserWarning, match="does not match 5 bytes"):
+        plain, lossy = evaluate({"bytes": BYTES, "letters": letters}, "a, a - b")
     assert (plain.dropped, lossy.dropped) == (0, 5)
     assert (plain.bytes_per_token, lossy.bytes_per_token) == (1, 8 / 3)  # of the same text
 
@@ -183,9 +302,9 @@ def test_a_group_that_is_lost(tmp_path):
         (tmp_path / f"{name}.txt").write_text(text)
     model, data = str(tmp_path / "letters.model"), ["--data", str(tmp_path / "*.txt")]
     done = run("evaluate", model, *data, "--by-file")
-    assert re.search(r"tokens/character\s+parity \(en\)\s+bytes lost", done.stdout)
+    assert re.search(r"tokens/character\s+parity \(en = 1\)\s+bytes dropped", done.stdout)
     assert re.search(r"xx\s+0\s+–\s+–\s+–\s+2", done.stdout)
-    assert "letters.model: 2 bytes lie between the matches" in done.stderr
+    assert "does not match 2 bytes" in done.stderr
     BYTES.save(tmp_path / "bytes")
     both = run("evaluate", str(tmp_path / "bytes.model"), model, *data, "--by-file", "--json").stdout
     plain, lossy = json.loads(both)
@@ -199,8 +318,8 @@ def test_a_group_that_is_lost(tmp_path):
 def test_groups_that_cannot_be_told(models, tmp_path):
     (tmp_path / "docs.jsonl").write_text('{"text": 7, "language": "en"}\n')
     args = ["evaluate", models[0], "--group-column", "language", "--data"]
-    assert "line 1: 'text' is of type int, not str" in run(*args, str(tmp_path / "docs.jsonl"), code=1).stderr
-    assert "save it as a file" in run(*args, "-", "--jsonl-field", "text", code=1).stderr
+    assert "line 1: field 'text' must be a string, got int" in run(*args, str(tmp_path / "docs.jsonl"), code=1).stderr
+    assert "standard input has no group column; use" in run(*args, "-", "--jsonl-field", "text", code=1).stderr
 
 
 def test_command_on_a_part(models, tmp_path):
@@ -240,22 +359,21 @@ def test_command_by_group(models, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "problem"),
+    ("args", "problem"),
     [
-        (["--group-column", "script"], 1, "no 'script' among"),
-        (["--group-column", "language", "--parity", "fr"], 2, "the groups with text are de, en"),
-        (["--parity", "en"], 2, "tell them by"),
-        (["--by-file", "--limit-bytes", "9"], 1, "groups are read whole"),
-        (["--group-column", "language", "--by-file"], 1, "not by both"),
-        (["--group-column", "language", "--sample", "0.5"], 1, "groups are read whole"),
+        (["--group-column", "script"], "no column 'script' among"),
+        (["--group-column", "language", "--parity", "fr"], "must be a group that contains text (de, en), got 'fr'"),
+        (["--parity", "en"], "parity requires"),
+        (["--by-file", "--limit-bytes", "9"], "must be omitted: groups are always read completely, got 9"),
+        (["--group-column", "language", "--by-file"], "is set, got 'language'"),
+        (["--group-column", "language", "--sample", "0.5"], "must be omitted with"),
     ],
 )
-def test_command_says_what_is_wrong(models, tmp_path, args, code, problem):
+def test_command_says_what_is_wrong(models, tmp_path, args, problem):
     pq.write_table(pa.table({"text": ["a", "b"], "language": ["en", "de"]}), tmp_path / "docs.parquet")
-    done = run("evaluate", models[0], "--data", str(tmp_path / "docs.parquet"), *args, code=code)
-    assert problem in done.stderr
+    assert problem in failed("evaluate", models[0], "--data", str(tmp_path / "docs.parquet"), *args)
 
 
 def test_command_on_nothing(models, tmp_path):
     (tmp_path / "empty.txt").write_text("")
-    assert "there is no text in" in run("evaluate", models[0], "--data", str(tmp_path / "empty.txt"), code=1).stderr
+    assert "no text found" in run("evaluate", models[0], "--data", str(tmp_path / "empty.txt"), code=1).stderr

@@ -3,11 +3,13 @@
 import re
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from batchbpe import Tokenizer
+from batchbpe import PATTERNS, Model, Tokenizer
+from batchbpe.analysis.view import Encoding
 from batchbpe.progress import _Notebook, bar
 
 TOKENIZER = Tokenizer.train("aaabdaaabac", 259)
@@ -23,15 +25,86 @@ def test_encoding_is_a_sequence_of_ids() -> None:
 def test_html_shows_the_text_and_nothing_in_it_is_html() -> None:
     html = TOKENIZER.view('<b>&"é')._repr_html_()
     shown = re.findall(r'<span [^>]*title="([^"]*)">([^<]*)</span>', html)
-    assert [text for _, text in shown] == ["&lt;", "b", "&gt;", "&amp;", "&quot;", "\\xc3", "\\xa9"]
+    assert [text for _, text in shown] == ["&lt;", "b", "&gt;", "&amp;", "&quot;", "é"]
     assert shown[1][0] == "98: &#x27;b&#x27;"
+    assert shown[-1][0] == "195 169: &#x27;é&#x27; (2 tokens)"
     assert "7 tokens" in html
+
+
+@pytest.mark.parametrize(
+    ("ids", "pieces", "plain"),
+    [
+        # 日本 as tokens that end inside each of the characters.
+        ([0xE6, 0x97, 0xA5, 0xE6, 0x9C, 0xAC], [(0xE6, 0x97, 0xA5), (0xE6, 0x9C, 0xAC)], "日₃|本₃"),
+        ([97, 0xF0, 0x9F, 0x98, 0x80, 98], [(97,), (0xF0, 0x9F, 0x98, 0x80), (98,)], "a|😀₄|b"),
+        # Invalid UTF-8: a byte that cannot start a character, and a character that is cut off.
+        ([0xFF, 0xE6, 0x97, 97], [(0xFF,), (0xE6,), (0x97,), (97,)], r"\xff|\xe6|\x97|a"),
+        ([0xF0, 0x9F, 0xE6, 0x97, 0xA5], [(0xF0,), (0x9F,), (0xE6, 0x97, 0xA5)], r"\xf0|\x9f|日₃"),
+        ([0xE6, 0x97], [(0xE6,), (0x97,)], r"\xe6|\x97"),
+        ([], [], ""),
+    ],
+)
+def test_parts_of_characters_are_joined(
+    ids: list[int], pieces: list[tuple[int, ...]], plain: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoding = Encoding(TOKENIZER, ids)
+    assert [piece.ids for piece in encoding.pieces] == pieces
+    encoding.show()
+    assert capsys.readouterr().out == f"{plain}\n"
+    assert encoding.tokens == [bytes([token]) for token in ids]
+
+
+def test_a_token_with_parts_of_two_characters() -> None:
+    # The bytes of 日本 are e6 97 a5 e6 9c ac; the token a5 e6 belongs to both characters.
+    merges = {(0xA5, 0xE6): 256}
+    tokenizer = Tokenizer(Model(pattern="(?s).+", merges=merges))
+    encoding = tokenizer.view("日本語")
+    assert [piece.value.decode() for piece in encoding.pieces] == ["日本", "語"]
+    assert encoding.pieces[0].ids == (0xE6, 0x97, 256, 0x9C, 0xAC)
+
+
+def test_right_to_left_text() -> None:
+    text = "שלום עולם"
+    encoding = Tokenizer.train("a", 256).view(text)
+    html = encoding._repr_html_()
+    assert 'dir="auto"' in html and "unicode-bidi:plaintext" in html
+    assert [piece.value.decode() for piece in encoding.pieces] == list(text)
+    # A right-to-left override would reverse the text that follows.
+    assert "\\u202e" in Encoding(TOKENIZER, list("\u202ea".encode()))._repr_html_()
+
+
+def test_special_tokens_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
+    encoding = tokenizer.view("ab<eot>d")
+    assert list(encoding) == [257, 259, 100]
+    assert [piece.special for piece in encoding.pieces] == [False, True, False]
+    html = encoding._repr_html_()
+    assert "259: &#x27;&lt;eot&gt;&#x27; (special token)" in html and html.count("outline:") == 1
+    encoding.show()
+    assert capsys.readouterr().out == "ab|<eot>|d\n"
+
+
+def test_long_tokens_are_shown_completely(capsys: pytest.CaptureFixture[str]) -> None:
+    tokenizer = Tokenizer(Model(pattern=PATTERNS["gpt4"], merges={}, stop_words={b"a" * 100: 256}))
+    Encoding(tokenizer, [256, 10]).show()
+    assert capsys.readouterr().out == "a" * 100 + "|\\n\n"
+
+
+@pytest.mark.parametrize("color_system", ["standard", None])
+def test_few_colours(color_system: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 16 colours, all tokens would have the same background."""
+    console = Console(force_terminal=True, color_system=color_system)
+    monkeypatch.setattr("rich.console.Console", lambda **options: console)
+    TOKENIZER.show("aaabd")
+    assert capsys.readouterr().out == "aaab|d\n"
 
 
 def test_show(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     TOKENIZER.show("aaabd")
     assert capsys.readouterr().out == "aaab|d\n"
-    monkeypatch.setattr("rich.console.Console", lambda **options: Console(force_terminal=True, **options))
+    monkeypatch.setattr(
+        "rich.console.Console", lambda **options: Console(force_terminal=True, color_system="256", **options)
+    )
     TOKENIZER.show("aaabd")
     assert "\x1b[" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""The paper's two classes: trained in place, in one step or not at all."""
+"""The paper's two classes hold a tokenizer and replace it in one step or not at all."""
 
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,10 @@ def trained() -> BatchTokenizer:
     return tokenizer
 
 
-def test_the_issues_example(tmp_path: Path) -> None:
+def test_example_of_the_paper(tmp_path: Path) -> None:
     (tmp_path / "corpus.txt").write_text(TEXT)
     tokenizer = BatchTokenizer(stop_list_size=5, freq_cutoff=2)
-    tokenizer.train([str(tmp_path / "corpus.txt"), TEXT], vocab_size=290)
+    tokenizer.train([tmp_path / "corpus.txt", TEXT], vocab_size=290)
     ids = tokenizer.encode("theory in the inaccessible")
     assert tokenizer.decode(ids) == "theory in the inaccessible"
     tokenizer.save(tmp_path / "mine")
@@ -53,17 +53,79 @@ def test_attributes(trained: BatchTokenizer) -> None:
     assert repr(trained) == "BatchTokenizer(n_vocab=300)"
 
 
+@pytest.mark.parametrize("kind", [BatchTokenizer, QuickTokenizer])
+def test_from_file(kind: type[BatchTokenizer], trained: BatchTokenizer, tmp_path: Path) -> None:
+    trained.save(tmp_path / "a")
+    for loaded in (kind.from_file(tmp_path / "a.model"), kind.from_huggingface(_exported(trained, tmp_path))):
+        assert type(loaded) is kind
+        assert loaded.model == trained.model
+        assert loaded.encode(TEXT) == trained.encode(TEXT)
+        assert loaded.train(TEXT, 280) == 280
+        assert loaded.pattern == trained.pattern
+    plain = Tokenizer.train(TEXT, 280)
+    assert type(kind.from_tiktoken(plain.to_tiktoken())) is kind
+    assert kind.from_tiktoken(plain.to_tiktoken()).tokenizer == plain
+
+
+def _exported(tokenizer: BatchTokenizer, folder: Path) -> Path:
+    tokenizer.export(folder / "folder", "transformers")
+    return folder / "folder"
+
+
+def test_holds_a_tokenizer(trained: BatchTokenizer) -> None:
+    held = trained.tokenizer
+    assert type(held) is Tokenizer
+    assert not isinstance(trained, Tokenizer)
+    for name in set(dir(Tokenizer)) - set(dir(object)) - {"train", "eot_token"}:
+        assert hasattr(trained, name), name
+        assert name in dir(trained)
+    assert trained.token_to_id("<|end|>") == trained.max_token_value == 299
+    assert trained.encode_ordinary_batch(["the"]) == [held.encode("the")]
+    assert trained.decode_with_offsets(held.encode("the")) == held.decode_with_offsets(held.encode("the"))
+    assert len(trained) == trained.vocab_size == len(held)
+    with pytest.raises(AttributeError, match="has no attribute 'absent'"):
+        _ = trained.absent
+    trained.register_special_tokens({})
+    assert trained.tokenizer is not held
+    assert held.special_tokens == {"<|end|>": 299}
+
+
+def test_unnamed_special_tokens_are_ordinary_text() -> None:
+    """In contrast to `Tokenizer`, which raises an error as tiktoken does."""
+    tokenizer = BatchTokenizer()
+    tokenizer.register_special_tokens({"<a>": 256, "<b>": 257})
+    expected = [256, *b"<b>"]
+    assert tokenizer.encode("<a><b>", {"<a>"}) == tokenizer.encode_to_numpy("<a><b>", {"<a>"}).tolist() == expected
+    assert tokenizer.encode_batch(["<a><b>"], {"<a>"}) == [expected]
+    assert tokenizer.encode_batch_to_numpy(["<a><b>"], {"<a>"})[0].tolist() == expected
+    for encode in (tokenizer.encode, tokenizer.encode_to_numpy):
+        with pytest.raises(ValueError, match="special token"):
+            encode("<a><b>")
+        with pytest.raises(ValueError, match="special token"):
+            encode("<a><b>", {"<a>"}, "all")
+    with pytest.raises(ValueError, match="special token"):
+        tokenizer.tokenizer.encode("<a><b>", {"<a>"})
+
+
+def test_base_may_be_a_batch_tokenizer(trained: BatchTokenizer) -> None:
+    longer = Tokenizer.train(TEXT, 310, base=trained)  # type: ignore[arg-type]
+    other = BatchTokenizer()
+    other.train(TEXT, 310, base=trained)  # type: ignore[arg-type]
+    assert [*longer.merges][: len(trained.merges)] == [*trained.merges]
+    assert other.merges == longer.merges
+
+
 def test_untrained_encodes_to_bytes() -> None:
     assert BatchTokenizer().encode("é") == [0xC3, 0xA9]
     assert BatchTokenizer(pattern="gpt2").pattern == PATTERNS["gpt2"]
     assert BatchTokenizer(pattern=r"\w+").pattern == r"\w+"
 
 
-def test_pattern_of_counts_is_taken() -> None:
+def test_pattern_of_counts_is_used() -> None:
     tokenizer = BatchTokenizer()
     tokenizer.train(ChunkCounts.count(TEXT, "o200k"), 270)
     assert tokenizer.pattern == PATTERNS["o200k"]
-    with pytest.raises(ValueError, match="different patterns do not add"):
+    with pytest.raises(ValueError, match="cannot be added to counts made with gpt2"):
         BatchTokenizer(pattern="gpt2").train(ChunkCounts.count(TEXT, "o200k"), 270)
 
 
@@ -99,10 +161,10 @@ def test_failed_registration_and_load_change_nothing(trained: BatchTokenizer, tm
     with pytest.raises(FileNotFoundError, match=r"absent\.model"):
         trained.load(tmp_path / "absent.model")
     for special, problem in (
-        ({"<x>": 97}, r"b'<x>': the id 97 is taken by b'a'; choose another"),
-        ({"<x>": 256}, r"b'<x>': the id 256 is taken"),
-        ({"<x>": 400, "<y>": 400}, r"b'<y>': the id 400 is taken by b'<x>'; choose another"),
-        ({"<x>": -1}, r"the id -1 of b'<x>' is out of range"),
+        ({"<x>": 97}, r"id 97 of special token '<x>' is already used by b'a'; choose another"),
+        ({"<x>": 256}, r"id 256 of special token '<x>' is already used"),
+        ({"<x>": 400, "<y>": 400}, r"special_tokens must have different ids, got"),
+        ({"<x>": -1}, r"id of special token '<x>' must be an integer from 0 to \d+, got -1"),
     ):
         with pytest.raises(ValueError, match=problem):
             trained.register_special_tokens(special)
@@ -130,7 +192,7 @@ def test_load_restores_everything(trained: BatchTokenizer, tmp_path: Path) -> No
     assert other.pattern == trained.pattern
 
 
-def test_load_keeps_stop_list_size(trained: BatchTokenizer, tmp_path: Path) -> None:
+def test_load_restores_stop_words(trained: BatchTokenizer, tmp_path: Path) -> None:
     trained.save(tmp_path / "a")
     other = BatchTokenizer()
     other.load(tmp_path / "a.model")
@@ -168,21 +230,21 @@ def test_store_dict_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_verbose(capfd: pytest.CaptureFixture[str]) -> None:
-    told: list[int] = []
+    sizes: list[int] = []
     tokenizer = BatchTokenizer()
-    tokenizer.train(TEXT, 280, on_batch=lambda batch: told.append(batch.size))
+    tokenizer.train(TEXT, 280, on_batch=lambda batch: sizes.append(batch.size))
     tokenizer.encode(TEXT)
     assert capfd.readouterr() == ("", "")
     tokenizer.train(TEXT, 280, verbose=True)
     out, err = capfd.readouterr()
     assert out == ""
     lines = err.splitlines()
-    assert len(lines) == len(told)
-    assert lines[0].startswith(f"batch 1: merged {told[0]} of ")
+    assert len(lines) == len(sizes)
+    assert lines[0].startswith(f"batch 1: merged {sizes[0]} of ")
     assert " 0 merges remaining" in lines[-1]
 
 
-def test_one_thread_and_many_are_the_same(library: list[str]) -> None:
+def test_threads_do_not_change_merges(library: list[str]) -> None:
     merges = []
     for multiprocess in (False, True):
         tokenizer = BatchTokenizer(multiprocess=multiprocess)
@@ -191,7 +253,7 @@ def test_one_thread_and_many_are_the_same(library: list[str]) -> None:
     assert merges[0] == merges[1]
 
 
-def test_dataset_and_url_free_sources() -> None:
+def test_datasets() -> None:
     datasets = pytest.importorskip("datasets")
     tokenizer = BatchTokenizer()
     tokenizer.train(datasets.Dataset.from_dict({"body": [TEXT]}), 280, text_column="body")

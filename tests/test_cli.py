@@ -53,11 +53,16 @@ def test_count(place: Path) -> None:
     result = run("count book.txt -o again.csv")
     counts = ChunkCounts.count(iter([TEXT]))
     assert result.stdout == ""
-    assert result.stderr.startswith(f"{counts.total:,} chunks, {counts.unique:,} of them unique, in")
+    assert result.stderr.startswith(f"counted {counts.total:,} chunks, {counts.unique:,} of them unique, in")
     assert result.stderr.endswith("again.csv\n")
     assert ChunkCounts.load("again.csv") == ChunkCounts.load("counts.parquet") == counts
-    told = json.loads(run("count book.txt -o again.parquet --json").stdout)
-    assert (told["total"], told["unique"], told["files"], told["failed"]) == (counts.total, counts.unique, 1, {})
+    output = json.loads(run("count book.txt -o again.parquet --json").stdout)
+    assert (output["total"], output["unique"], output["files"], output["failed"]) == (
+        counts.total,
+        counts.unique,
+        1,
+        {},
+    )
     assert run("count - -o piped.csv -q", TEXT).stderr == ""
     assert ChunkCounts.load("piped.csv") == counts
     lines = "".join(json.dumps({"body": line}) + "\n" for line in TEXT.splitlines())
@@ -75,8 +80,8 @@ def test_train(place: Path) -> None:
     assert Path("small.vocab").exists()
     for policy in ("serial", "naive", "positional"):
         assert run(f"train book.txt -n 300 --policy {policy} -o by_policy -q").exit_code == 0
-    told = json.loads(run("train book.txt -n 700 --base mine.model -o longer --json").stdout)
-    assert told["tokens"] == 700
+    output = json.loads(run("train book.txt -n 700 --base mine.model -o longer --json").stdout)
+    assert output["tokens"] == 700
     assert Tokenizer.from_file("longer.model").special_tokens == {END: 599}
     assert run("train - -n 300 -o piped -q", TEXT).exit_code == 0
 
@@ -141,11 +146,32 @@ def test_inspect(place: Path) -> None:
     assert "' question'" in run("inspect mine.model --search question").stdout
     assert run("inspect counts.parquet --top 0").exit_code == 0
     counts = run("inspect counts.parquet --top 3").stdout
-    assert "commonest" in counts and "distribution" in counts
-    told = json.loads(run("inspect counts.parquet --json").stdout)
-    assert told["total"] == ChunkCounts.load("counts.parquet").total
-    assert sum(row["unique"] for row in told["distribution"]) == told["unique"]
-    assert told["commonest"][0]["text"] == next(iter(ChunkCounts.load("counts.parquet")))
+    assert "most frequent" in counts and "unique chunks by count" in counts
+    output = json.loads(run("inspect counts.parquet --json").stdout)
+    assert output["total"] == ChunkCounts.load("counts.parquet").total
+    assert sum(row["unique"] for row in output["distribution"]) == output["unique"]
+    assert output["most_frequent"][0]["text"] == next(iter(ChunkCounts.load("counts.parquet")))
+
+
+USAGE = ("--", "the file must", "mine.model is given", "mine.model is a model", "standard input (-)")
+"""How errors begin that are about the arguments: their exit code is 2."""
+
+
+def exit_code_of(problem: str) -> int:
+    return 2 if problem.removeprefix("error: ").startswith(USAGE) else 1
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("inspect counts.parquet --token the", "--token must be omitted: counts.parquet contains chunk counts"),
+        ("inspect mine.model --token the --id 3", "--id must be omitted if"),
+        ("inspect mine.model --id 9999", "token id 9999 does not exist"),
+    ],
+)
+def test_inspect_says_what_is_wrong(command: str, problem: str, place: Path) -> None:
+    result = run(command)
+    assert result.exit_code in (1, 2) and problem in result.stderr
 
 
 def test_evaluate_and_export(place: Path) -> None:
@@ -156,49 +182,62 @@ def test_evaluate_and_export(place: Path) -> None:
     assert tokens == [len(Tokenizer.from_file("mine.model").encode_ordinary(TEXT))] * 3
     table = run("evaluate mine.model tokenizer.json --data book.txt").stdout.splitlines()
     assert table[0].split() == ["mine.model", "tokenizer.json"]
-    assert table[1].split() == ["vocabulary", "600", "600"]
+    assert table[1].split() == ["vocabulary", "size", "600", "600"]
 
 
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
-        ("count absent.txt -o a.csv", "error: no such file: 'absent.txt'"),
-        ("count book.txt -o a.txt", "error: a.txt: give a name that ends in .parquet or .csv"),
+        ("count absent.txt -o a.csv", "error: file not found: 'absent.txt'"),
+        ("count book.txt -o a.txt", "error: --output must end in .parquet or .csv, got 'a.txt'"),
         (
             "count book.txt -o absent/a.csv",
-            "error: cannot write absent/a.csv: there is no folder absent; make it first",
+            "error: cannot write absent/a.csv: folder not found: absent",
         ),
-        ("count book.txt -o a.csv --pattern (", 'error: --pattern "(" is not a supported regular expression'),
-        ("count book.txt -o a.csv --sample 0", "error: --sample 0.0: give a share above 0, and 1 at most"),
-        ("train counts.parquet -n 10 -o a", "error: --vocab-size 10 is too small"),
-        ("train counts.parquet -n 300 -o a --special-token a --special-token a", "error: --special-token ['a', 'a']"),
+        (
+            "count book.txt -o a.csv --pattern (",
+            "error: --pattern must be a supported regular expression (Parsing error",
+        ),
+        ("count book.txt -o a.csv --sample 0", "error: --sample must be greater than 0 and at most 1, got 0.0"),
+        (
+            "train counts.parquet -n 10 -o a",
+            "error: --vocab-size must be at least 256 (256 bytes + 0 special tokens), got 10",
+        ),
+        ("train counts.parquet -n 300 -o a --special-token a --special-token a", "error: --special-token must"),
         ("train counts.parquet -n 300 -o absent/a", "error: cannot write absent/a.model"),
-        ("train book.txt -n 300 -o a --base book.txt", "error: book.txt is no model file"),
-        ("encode absent.model book.txt", "error: there is no model file absent.model"),
-        ("encode mine.model counts.parquet -o x.npy", "error: counts.parquet: chunk counts have no text to encode"),
-        ("encode mine.model book.txt -o x --end-of-text x", "error: there is no special token 'x' to end a text with"),
-        ("decode mine.model book.txt", "error: book.txt: ids are read from .npy and .bin files"),
-        ("inspect mine.model --token thou", "error: there is no token 'thou'"),
-        ("inspect book.txt", "error: book.txt is no model file"),
-        ("encode mine.model book.txt -o a.npy --resume", "error: --resume is for a folder of shards"),
-        ("encode mine.model book.txt -o book.jsonl", "error: book.jsonl: give a name that ends in .npy or .bin"),
-        ("encode mine.model book.txt -o book.txt", "error: book.txt: give a name that ends in .npy or .bin"),
-        ("train mine.model -n 300 -o a", "error: mine.model is a model, no data: --base goes on from one"),
-        ("encode mine.model book.txt -o absent/a", "error: cannot write absent/a: there is no folder absent"),
-        ("decode mine.model absent.npy", "error: there is no file absent.npy"),
-        ("evaluate mine.model mine.model --data book.txt", "error: a model is given twice"),
-        ("encode mine.model book.txt --show -o a.npy", "error: --show prints tokens"),
-        ("encode mine.model book.txt --format parquet -o a.npy", "error: --format is for a folder of shards"),
-        ("encode mine.model book.txt -o .", "error: . holds other files: give another folder"),
-        ("inspect counts.parquet --token the", "error: counts.parquet holds counts"),
-        ("inspect mine.model --token the --id 3", "error: --token and --id are two ways"),
-        ("count - - -o a.csv", "error: - is given twice"),
-        ("export mine.model --to minbpe -o absent/x", "error: cannot write absent/x: there is no folder absent"),
+        ("train book.txt -n 300 -o a --base book.txt", "error: book.txt: not a model file in any of the formats"),
+        ("encode absent.model book.txt", "error: model file not found: absent.model"),
+        ("encode mine.model counts.parquet -o x.npy", "error: counts.parquet: chunk counts have no documents"),
+        (
+            "encode mine.model book.txt -o x --end-of-text x",
+            "error: --end-of-text must be one of the special tokens: <|endoftext|>, got 'x'",
+        ),
+        ("decode mine.model book.txt", "error: the file must end in .npy or .bin, got 'book.txt'"),
+        ("inspect mine.model --token thou", "error: 'thou' is not a single token"),
+        ("inspect book.txt", "error: book.txt: not a model file"),
+        ("encode mine.model book.txt -o a.npy --resume", "error: --resume needs a folder of shards"),
+        (
+            "encode mine.model book.txt -o book.jsonl",
+            "error: --output must end in .npy or .bin, or be a folder of shards, got book.jsonl",
+        ),
+        (
+            "encode mine.model book.txt -o book.txt",
+            "error: --output must end in .npy or .bin, or be a folder of shards, got book.txt",
+        ),
+        ("train mine.model -n 300 -o a", "error: mine.model is a model, not data; to extend a model, use --base"),
+        ("encode mine.model book.txt -o absent/a", "error: cannot write absent/a: folder not found: absent"),
+        ("decode mine.model absent.npy", "error: file not found: absent.npy"),
+        ("evaluate mine.model mine.model --data book.txt", "error: mine.model is given more than once"),
+        ("encode mine.model book.txt --show -o a.npy", "error: --show cannot be combined with --json or --output"),
+        ("encode mine.model book.txt --format parquet -o a.npy", "error: --format needs a folder of shards"),
+        ("encode mine.model book.txt -o .", "error: . holds other files; choose another folder"),
+        ("count - - -o a.csv", "error: standard input (-) can be given only once"),
+        ("export mine.model --to minbpe -o absent/x", "error: cannot write absent/x: folder not found: absent"),
     ],
 )
 def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
     result = run(command)
-    assert (result.exit_code, result.stdout) == (2 if problem.startswith("error: --") else 1, "")
+    assert (result.exit_code, result.stdout) == (exit_code_of(problem), "")
     assert result.stderr.startswith(problem) and result.stderr.count("\n") == 1, result.stderr
     with pytest.raises((ValueError, OSError, KeyError)):
         CliRunner().invoke(app, ["--debug", *command.split()], catch_exceptions=False)
@@ -243,17 +282,16 @@ def test_files_that_cannot_be_read(place: Path) -> None:
     assert (strict.exit_code, Path("a.csv").exists()) == (1, False)
     result = run("count bad.txt book.txt -o a.csv --skip-errors")
     assert result.exit_code == 1
-    assert (
-        "bad.txt: the text is invalid UTF-8 at byte 0; --replace-errors puts U+FFFD there and continues\n"
-        in result.stderr
+    assert "bad.txt: the text is invalid UTF-8 at byte 0; --replace-errors replaces it with U+FFFD\n" in result.stderr
+    assert result.stderr.endswith(
+        "error: 1 file could not be read completely; the output may include data read before the error\n"
     )
-    assert result.stderr.endswith("error: 1 file could not be read to the end; what comes before that may be there\n")
     assert ChunkCounts.load("a.csv") == ChunkCounts.load("counts.parquet")
     assert run("count bad.txt -o b.csv -q --replace-errors").exit_code == 0
 
 
 def spawned(place: Path, command: list[str], **given: Any) -> "subprocess.Popen[str]":
-    """Start the command in a process that saves often, and heeds Ctrl-C even in the background."""
+    """Start the command in a process that saves often, and receives Ctrl-C even in the background."""
     code = """if True:
         import signal
         from batchbpe import __main__
@@ -280,7 +318,7 @@ def test_interrupted_while_it_waits(place: Path) -> None:
     reading, writing = os.pipe()
     with spawned(place, ["count", "-", "-o", "all.parquet"], stdin=reading) as running:
         os.write(writing, b"to be ")
-        time.sleep(1.5)
+        time.sleep(3)
         running.send_signal(signal.SIGINT)
         assert running.communicate(timeout=30)[1].endswith("interrupted\n")
     os.close(writing)
@@ -299,15 +337,15 @@ def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
         while not (place / "all.parquet.parts" / "record.json").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         running.send_signal(signal_)
-        _, told = running.communicate(timeout=60)
+        _, output = running.communicate(timeout=60)
     assert not (place / "all.parquet").exists()
     if signal_ != signal.SIGKILL:
         assert running.returncode == 128 + signal_
-        assert told.splitlines()[-1].startswith(
-            "stopped; what was counted is in all.parquet.parts, and --resume goes on"
+        assert output.splitlines()[-1].startswith(
+            "stopped; the counts so far are in all.parquet.parts; continue with --resume"
         )
     refused = run(command)
-    assert refused.exit_code == 1 and "--resume goes on with it" in refused.stderr
+    assert refused.exit_code == 1 and "continue with --resume or remove it" in refused.stderr
     resumed = run([*command, "--resume", "-q"])
     assert resumed.exit_code == 0, resumed.stderr
     counts = ChunkCounts.load("all.parquet")
@@ -317,8 +355,8 @@ def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")
-@pytest.mark.parametrize(("output", "told"), [("all.npy", "terminated"), ("shards", "terminated")])
-def test_terminated_without_leftovers(output: str, told: str, place: Path) -> None:
+@pytest.mark.parametrize("output", ["all.npy", "shards"])
+def test_terminated_without_leftovers(output: str, place: Path) -> None:
     large(place)
     (place / "counts.parquet").unlink()
     before = sorted(path.name for path in place.iterdir())
@@ -327,7 +365,7 @@ def test_terminated_without_leftovers(output: str, told: str, place: Path) -> No
         while not list(place.rglob(".*.tmp")) and time.monotonic() < deadline:
             time.sleep(0.01)
         running.send_signal(signal.SIGTERM)
-        assert running.communicate(timeout=60)[1].splitlines()[-1] == told
+        assert running.communicate(timeout=60)[1].splitlines()[-1] == "terminated"
     assert running.returncode == 143
     assert [path.name for path in sorted(place.iterdir())] == sorted(
         {*before, *(["shards"] if output == "shards" else [])}
@@ -343,13 +381,13 @@ def test_out_of_memory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run("count book.txt -o a.csv")
     assert (result.exit_code, result.stderr) == (
         1,
-        "error: out of memory; use --limit-bytes or --threads 1, for count also --max-memory\n",
+        "error: out of memory; use --limit-bytes or --threads 1, or --max-memory for count\n",
     )
 
 
 def test_error_lines_are_bounded(place: Path) -> None:
     result = run(["encode", "mine.model", "book.txt", "-o", "x", "--end-of-text", "x" * 5000])
-    assert result.exit_code == 1 and len(result.stderr) <= 1001
+    assert result.exit_code == 2 and len(result.stderr) <= 1001
     Path("bad.jsonl").write_text('{"text": ' + "5" * 5000)
     result = run("count bad.jsonl -o a.csv")
     assert result.exit_code == 1 and len(result.stderr) <= 1001
@@ -357,7 +395,7 @@ def test_error_lines_are_bounded(place: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")
 def test_lines_in_a_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchbpe.progress.EVERY", 0.0)
+    monkeypatch.setattr("batchbpe.progress.LOG_EVERY", 0.0)
     result = run("count book.txt -o a.csv")
     assert re.search(r"^counting: 100 %, 0 s left, [\d.]+ kB, .*/s, ≤ \d+ unique, ", result.stderr, re.MULTILINE)
     result = run("train counts.parquet -n 300 -o a")
@@ -366,8 +404,13 @@ def test_lines_in_a_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_written_over_itself(place: Path) -> None:
     assert run("encode mine.model book.txt -o a.npy -q").exit_code == 0
-    assert run("decode mine.model a.npy -o a.npy").stderr.startswith("error: a.npy would be written over")
+    assert run("decode mine.model a.npy -o a.npy").stderr.startswith("error: --output must not be the input, a.npy")
     assert run("decode mine.model -", "104 105").stdout == "hi"
+    content = Path("book.txt").rename("book.bin").read_bytes()
+    assert run("encode mine.model book.bin -o book.bin").stderr.startswith(
+        "error: --output must not be one of the inputs"
+    )
+    assert Path("book.bin").read_bytes() == content
 
 
 def test_ranks_by_any_name(place: Path) -> None:

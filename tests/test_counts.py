@@ -1,5 +1,6 @@
-"""`ChunkCounts`: what is counted, what it answers, and what it says about bad data."""
+"""`ChunkCounts`: counting, queries, and errors about bad data."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import PATTERNS, ChunkCounts, reference
-from batchbpe.counts import BLOCK
-from batchbpe.patterns import pattern_of
+from batchbpe.counting import ChunkCounter
+from batchbpe.data.corpus import sources
+from batchbpe.data.text_files import BLOCK
+from batchbpe.jobs.count import CountOptions, count_files
+from batchbpe.patterns import resolve_pattern
 
 TEXT = "to be, or not to be: that is the question\n"
 
@@ -61,20 +65,32 @@ def test_addition() -> None:
         one + {"a": 1}  # type: ignore[operator]
 
 
-def test_different_patterns_do_not_add() -> None:
-    with pytest.raises(ValueError, match=r"different patterns do not add: .* is not .*; count the text again"):
+def test_sum() -> None:
+    counts = ChunkCounts.count(TEXT)
+    assert sum([counts, counts]) == counts + counts
+    assert sum([counts]) is counts
+    assert sum([counts, counts, counts])[" be"] == 6  # type: ignore[index]
+    with pytest.raises(TypeError, match="unsupported operand"):
+        sum([counts], 1)
+
+
+def test_counts_with_different_patterns_cannot_be_added() -> None:
+    problem = "counts made with the pattern gpt2 cannot be added to counts made with gpt4; count the text again"
+    with pytest.raises(ValueError, match=problem):
         ChunkCounts.count(TEXT) + ChunkCounts.count(TEXT, "gpt2")
-    with pytest.raises(ValueError, match="different patterns do not add"):
+    with pytest.raises(ValueError, match=r"the pattern gpt4 cannot be added to counts made with o200k"):
         ChunkCounts.count(ChunkCounts.count(TEXT), "o200k")
+    with pytest.raises(ValueError, match=r"the pattern '\\\\w\+' cannot be added to counts made with gpt2"):
+        ChunkCounts.count([ChunkCounts.count("to", r"\w+")], "gpt2")
 
 
-def test_text_added_to_counts_is_split_as_they_were() -> None:
+def test_text_added_to_counts_is_split_with_their_pattern() -> None:
     counts = ChunkCounts.count(TEXT, "gpt2")
     assert ChunkCounts.count([counts, TEXT]) == counts + counts
     assert ChunkCounts.count(counts) is counts
 
 
-def test_counts_are_of_64_bits() -> None:
+def test_counts_have_64_bits() -> None:
     counts = ChunkCounts.count({"a": 2**64 - 1, "b": 2**63})
     assert counts["a"] == 2**64 - 1
     assert counts.total == 2**64 - 1 + 2**63
@@ -90,7 +106,7 @@ def test_hyp_any_bytes(chunks: dict[bytes, int]) -> None:
     assert all(counts[chunk.decode("utf-8", "surrogateescape")] == count for chunk, count in expected)
 
 
-def test_counts_of_0_are_left_out() -> None:
+def test_counts_of_0_are_dropped() -> None:
     counts = ChunkCounts.count({"a": 0, "b": np.int64(3), "c": 0})
     assert counts.pattern == PATTERNS["gpt4"]
     assert dict(counts) == {"b": 3}
@@ -99,8 +115,8 @@ def test_counts_of_0_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_chunks_that_are_there_twice_add_up(suffix: str, tmp_path: Path) -> None:
-    # In order of their counts, but not each once.
+def test_repeated_chunks_are_added_up(suffix: str, tmp_path: Path) -> None:
+    # Sorted by count, but one chunk is repeated.
     path = tmp_path / f"twice.{suffix}"
     if suffix == "csv":
         path.write_text("text_chunk,count\n abc,5\n abd,4\n abc,3\n.+,0\n")
@@ -111,8 +127,8 @@ def test_chunks_that_are_there_twice_add_up(suffix: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["counts", "counts.txt", "counts.model"])
-def test_names_that_would_not_be_known_again(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=rf"{name}: give a name that ends in \.parquet or \.csv"):
+def test_unknown_suffix_cannot_be_saved(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"path must end in \.parquet or \.csv, got '.*{name}'"):
         ChunkCounts.count("a b").save(tmp_path / name)
 
 
@@ -122,14 +138,15 @@ def test_wrong_special_tokens(special_tokens: Any) -> None:
         ChunkCounts.count("hello there", special_tokens=special_tokens)
 
 
-def test_a_name_that_is_none() -> None:
-    with pytest.raises(ValueError, match="pattern='gpt5' is none of gpt2, gpt4, cl100k, o200k"):
+def test_unknown_pattern_name() -> None:
+    problem = "pattern must be a regular expression or one of gpt2, gpt4, cl100k, o200k, got 'gpt5'"
+    with pytest.raises(ValueError, match=problem):
         ChunkCounts.count("text", "gpt5")
 
 
 @pytest.mark.parametrize("threads", [0, -1])
 def test_wrong_threads(threads: int) -> None:
-    with pytest.raises(ValueError, match=f"threads={threads}: give at least 1, or None for all cores"):
+    with pytest.raises(ValueError, match=f"threads must be at least 1, or None for all cores, got {threads}"):
         ChunkCounts.count("text", threads=threads)
 
 
@@ -140,11 +157,11 @@ def test_very_many_threads() -> None:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ({"a": -1}, r"the count -1 of chunk 'a' is no whole number from 0 to 2\*\*64 - 1"),
-        ({"a": 2**64}, r"the count 18446744073709551616 of chunk 'a'"),
-        ({"a": 1.5}, r"the count 1\.5 of chunk 'a'"),
-        ({"a": True}, r"the count True of chunk 'a'"),
-        ({"a": "3"}, r"the count '3' of chunk 'a'"),
+        ({"a": -1}, r"data must map chunk 'a' to an integer from 0 to 2\*\*64 - 1, got -1$"),
+        ({"a": 2**64}, r"chunk 'a' to an integer .*, got 18446744073709551616$"),
+        ({"a": 1.5}, r"chunk 'a' to an integer .*, got 1\.5$"),
+        ({"a": True}, r"chunk 'a' to an integer .*, got True$"),
+        ({"a": "3"}, r"chunk 'a' to an integer .*, got '3'$"),
         ({"": 3}, r"the counts contain an empty chunk; remove it"),
     ],
 )
@@ -154,7 +171,7 @@ def test_wrong_counts(data: dict[str, Any], problem: str) -> None:
 
 
 def test_chunk_of_wrong_type() -> None:
-    with pytest.raises(TypeError, match="the chunk 3 is a int: give str or bytes"):
+    with pytest.raises(TypeError, match="data must map str or bytes to counts, got 3"):
         ChunkCounts.count({3: 1})  # type: ignore[dict-item]
 
 
@@ -171,7 +188,7 @@ def test_stop_words_have_more_than_one_character() -> None:
     assert counts.stop_words(0) == ([], [])
 
 
-def test_special_tokens_are_cut_out() -> None:
+def test_special_tokens_are_removed() -> None:
     counts = ChunkCounts.count("one<|end|>two<|end|>", special_tokens=["<|end|>"])
     assert dict(counts) == {"one": 1, "two": 1}
     nested = ChunkCounts.count("a<x>b<x>y.*c", special_tokens=["<x>", "<x>y", ".*"])
@@ -180,8 +197,8 @@ def test_special_tokens_are_cut_out() -> None:
     assert dict(spaced) == {"a": 1, "d": 1}
 
 
-def test_special_tokens_over_block_edges(tmp_path: Path) -> None:
-    # Tokens of every distance from the edge of a block, one of them with a place where a text could be cut.
+def test_special_tokens_across_block_boundaries(tmp_path: Path) -> None:
+    # The token starts at every distance from the boundary, and contains a newline, where text may be cut.
     special = "<|a\nb|>"
     path = tmp_path / "a.txt"
     for shift in range(9):
@@ -191,7 +208,7 @@ def test_special_tokens_over_block_edges(tmp_path: Path) -> None:
         assert dict(counts) == {"x" * (BLOCK - shift): 1, "y": 1, "\n": 1, "z": 1}
 
 
-def test_characters_over_block_edges(tmp_path: Path) -> None:
+def test_characters_across_block_boundaries(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     for shift in range(5):
         text = "ab cd\n" * (BLOCK // 6) + "x" * shift + "語é😀\n語" * 9 + " end\n" * BLOCK
@@ -217,7 +234,7 @@ def test_invalid_utf8(at: int, errors: Any, tmp_path: Path) -> None:
         assert ChunkCounts.count(path, errors="replace") == ChunkCounts.count(text)
 
 
-def test_character_cut_off_at_the_end(tmp_path: Path) -> None:
+def test_incomplete_character_at_the_end(tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_bytes(b"caf\xc3")
     with pytest.raises(ValueError, match=r"bad\.txt: the text is invalid UTF-8 at byte 3"):
         ChunkCounts.count(tmp_path / "bad.txt")
@@ -225,15 +242,31 @@ def test_character_cut_off_at_the_end(tmp_path: Path) -> None:
 
 
 def test_wrong_options() -> None:
-    with pytest.raises(ValueError, match='errors=\'ignore\': give "strict" or "replace"'):
+    with pytest.raises(ValueError, match='errors must be "strict" or "replace", got \'ignore\''):
         ChunkCounts.count(TEXT, errors="ignore")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="threads=0: give at least 1, or None"):
-        ChunkCounts.count(TEXT, threads=0)
 
 
-def test_lone_surrogate() -> None:
-    with pytest.raises(UnicodeEncodeError, match="surrogate"):
-        ChunkCounts.count("a\udc80")
+def test_lone_surrogates(tmp_path: Path) -> None:
+    many = iter(["a"] * 5000 + ["\udfff"])
+    for data, text, place in (("a\udc80", "a\udc80", 1), (["b", "aa\ud800"], "aa\ud800", 2), (many, "\udfff", 0)):
+        with pytest.raises(UnicodeEncodeError) as caught:
+            ChunkCounts.count(data)
+        problem = f'document {text!r}: lone surrogate {text[-1]!r} at character {place}; use errors="replace"'
+        assert str(caught.value).startswith(problem)
+    for data in ("a\udc80", ["a\ud800"]):
+        assert dict(ChunkCounts.count(data, errors="replace")) == {"a": 1, "\ufffd": 1}
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a\\ud800"}\n')
+    with pytest.raises(ValueError, match=r"a\.jsonl, document 'a\\ud800': lone surrogate"):
+        ChunkCounts.count(path)
+    assert dict(ChunkCounts.count(path, errors="replace")) == {"a": 1, "\ufffd": 1}
+
+
+def test_bytes_that_are_not_utf8_in_mappings() -> None:
+    assert ChunkCounts.count({"\udc80a": 2}) == ChunkCounts.count({b"\x80a": 2})
+    with pytest.raises(ValueError, match=r"data must not contain a chunk with a lone surrogate, got 'a\\ud800'"):
+        ChunkCounts.count({"a\ud800": 1}, errors="replace")
+    assert dict(ChunkCounts.count({"\ud800": 0, "a": 1})) == {"a": 1}
 
 
 def test_empty_data() -> None:
@@ -252,7 +285,7 @@ def test_slices_of_arrow_arrays() -> None:
 
 
 def test_chunks_of_every_length() -> None:
-    # Up to 15 bytes are kept in one way, longer ones in another.
+    # The core stores chunks of up to 15 bytes inline, and longer ones elsewhere.
     chunks = ["a" * n for n in range(1, 70)] + ["b" * 15, "b" * 16, "\0", "\0\0", "\0" * 15, "\0" * 16]
     random.Random(1).shuffle(chunks)
     counts = ChunkCounts.count(iter(chunks), "(?s).+")
@@ -272,6 +305,80 @@ def test_progress() -> None:
     assert read == [4_000_000, 8_000_000, 12_000_000]
 
 
-def test_pattern_of() -> None:
-    assert pattern_of("gpt4") == PATTERNS["gpt4"]
+def test_bytes_read(tmp_path: Path) -> None:
+    """Bytes of text in UTF-8 are counted, not characters, whatever the source."""
+    words = ["naïve", "語 😀", "plain"]
+    size = sum(len(word.encode()) for word in words)
+    records = "".join(json.dumps({"text": word}, ensure_ascii=word == "naïve") + "\n" for word in words)
+    (tmp_path / "a.jsonl").write_text(records, encoding="utf-8")
+    (tmp_path / "a.txt").write_text("".join(words), encoding="utf-8")
+    pq.write_table(pa.table({"text": words}), tmp_path / "a.parquet")
+    for data in (words, tmp_path / "a.jsonl", tmp_path / "a.txt", tmp_path / "a.parquet", pa.array(words)):
+        counter = ChunkCounter("gpt4")
+        positions: list[int] = []
+        counter.on_progress = positions.append
+        counter.add_sources(sources(data))
+        assert counter.bytes_read == size
+        assert positions
+        read: list[int] = []
+        ChunkCounts.count(data, progress=read.append)
+        assert read[-1] == size
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Text files, jsonl and parquet in one folder."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    words = [f"document {n} é\n" for n in range(300)]
+    for n in range(8):
+        (folder / f"{n}.txt").write_text("".join(words[n::8]), encoding="utf-8")
+    (folder / "a.jsonl").write_text("".join(json.dumps({"text": word}) + "\n" for word in words), encoding="utf-8")
+    pq.write_table(pa.table({"text": words}), folder / "b.parquet", row_group_size=100)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sample": 0.3},
+        {"sample": 0.3, "seed": 7},
+        {"limit_bytes": 1000},
+        {"limit_bytes": 1001},
+        {"sample": 0.5, "seed": 3, "limit_bytes": 6000},
+        {"limit_bytes": 1 << 40},
+    ],
+    ids=str,
+)
+def test_samples_equal_those_of_jobs(options: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    counts = ChunkCounts.count(folder, **options)
+    count_files(sources(folder), tmp_path / "counts.parquet", CountOptions(**options))
+    assert ChunkCounts.load(tmp_path / "counts.parquet") == counts
+    whole = ChunkCounts.count(folder)
+    assert counts == whole if options == {"limit_bytes": 1 << 40} else 0 < counts.total < whole.total
+
+
+def test_samples(folder: Path) -> None:
+    one, same, other = (ChunkCounts.count(folder, sample=0.3, seed=seed) for seed in (1, 1, 2))
+    assert one == same != other
+    assert sum(len(chunk.encode()) * n for chunk, n in ChunkCounts.count(folder, limit_bytes=1001).items()) in (
+        1000,
+        1001,
+    )
+    for options in ({"sample": 0.0}, {"sample": 1.5}, {"limit_bytes": 0}):
+        with pytest.raises(ValueError, match=rf"{next(iter(options))} must be"):
+            ChunkCounts.count(folder, **options)
+
+
+def test_counts_cannot_be_sampled(tmp_path: Path) -> None:
+    counts = ChunkCounts.count(TEXT)
+    counts.save(tmp_path / "counts.parquet")
+    for data in (counts, [counts], dict(counts), tmp_path / "counts.parquet"):
+        for options in ({"sample": 0.5}, {"limit_bytes": 10}):
+            with pytest.raises(ValueError, match="chunk counts have no documents to sample"):
+                ChunkCounts.count(data, **options)  # type: ignore[arg-type]
+
+
+def test_resolve_pattern() -> None:
+    assert resolve_pattern("gpt4") == PATTERNS["gpt4"]
     assert sorted(PATTERNS) == ["cl100k", "gpt2", "gpt4", "o200k"]

@@ -1,4 +1,4 @@
-"""Documents from urls: of the web, and through fsspec."""
+"""Documents from urls: over http, and through fsspec."""
 
 import gzip
 import sys
@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from test_data import texts
 
-from batchbpe.data.corpus import TextFile, documents
+from batchbpe.data.corpus import documents
+from batchbpe.data.documents import TextFile
 
 PAGES = {
     "/a.txt": "ein text ü".encode(),
@@ -26,12 +27,12 @@ PAGES = {
 
 @pytest.fixture
 def server() -> Iterator[SimpleNamespace]:
-    asked: list[str] = []
+    requested: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
-            asked.append(path)
+            requested.append(path)
             body = PAGES.get(path, b"cut")
             self.send_response(404 if path == "/absent.txt" else 200)
             self.send_header("Content-Length", str(len(body) + 100 * (path == "/cut.txt")))
@@ -44,7 +45,7 @@ def server() -> Iterator[SimpleNamespace]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", asked=asked)
+        yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", requested=requested)
         server.shutdown()
         thread.join()
 
@@ -54,9 +55,10 @@ def test_url(server: SimpleNamespace) -> None:
     (item,) = stream
     assert isinstance(item, TextFile)
     assert item.name == f"{server.url}/a.txt"
-    assert server.asked == []
+    assert server.requested == []
     assert texts(item.name) == ["ein text ü"]
-    assert texts([f"{server.url}/plain?a={'b' * 300}", f"{server.url}/a.txt.gz?x=1"]) == ["plain", "zipped"]
+    assert texts(f"{server.url}/plain?a={'b' * 300}") == ["plain"]
+    assert texts([f"{server.url}/a.txt?a={'b' * 300}", f"{server.url}/a.txt.gz?x=1"]) == ["ein text ü", "zipped"]
     assert texts(f"{server.url}/a.jsonl") == ["line"]
 
 
@@ -67,9 +69,9 @@ def test_url_errors(page: str, server: SimpleNamespace) -> None:
 
 
 def test_url_of_a_table(server: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r"a\.csv: chunk counts are not read from a url; download them first"):
+    with pytest.raises(ValueError, match=r"a\.csv: chunk counts cannot be read from a url; download the file first"):
         documents(f"{server.url}/a.csv")
-    assert server.asked == []
+    assert server.requested == []
     table = pa.BufferOutputStream()
     pq.write_table(pa.table({"text": ["one", "zwei ü"]}), table)
     monkeypatch.setitem(PAGES, "/a.parquet", table.getvalue().to_pybytes())
@@ -94,5 +96,5 @@ def test_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OSError, match=r"cannot read memory://data/absent\.txt: "):
         documents("memory://data/absent.txt")
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(ImportError, match=r"s3://b/a\.txt is read through fsspec, .*pip install 'batchbpe\[remote\]'"):
+    with pytest.raises(ImportError, match=r"reading s3://b/a\.txt requires fsspec; pip install 'batchbpe\[remote\]'"):
         documents("s3://b/a.txt")

@@ -1,4 +1,4 @@
-"""Vocabularies go to other tools and come back: the same ids in the real tiktoken, tokenizers and transformers."""
+"""Vocabularies exported to tiktoken, tokenizers, transformers and minbpe produce the same ids there, and load back."""
 
 import base64
 import json
@@ -52,7 +52,7 @@ def trained(request: pytest.FixtureRequest, library: list[str]) -> tuple[Tokeniz
 
 
 class MinBPE:
-    """A reader of minbpe's files as minbpe reads them."""
+    """Reads a model file as minbpe does, and encodes with it."""
 
     def __init__(self, path: Path, version: str) -> None:
         lines = iter(path.read_text(encoding="utf-8").split("\n")[:-1])
@@ -61,10 +61,10 @@ class MinBPE:
         rows = (next(lines).strip().split() for _ in range(int(next(lines).strip())))
         self.special = {name: int(token) for name, token in rows}
         self.merges = {tuple(map(int, line.split())): 256 + rank for rank, line in enumerate(lines)}
-        self.known: dict[str, list[int]] = {}
+        self.cache: dict[str, list[int]] = {}
 
     def encode(self, text: str) -> list[int]:
-        """All special tokens allowed."""
+        """Encode a text with all special tokens allowed."""
         split = f"({'|'.join(map(regex.escape, self.special))})" if self.special else "(?!)"
         ids: list[int] = []
         for part in regex.split(split, text):
@@ -72,9 +72,9 @@ class MinBPE:
                 ids.append(self.special[part])
             else:
                 for chunk in self.pattern.findall(part):
-                    if chunk not in self.known:
-                        self.known[chunk] = self.encode_chunk(list(chunk.encode()))
-                    ids += self.known[chunk]
+                    if chunk not in self.cache:
+                        self.cache[chunk] = self.encode_chunk(list(chunk.encode()))
+                    ids += self.cache[chunk]
         return ids
 
     def encode_chunk(self, ids: list[int]) -> list[int]:
@@ -93,15 +93,15 @@ class MinBPE:
 
 
 def loaders(tokenizer: Tokenizer, folder: Path) -> Iterator[tuple[str, Any]]:
-    """Each format, exported and loaded by the real library, as a function from text to ids."""
+    """Yield, for each format, its name and a function from text to ids that uses the exported file."""
     tokenizer.export(folder / "mine.tiktoken", "tiktoken")
     rows = [line.split() for line in (folder / "mine.tiktoken").read_bytes().splitlines()]
     ranks = {base64.b64decode(token): int(rank) for token, rank in rows}
     special = dict(tokenizer.special_tokens)
     encoding = tiktoken.Encoding("mine", pat_str=tokenizer.pattern, mergeable_ranks=ranks, special_tokens=special)
     yield "tiktoken", lambda text: encoding.encode(text, allowed_special="all")
-    object_ = tokenizer.to_tiktoken()
-    yield "to_tiktoken", lambda text: object_.encode(text, allowed_special="all")
+    converted = tokenizer.to_tiktoken()
+    yield "to_tiktoken", lambda text: converted.encode(text, allowed_special="all")
 
     tokenizer.export(folder / "tokenizer.json", "huggingface")
     fast = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -119,7 +119,7 @@ def loaders(tokenizer: Tokenizer, folder: Path) -> Iterator[tuple[str, Any]]:
         yield form, reader.encode
 
 
-def test_real_text_has_the_same_ids(trained: tuple[Tokenizer, str], tmp_path: Path) -> None:
+def test_same_ids_of_real_text(trained: tuple[Tokenizer, str], tmp_path: Path) -> None:
     tokenizer, text = trained
     ids = tokenizer.encode(text, "all")
     for tool, encode in loaders(tokenizer, tmp_path):
@@ -145,7 +145,7 @@ def loaded(request: pytest.FixtureRequest, library: list[str], tmp_path_factory:
 
 @settings(max_examples=500)  # of each of four patterns
 @given(text=st.lists(st.one_of(texts, st.sampled_from([END, FIM, END + FIM])), max_size=4).map("".join))
-def test_hyp_any_text_has_the_same_ids(loaded: Any, text: str) -> None:
+def test_hyp_same_ids_of_any_text(loaded: Any, text: str) -> None:
     tokenizer, tools = loaded
     ids = tokenizer.encode(text, "all")
     for tool, encode in tools:
@@ -154,7 +154,7 @@ def test_hyp_any_text_has_the_same_ids(loaded: Any, text: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_stop_words_go_to_transformers(library: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_words_in_transformers(library: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers import AutoTokenizer
     from transformers import dynamic_module_utils as dynamic
 
@@ -194,21 +194,25 @@ def test_stop_words_go_to_transformers(library: list[str], tmp_path: Path, monke
     assert (len(auto), auto.convert_tokens_to_ids("<0>"), auto.convert_tokens_to_ids("<199>")) == (601, 401, 600)
     assert auto.encode(f"the{END}<1>", add_special_tokens=False) == [300, 400, 402]
     for name, form in (("a.tiktoken", "tiktoken"), ("a.json", "huggingface")):
-        with pytest.raises(ValueError, match=r"no stop words, as b'.*allow_inexact=True"):
+        with pytest.raises(
+            ValueError, match=r"does not support stop words; the model has 50, such as b'.*allow_inexact=True"
+        ):
             tokenizer.export(tmp_path / name, form)  # type: ignore[arg-type]
         assert not (tmp_path / name).exists()
         tokenizer.export(tmp_path / name, form, allow_inexact=True)  # type: ignore[arg-type]
         assert (tmp_path / name).exists()
-    with pytest.raises(ValueError, match="minbpe v1 has no place for stop words"):
+    with pytest.raises(
+        ValueError, match="minbpe v1 does not support stop words; the model has 50; train with stop_list_size=0 or"
+    ):
         tokenizer.export(tmp_path / "a.model", "minbpe")
 
 
 def test_two_tokens_with_the_same_bytes(tmp_path: Path) -> None:
     merges = {(97, 98): 256, (98, 99): 257, (256, 99): 258, (97, 257): 259}
     tokenizer = Tokenizer(Model(pattern=r"[a-z]+|[^a-z]", merges=merges))
-    with pytest.raises(ValueError, match=r"258 and 259 are both b'abc', .*allow_inexact=True"):
+    with pytest.raises(ValueError, match=r"tokens 258 and 259 are both b'abc', .*allow_inexact=True"):
         tokenizer.export(tmp_path / "a.json", "huggingface")
-    with pytest.raises(ValueError, match=r"would not give the same encodings .* 259, b'abc' = b'a' \+ b'bc'; choose"):
+    with pytest.raises(ValueError, match=r"encoding by ranks would differ .* 259, b'abc' = b'a' \+ b'bc'; use format="):
         tokenizer.export(tmp_path / "a.tiktoken", "tiktoken")
     tokenizer.export(tmp_path / "folder", "transformers")
     assert (tmp_path / "folder" / "batchbpe.model").exists()
@@ -239,8 +243,8 @@ def test_tokenizers_trained_by_hugging_face(library: list[str], tmp_path: Path) 
     assert Tokenizer.from_file(tmp_path / "old.json").merges == ours.merges
 
 
-def test_ranks_in_the_dress_of_merges(library: list[str], tmp_path: Path) -> None:
-    """As the tokenizer.json of Llama 3 and of OpenAI's encodings are: a merge for every two parts, `ignore_merges`."""
+def test_tokenizer_json_converted_from_ranks(library: list[str], tmp_path: Path) -> None:
+    """As in Llama 3 and OpenAI's encodings: a merge for every two parts of a token, and `ignore_merges`."""
     text = "".join(library)[:500_000]
     ours = Tokenizer.train(iter([text]), 1500, special_tokens=[END])
     ours.export(tmp_path / "a.json", "huggingface")
@@ -260,11 +264,11 @@ def test_ranks_in_the_dress_of_merges(library: list[str], tmp_path: Path) -> Non
     assert loaded.encode(text) == theirs.encode(text).ids
     fields["model"]["merges"] = merges[::-1]
     (tmp_path / "b.json").write_text(json.dumps(fields), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"b\.json: several merges make one token, and not as ranks would"):
+    with pytest.raises(ValueError, match=r"b\.json: several merges make the same token, but not in the order of ranks"):
         Tokenizer.from_file(tmp_path / "b.json")
 
 
-def test_isolated_matches_keep_what_lies_between() -> None:
+def test_isolated_split_keeps_text_between_matches() -> None:
     theirs = tokenizers.Tokenizer(tokenizers.models.BPE())
     split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"\p{L}+|\d"), behavior="isolated")
     byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -277,7 +281,7 @@ def test_isolated_matches_keep_what_lies_between() -> None:
     assert ours.decode(ours.encode(text)) == text
 
 
-def test_a_pattern_of_ones_own_goes_to_hugging_face(tmp_path: Path) -> None:
+def test_custom_pattern_in_hugging_face(tmp_path: Path) -> None:
     pattern = r" ?[\p{L}'’]+(?!\p{N})|(?:\p{L}|[^\s\p{L}])+|\s+"
     tokenizer = Tokenizer.train(iter([TEXT]), 400, pattern=pattern)
     tokenizer.export(tmp_path / "a.json", "huggingface")
@@ -285,22 +289,20 @@ def test_a_pattern_of_ones_own_goes_to_hugging_face(tmp_path: Path) -> None:
     assert Tokenizer.from_file(tmp_path / "a.json").pattern == pattern
 
 
-def test_special_tokens_that_begin_with_one_another() -> None:
+def test_special_token_that_is_a_prefix_of_another() -> None:
     tokenizer = Tokenizer.train("the theory", 262, special_tokens=["<a>", "<a>\n"])
-    with pytest.raises(ValueError, match=r"'<a>\\n' begins with '<a>', and tiktoken may take either: rename"):
+    with pytest.raises(ValueError, match=r"'<a>\\n' starts with '<a>', and tiktoken may match either; rename"):
         tokenizer.to_tiktoken()
 
 
-def test_a_known_name_is_no_proof(tmp_path: Path) -> None:
+def test_published_name_with_other_content(tmp_path: Path) -> None:
     Tokenizer.train("the theory", 260).export(tmp_path / "cl100k_base.tiktoken", "tiktoken")
-    with pytest.raises(
-        ValueError, match=r"cl100k_base\.tiktoken: it has 260 ranks, not 100256: it is damaged, or another"
-    ):
+    with pytest.raises(ValueError, match=r"cl100k_base\.tiktoken: expected 100256 ranks, got 260; the file is damaged"):
         Tokenizer.from_file(tmp_path / "cl100k_base.tiktoken")
     assert Tokenizer.from_tiktoken(tmp_path / "cl100k_base.tiktoken", "gpt4").n_vocab == 100277
 
 
-def test_basic_tokenizer_of_minbpe(tmp_path: Path) -> None:
+def test_minbpe_basic_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "basic.model").write_text("minbpe v1\n\n0\n97 98\n256 32\n")
     tokenizer = Tokenizer.from_file(tmp_path / "basic.model")
     assert tokenizer.encode("ab ab\nab") == [257, 256, 10, 256]
@@ -310,9 +312,9 @@ def test_basic_tokenizer_of_minbpe(tmp_path: Path) -> None:
     assert (tmp_path / "again.model").read_bytes() == (tmp_path / "basic.model").read_bytes()
 
 
-@pytest.mark.skipif(not OPENAI, reason="BATCHBPE_TEST_TIKTOKEN names no folder with OpenAI's rank files")
+@pytest.mark.skipif(not OPENAI, reason="BATCHBPE_TEST_TIKTOKEN is not set to a folder with OpenAI's rank files")
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
-def test_openai_vocabularies_go_everywhere(name: str, library: list[str], tmp_path: Path) -> None:
+def test_openai_vocabularies_in_other_tools(name: str, library: list[str], tmp_path: Path) -> None:
     ours = Tokenizer.from_file(Path(OPENAI or "") / f"{name}.tiktoken")
     assert ours.name == name
     text = "".join(library)[:2_000_000] + END + multilingual(200_000)

@@ -1,4 +1,4 @@
-"""The core gives what the reference gives, to the last id; encoding also gives what tiktoken gives."""
+"""The core produces exactly the ids of the reference, and encodes exactly as tiktoken does."""
 
 import os
 import random
@@ -22,7 +22,7 @@ ALL_PATTERNS = [*PATTERNS, *CUSTOM]
 
 
 def plain(text: str, pattern: str) -> str:
-    """Without what engines do not agree to call \\w."""
+    """Remove the characters that regex engines disagree on for \\w."""
     return text if pattern in PATTERNS else "".join(c for c in text if c.isascii() or c.isalpha())
 
 
@@ -93,7 +93,7 @@ def test_real_text_merges(policy: str, overlapping: bool, counts: ChunkCounts) -
 
 @pytest.mark.parametrize("overlapping", [False, True])
 def test_real_text_in_large_batches(overlapping: bool, library: list[str]) -> None:
-    # Whole lines as chunks. Threads share the work from 32,768 places in a batch on.
+    # Chunks are whole lines. From 32,768 places per batch on, threads share the work.
     counts = ChunkCounts.count("".join(library[300:400])[:1_200_000], r"[^\n]++|\n")
     batches: list[Batch] = []
     model, expected = both(counts, 320, "continue_search", overlapping=overlapping, threads=3, on_batch=batches.append)
@@ -112,7 +112,7 @@ def test_one_pair_at_a_time_is_serial(counts: ChunkCounts) -> None:
 
 
 @pytest.mark.parametrize("overlapping", [False, True])
-def test_threads_do_not_matter(overlapping: bool, counts: ChunkCounts, library: list[str]) -> None:
+def test_result_does_not_depend_on_threads(overlapping: bool, counts: ChunkCounts, library: list[str]) -> None:
     one, *others = [train(counts, 5000, overlapping=overlapping, threads=threads) for threads in (1, 2, 7)]
     assert len(one.merges) == 4744
     for model in others:
@@ -128,7 +128,7 @@ def test_threads_do_not_matter(overlapping: bool, counts: ChunkCounts, library: 
         assert tokenizer.encode_batch(library[:50], threads=threads) == [tokenizer.encode(t) for t in library[:50]]
 
 
-def test_source_and_order_do_not_matter(counts: ChunkCounts, library: list[str], tmp_path: Path) -> None:
+def test_counts_do_not_depend_on_source_or_order(counts: ChunkCounts, library: list[str], tmp_path: Path) -> None:
     shuffled = random.Random(1).sample(library, len(library))
     half = len(library) // 2
     (tmp_path / "texts").mkdir()
@@ -152,7 +152,7 @@ def test_source_and_order_do_not_matter(counts: ChunkCounts, library: list[str],
         assert ChunkCounts.count(iter(shuffled), threads=threads) == counts
 
 
-def test_one_long_text_is_the_same_as_one_file(library: list[str], tmp_path: Path) -> None:
+def test_a_string_and_a_file_have_the_same_counts(library: list[str], tmp_path: Path) -> None:
     text = "\n".join(library[:400])
     (tmp_path / "text.txt").write_text(text, encoding="utf-8", newline="")
     for pattern in ("gpt2", "gpt4", "cl100k", "o200k", r"\w+|\W"):
@@ -176,7 +176,7 @@ def test_real_text_encodings(counts: ChunkCounts, library: list[str]) -> None:
 )
 @settings(max_examples=40)
 def test_hyp_long_chunks(runs: list[tuple[str, int]]) -> None:
-    # Chunks of more than 256 bytes are merged with a heap.
+    # Chunks longer than 256 bytes are merged with a heap.
     text = "".join(part * times for part, times in runs)
     for overlapping in (False, True):
         tokenizer = Tokenizer.train(iter([text]), 290, pattern="(?s).+", overlapping=overlapping)
@@ -196,7 +196,7 @@ def openai(tokenizer: Tokenizer) -> tiktoken.Encoding:
 
 @pytest.fixture(scope="module", params=["gpt2", "cl100k", "o200k"])
 def tokenizer(request: pytest.FixtureRequest, library: list[str]) -> Tokenizer:
-    # One pair at a time makes no two tokens of the same bytes here.
+    # With the serial policy, no two tokens have the same bytes here, which tiktoken requires.
     return Tokenizer.train(
         iter(library[::3]), 3000, pattern=request.param, policy=policies.serial, special_tokens=["<|end|>"]
     )
@@ -222,12 +222,12 @@ def test_hyp_as_tiktoken(tokenizer: Tokenizer, text: str) -> None:
 FOLDER = os.environ.get("BATCHBPE_TEST_TIKTOKEN")
 
 
-@pytest.mark.skipif(not FOLDER, reason="BATCHBPE_TEST_TIKTOKEN names no folder with *.tiktoken files")
+@pytest.mark.skipif(not FOLDER, reason="set BATCHBPE_TEST_TIKTOKEN to a folder of *.tiktoken files")
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
 def test_openai_vocabularies(name: str, library: list[str]) -> None:
     path = Path(FOLDER or "") / f"{name}.tiktoken"
     if not path.exists():
-        pytest.skip(f"there is no {path}")
+        pytest.skip(f"file not found: {path}")
     tokenizer = Tokenizer.from_tiktoken(path)
     theirs = openai(tokenizer)
     text = "\n".join(library[::3]) + "<|endoftext|>"

@@ -15,27 +15,28 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from batchbpe import ChunkCounts, Model, Tokenizer, train
+from batchbpe import ChunkCounts, Model, Tokenizer, policies, train
 from batchbpe.cli import app
-from batchbpe.experiments import Data, batching, chunks, freq_cutoff, stop_words, sweep
-from batchbpe.experiments.data import thinned
+from batchbpe.experiments import ExperimentData, batching, chunks, freq_cutoff, stop_words, sweep
+from batchbpe.experiments.data import split_counts
 from batchbpe.experiments.trainings import train_all
+from batchbpe.policies import Candidates
 from batchbpe.storage.locks import locked
 
 
 @pytest.fixture(scope="module")
-def data(library: list[str]) -> Data:
-    return Data.of(library[:200])
+def data(library: list[str]) -> ExperimentData:
+    return ExperimentData.of(library[:200])
 
 
 def test_documents_are_held_out(library: list[str]) -> None:
     documents = library[:200]
-    data = Data.of(documents, share=0.25, seed=3)
+    data = ExperimentData.of(documents, heldout_share=0.25, seed=3)
     assert data.counts + data.heldout == ChunkCounts.count(documents)
     assert 0.1 < data.heldout.total / (data.counts.total + data.heldout.total) < 0.4
-    assert data.heldout == Data.of(documents, share=0.25, seed=3).heldout
-    assert data.heldout != Data.of(documents, share=0.25, seed=4).heldout
-    assert data.heldout == Data.of(pa.array(documents), share=0.25, seed=3).heldout
+    assert data.heldout == ExperimentData.of(documents, heldout_share=0.25, seed=3).heldout
+    assert data.heldout != ExperimentData.of(documents, heldout_share=0.25, seed=4).heldout
+    assert data.heldout == ExperimentData.of(pa.array(documents), heldout_share=0.25, seed=3).heldout
     assert data.parameters["held-out text"] == "0.25 of the documents"
 
 
@@ -43,22 +44,22 @@ def test_chunks_are_held_out_of_counts_and_of_one_document() -> None:
     text = "to be or not to be " * 200
     counts = ChunkCounts.count(text)
     for given in (text, counts):
-        data = Data.of(given, share=0.5)
+        data = ExperimentData.of(given, heldout_share=0.5)
         assert data.parameters["held-out text"] == "0.5 of the chunks"
         assert data.counts + data.heldout == counts
         assert abs(data.heldout.total / counts.total - 0.5) < 0.05
-    kept, taken = thinned(counts, 0.5, seed=0)
-    assert list(kept.counts) == sorted(kept.counts, reverse=True)
-    assert taken == thinned(counts, 0.5, seed=0)[1]
+    kept, taken = split_counts(counts, 0.5, seed=0)
+    assert list(kept.values()) == sorted(kept.values(), reverse=True)
+    assert taken == split_counts(counts, 0.5, seed=0)[1]
 
 
 def test_given_text_is_held_out() -> None:
-    data = Data.of("to be", heldout="or not")
+    data = ExperimentData.of("to be", heldout="or not")
     assert (data.counts.total, data.heldout.total) == (2, 2)
-    with pytest.raises(ValueError, match="held-out text has no chunks"):
-        Data.of("to be", heldout=[])
-    with pytest.raises(ValueError, match="share=1"):
-        Data.of("to be", share=1)
+    with pytest.raises(ValueError, match="the held-out text contains no chunks"):
+        ExperimentData.of("to be", heldout=[])
+    with pytest.raises(ValueError, match="heldout_share must be between 0 and 1, exclusive, got 1"):
+        ExperimentData.of("to be", heldout_share=1)
 
 
 def test_chunks_as_they_are_read(library: list[str]) -> None:
@@ -82,7 +83,7 @@ def test_chunks_of_counts_grow_as_in_random_order() -> None:
     assert chunks(counts, points=2).table.to_pylist()[0] == {"total": 4, "unique": 3}
 
 
-def test_stop_words(data: Data) -> None:
+def test_stop_words(data: ExperimentData) -> None:
     result = stop_words(data, vocab_size=600, sizes=[0, 30], prefix=" self")
     rows = result.table.to_pylist()
     trained = Tokenizer.train(data.counts, 600, stop_list_size=30)
@@ -97,14 +98,14 @@ def test_stop_words(data: Data) -> None:
         assert (prefixes[word]["chunks"], prefixes[word]["occurrences"]) == (len(others), sum(others))
 
 
-def test_freq_cutoff(data: Data) -> None:
+def test_freq_cutoff(data: ExperimentData) -> None:
     rows = freq_cutoff(data, vocab_size=600, cutoffs=[1, 3]).table.to_pylist()
     assert rows[1]["unique"] == sum(count >= 3 for count in data.counts.values())
     assert rows[0]["change"] == 0
     assert all(row["seconds"] > 0 and row["vocab_size"] == 600 for row in rows)
 
 
-def test_batching(data: Data) -> None:
+def test_batching(data: ExperimentData) -> None:
     result = batching(data, vocab_size=800, cap_divisors=[2], max_batch_sizes=[10])
     serial, naive, positional, default = result.table.to_pylist()
     assert (serial["batches"], serial["mean_size"], serial["shared_with_serial"], serial["change"]) == (544, 1, 1, 0)
@@ -113,7 +114,7 @@ def test_batching(data: Data) -> None:
     assert same["batches"] == default["batches"] and small["largest"] <= 10
 
 
-def test_runs_come_in_order_and_are_what_training_gives(data: Data) -> None:
+def test_runs_come_in_order_and_are_what_training_gives(data: ExperimentData) -> None:
     runs = list(train_all(data.counts, [{"vocab_size": size} for size in (300, 280, 290)]))
     assert [run.tokenizer.n_vocab for run in runs] == [300, 280, 290]
     assert runs[1].tokenizer.model.merges == Tokenizer.train(data.counts, 280).model.merges
@@ -121,24 +122,25 @@ def test_runs_come_in_order_and_are_what_training_gives(data: Data) -> None:
 
 
 def test_too_little_data() -> None:
-    data = Data.of("to be or not to be " * 20)
+    data = ExperimentData.of("to be or not to be " * 20)
     for experiment in (stop_words, freq_cutoff, batching):
-        with pytest.raises(ValueError, match=r"pairs for 2\d\d tokens only"):
+        with pytest.raises(ValueError, match=r"vocab_size must be at most 2\d\d, since the data has no more pairs"):
             experiment(data, vocab_size=5000)
-    with pytest.raises(ValueError, match="no chunks"):
+    with pytest.raises(ValueError, match="contains no chunks"):
         chunks([])
-    with pytest.raises(ValueError, match="leaves nothing to merge: ask for more"):
+    with pytest.raises(ValueError, match="vocab_size must be at least 257, to leave something to merge, got 256"):
         batching(data, vocab_size=256)
-    with pytest.raises(ValueError, match="too small for 4 stop words: 261 is not"):
+    with pytest.raises(ValueError, match=r"must be at least 261 \(256 bytes \+ 4 stop words \+ 1 merge\), got 258"):
         stop_words(data, vocab_size=258)
     rows = chunks("to be").table.to_pylist()
     assert rows == [{"total": 1, "unique": 1}, {"total": 2, "unique": 2}]
 
 
-def run(*args: str, code: int = 0) -> str:
+def run(*args: str, code: int | None = 0) -> str:
+    """Run a command and return its output; code=None is any failure, whose message is returned."""
     done = CliRunner().invoke(app, ["experiment", *args])
-    assert done.exit_code == code, done.output
-    return done.stderr if code else done.stdout
+    assert done.exit_code in (1, 2) if code is None else done.exit_code == code, done.output
+    return done.stdout if code == 0 else done.stderr
 
 
 def test_command(library: list[str], tmp_path: Path) -> None:
@@ -146,7 +148,7 @@ def test_command(library: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "found"
     given = ["--data", str(tmp_path / "docs.parquet"), "-o", str(folder)]
     shown = run("freq-cutoff", *given, "--vocab-size", "400")
-    assert "freq_cutoff" in shown and "the paper, and here" in shown
+    assert "freq_cutoff" in shown and "claims of the paper, and results" in shown
     with (folder / "freq_cutoff.csv").open(newline="") as file:
         assert [row["freq_cutoff"] for row in csv.DictReader(file)] == [str(cutoff) for cutoff in range(1, 11)]
     assert (folder / "freq_cutoff.svg").read_bytes().startswith(b"<?xml")
@@ -154,28 +156,26 @@ def test_command(library: list[str], tmp_path: Path) -> None:
     described = json.loads((folder / "experiment.json").read_text())
     assert described["parameters"]["vocab_size"] == 400
     assert described["parameters"]["data"] == [str(tmp_path / "docs.parquet")]
-    assert "is there already" in run("freq-cutoff", *given, code=1)
-    few = run("stop-words", *given, "--overwrite", "--vocab-size", "200000", code=1)
-    assert "tokens only" in few and (folder / "freq_cutoff.csv").exists()  # until there is another
+    assert "already exists and is not empty" in run("freq-cutoff", *given, code=1)
+    few = run("stop-words", *given, "--overwrite", "--vocab-size", "200000", code=2)
+    assert "no more pairs to merge" in few and (folder / "freq_cutoff.csv").exists()  # until there is another
     again = json.loads(run("chunks", *given, "--overwrite", "--json"))
     assert sorted(map(str, folder.iterdir())) == sorted(again["files"])
     for option in ("--heldout", "--vocab-size", "--heldout-share", "--grid"):
         value = {"--heldout": str(tmp_path), "--grid": "vocab_size=300"}.get(option, "1")
-        wrong = run("chunks", *given, "--overwrite", option, value, code=2)
-        assert wrong == f"error: {option} changes nothing in chunks with the other options: leave it out\n"
-    assert "no such file" in run("chunks", "--data", str(tmp_path / "absent.txt"), "-o", str(tmp_path / "o"), code=1)
+        wrong = run("chunks", *given, "--overwrite", option, value, code=None)
+        assert "must be omitted: it has no effect on chunks with the other options, got " in wrong
+    assert "file not found" in run("chunks", "--data", str(tmp_path / "absent.txt"), "-o", str(tmp_path / "o"), code=1)
 
 
-def test_equal_figures_are_equal_files(data: Data, tmp_path: Path) -> None:
+def test_equal_figures_are_equal_files(data: ExperimentData, tmp_path: Path) -> None:
     for name in ("one", "two"):
         stop_words(data, vocab_size=400, sizes=[0, 5], prefix=" the").save(tmp_path / name)
     for file in (tmp_path / "one").iterdir():
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes(), file.name
 
 
-def test_sweep_goes_on_where_it_was_stopped(
-    tmp_path: Path, library: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sweep_is_resumed(tmp_path: Path, library: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"text": library[:60]}), tmp_path / "docs.parquet")
     grid = {"vocab_size": [300, 320], "pattern": ["gpt2", "gpt4"], "policy": ["serial", "naive"]}
     whole = sweep(tmp_path / "docs.parquet", grid=grid).table.drop_columns("seconds")
@@ -186,22 +186,48 @@ def test_sweep_goes_on_where_it_was_stopped(
     sweep(tmp_path / "docs.parquet", grid=grid | {"pattern": ["gpt2"]}, folder=folder)
     trained: list[str] = []
 
-    def counted(data: object, *args: object, **options: object) -> Data:
+    def counted(data: object, *args: object, **options: object) -> ExperimentData:
         trained.append(str(options["pattern"]))
-        return Data.of(data, *args, **options)  # type: ignore[arg-type]
+        return ExperimentData.of(data, *args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sys.modules[sweep.__module__], "Data", SimpleNamespace(of=counted))
+    monkeypatch.setattr(sys.modules[sweep.__module__], "ExperimentData", SimpleNamespace(of=counted))
     assert sweep(tmp_path / "docs.parquet", grid=grid, folder=folder).table.drop_columns("seconds") == whole
     assert trained == ["gpt4"]
-    with pytest.raises(ValueError, match="begun with other data or options"):
+    with pytest.raises(ValueError, match="this sweep was started with other data or options; use another folder"):
         sweep(tmp_path / "docs.parquet", grid=grid, folder=folder, seed=5)
-    # What the grid does not say is as it always is, not as it was in another grid.
+    # Options that are not in the grid have their defaults, not the values of another grid.
     more = sweep(tmp_path / "docs.parquet", grid={"vocab_size": [300], "stop_list_size": [9, 0]}, folder=folder)
     plain = sweep(tmp_path / "docs.parquet", grid={"vocab_size": [300]}, folder=folder).table.to_pylist()
     assert plain[0]["tokens"] == next(row["tokens"] for row in more.table.to_pylist() if row["stop_list_size"] == 0)
     (folder / "runs.json").write_text("{")
-    with pytest.raises(ValueError, match=r"runs\.json is damaged: it is not valid JSON; remove it"):
+    with pytest.raises(ValueError, match=r"runs\.json: the file is damaged: invalid JSON; remove it"):
         sweep(tmp_path / "docs.parquet", grid=grid, folder=folder)
+
+
+def best_only(candidates: Candidates) -> Candidates:
+    return candidates[:1]
+
+
+def test_policies_by_name_and_as_functions(tmp_path: Path) -> None:
+    text = "to be or not to be, that is the question " * 30
+    grid = {"vocab_size": [262], "policy": ["serial", best_only, policies.naive]}
+    rows = sweep(text, grid=grid).table.to_pylist()
+    assert {row["policy"] for row in rows} == {"serial", "best_only", "naive"}
+    result = batching(text, vocab_size=262, policies=[best_only], cap_divisors=[1], max_batch_sizes=[])
+    assert result.table["policy"].to_pylist() == ["serial", "best_only"]
+    assert result.table["batches"].to_pylist() == [6, 6]
+    result = freq_cutoff(text, vocab_size=262, cutoffs=[1], policy="serial")
+    assert result.parameters["policy"] == "serial"
+    result = freq_cutoff(text, vocab_size=262, cutoffs=[1], policy=best_only)
+    result.save(tmp_path)
+    assert result.parameters["policy"] == "best_only"
+    lambdas = [lambda pairs: pairs, lambda pairs: pairs[:1]]
+    with pytest.raises(ValueError, match="grid must contain policies with different names"):
+        sweep(text, grid={"vocab_size": [262], "policy": lambdas})
+    with pytest.raises(ValueError, match="policies must have different names, got '<lambda>'"):
+        batching(text, vocab_size=262, policies=lambdas)
+    with pytest.raises(TypeError, match="policy must be a function or one of"):
+        sweep(text, grid={"vocab_size": [262], "policy": [7]})
 
 
 def test_no_two_sweeps_in_one_folder(tmp_path: Path) -> None:
@@ -221,14 +247,14 @@ def test_no_two_sweeps_in_one_folder(tmp_path: Path) -> None:
     assert len(json.loads((folder / "runs.json").read_text())["runs"]) == 1
 
 
-def test_a_pattern_that_loses_text_does_not_win() -> None:
+def test_patterns_that_drop_text_are_ranked_last() -> None:
     text = "to be, or not to be: that is the question! " * 30
-    with pytest.warns(UserWarning, match="lie between the matches of the pattern"):
+    with pytest.warns(UserWarning, match="does not match"):
         result = sweep(text, grid={"vocab_size": [260], "pattern": ["gpt4", r"\w+"]})
     rows = result.table.to_pylist()
     assert [row["pattern"] for row in rows] == ["gpt4", r"\w+"]
     assert rows[0]["dropped"] == 0 < rows[1]["dropped"] < 0.5 and rows[1]["tokens"] < rows[0]["tokens"]
-    assert r"\w+" in result.findings["patterns that lose a part of the text, and come last"]
+    assert r"\w+" in result.findings["patterns that drop text (ranked last)"]
 
 
 def test_the_same_text_or_the_same_measure() -> None:
@@ -236,32 +262,32 @@ def test_the_same_text_or_the_same_measure() -> None:
     result = sweep("to be, or not to be; " * 99, grid={"vocab_size": [257], "pattern": ["gpt4", r"\w+$|\w+|\s+$|\W"]})
     lengths = [row["bytes_per_token"] for row in result.table.to_pylist()]
     assert lengths == sorted(lengths, reverse=True)
-    result.figure.savefig(io.BytesIO())  # dollars are no mathematics
+    result.figure.savefig(io.BytesIO())  # dollar signs in patterns are not parsed as formulas
     alike = sweep("to be or not to be " * 30, grid={"vocab_size": [258], "policy": ["serial", "naive"]})
-    assert alike.findings["the shortest encoding"].startswith("2 combinations alike, as ")
+    assert alike.findings["shortest encoding"].startswith("2 equal combinations, such as ")
     alike.figure.savefig(io.BytesIO())
 
 
-def test_what_falls_short_is_told() -> None:
-    data = Data.of("to be or not to be " * 20)
-    with pytest.raises(ValueError, match=r"pairs for 2\d\d tokens only"):
+def test_vocabularies_that_are_too_small_are_reported() -> None:
+    data = ExperimentData.of("to be or not to be " * 20)
+    with pytest.raises(ValueError, match=r"vocab_size must be at most 2\d\d, since the data has no more pairs"):
         sweep("to be or not to be " * 20, grid={"vocab_size": [258, 5000]})
     rows = stop_words(data, vocab_size=262, sizes=[0, 2, 200]).table.to_pylist()
-    assert [row["stop_list_size"] for row in rows] == [0, 2, 4]  # there are no more, but for a single letter
+    assert [row["stop_list_size"] for row in rows] == [0, 2, 4]  # the data has only four chunks of several characters
     assert [row["vocab_size"] for row in rows] == [262, 262, 260]
-    cutoff = max(data.counts.counts)
+    cutoff = max(data.counts.values())
     result = freq_cutoff(data, vocab_size=262, cutoffs=[1, int(cutoff)])
-    assert "fewer tokens than asked" in result.findings["encoded length changes only slightly"]
+    assert "vocabularies are smaller beyond" in result.findings["the encoded length changes only slightly"]
 
 
-def test_any_data_will_do_and_a_notebook_shows_the_result(data: Data) -> None:
+def test_any_data_will_do_and_a_notebook_shows_the_result(data: ExperimentData) -> None:
     assert chunks(data).parameters["total"] == data.counts.total + data.heldout.total
     page = freq_cutoff("to be or not to be " * 50, vocab_size=258, cutoffs=[1])._repr_html_()
     assert page.count("data:image/svg+xml;base64,") == 1 and "unique kept, %" in page
 
 
-def test_a_run_is_stopped_with_the_others(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchbpe.experiments.trainings.workers", lambda _: 2)
+def test_a_run_is_stopped_with_the_others(data: ExperimentData, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchbpe.experiments.trainings.max_parallel_runs", lambda _: 2)
     finished: list[int] = []
 
     def train_and_note(*arguments: Any, **options: Any) -> Model:
@@ -283,12 +309,12 @@ def test_a_run_is_stopped_with_the_others(data: Data, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("grid", "problem"),
     [
-        ({"vocab": [300]}, "'vocab' is nothing to vary"),
-        ({"vocab_size": []}, "give a list of values"),
-        ({"vocab_size": [300], "policy": ["best"]}, "policy='best'"),
+        ({"vocab": [300]}, "grid must only contain pattern, vocab_size, .*, got 'vocab'"),
+        ({"vocab_size": []}, "must contain a list of values"),
+        ({"vocab_size": [300], "policy": ["best"]}, "must be a function or one of 'serial', 'naive', .*, got 'best'"),
         ({"vocab_size": [300], "pattern": ["("]}, r"\("),
-        ({"pattern": ["gpt4"]}, "vocab_size is not in the grid"),
-        ({"vocab_size": [300], "freq_cutoff": [1 << 64]}, "is too large"),
+        ({"pattern": ["gpt4"]}, "grid must contain vocab_size"),
+        ({"vocab_size": [300], "freq_cutoff": [1 << 64]}, "must contain integers below"),
     ],
 )
 def test_a_grid_that_cannot_be(grid: dict[str, list[object]], problem: str) -> None:
@@ -301,19 +327,22 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
     plain = ["--data", str(tmp_path / "docs.parquet")]
     given = [*plain, "--vocab-size", "600"]
     shown = run("sweep", *given, "--grid", "stop_list_size=0,5", "-o", str(tmp_path / "all" / "sweep"))
-    assert "the shortest encoding" in shown
-    assert "--resume changes nothing" in run("chunks", *plain, "--resume", "-o", str(tmp_path / "x"), code=2)
-    mixed = run("sweep", *given, "--grid", r"pattern=\w+,gpt4", "-o", str(tmp_path / "x"), code=2)
-    assert "give it by a --grid of its own" in mixed
-    assert "--resume goes on with it" in run("sweep", *given, "-o", str(tmp_path / "all" / "sweep"), code=1)
-    assert "save standard input as one" in run("chunks", "--data", "-", "-o", str(tmp_path / "x"), code=1)
+    assert "shortest encoding" in shown
+    assert "has no effect on chunks" in run("chunks", *plain, "--resume", "-o", str(tmp_path / "x"), code=None)
+    mixed = run("sweep", *given, "--grid", r"pattern=\w+,gpt4", "-o", str(tmp_path / "x"), code=None)
+    assert "must not combine regular expressions" in mixed
+    assert "use --resume to continue it" in run("sweep", *given, "-o", str(tmp_path / "all" / "sweep"), code=1)
+    assert "save standard input to a file" in run("chunks", "--data", "-", "-o", str(tmp_path / "x"), code=None)
     (tmp_path / "file").touch()
-    assert "is a file: give a folder" in run("chunks", *plain, "-o", str(tmp_path / "file"), "--overwrite", code=1)
-    few = run("stop-words", *plain, "-o", str(tmp_path / "x"), code=1)
-    assert re.search(r"pairs for 1[\d,]+ tokens only: ask for no more", few)
+    wrong = run("chunks", *plain, "-o", str(tmp_path / "file"), "--overwrite", code=1)
+    assert "is a file; use the path of a folder" in wrong
+    few = run("stop-words", *plain, "-o", str(tmp_path / "x"), code=None)
+    assert re.search(r"must be at most 1[\d,]+, since the data has no more pairs to merge, got 50304; reduce", few)
     assert not (tmp_path / "x").exists()  # nothing came of any
-    assert "give whole numbers" in run("sweep", *given, "--grid", "freq_cutoff=a", "-o", str(tmp_path / "x"), code=2)
-    assert "give one of pattern" in run("sweep", *given, "--grid", "size=1", "-o", str(tmp_path / "x"), code=2)
+    wrong = run("sweep", *given, "--grid", "freq_cutoff=a", "-o", str(tmp_path / "x"), code=None)
+    assert "must contain integers for freq_cutoff, got" in wrong
+    wrong = run("sweep", *given, "--grid", "size=1", "-o", str(tmp_path / "x"), code=None)
+    assert "must be NAME=VALUE,… with one of the names pattern" in wrong
     run("stop-words", *given, "-o", str(tmp_path / "all" / "words"))
     assert CliRunner().invoke(app, ["report", str(tmp_path / "all")]).exit_code == 0
     page = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
@@ -327,19 +356,20 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
     (tmp_path / "all" / "stopped").mkdir()
     (tmp_path / "all" / "stopped" / "runs.json").write_text("{}")
     assert CliRunner().invoke(app, ["report", str(tmp_path / "all")]).exit_code == 0
-    assert "not finished, so not here: stopped" in (tmp_path / "all" / "report.md").read_text(encoding="utf-8")
+    text = (tmp_path / "all" / "report.md").read_text(encoding="utf-8")
+    assert "Unfinished experiments, not included: stopped" in text
     empty = CliRunner().invoke(app, ["report", str(tmp_path)])
-    assert empty.exit_code == 1 and "holds no experiment" in empty.stderr
+    assert empty.exit_code == 1 and "no experiment in" in empty.stderr
     (tmp_path / "all" / "words" / "experiment.json").write_text("{")
     assert "is damaged" in CliRunner().invoke(app, ["report", str(tmp_path / "all")]).stderr
     (tmp_path / "all" / "sweep" / "leaderboard.csv").unlink()
     gone = CliRunner().invoke(app, ["report", str(tmp_path / "all" / "sweep")])
-    assert (gone.exit_code, "do the experiment again" in gone.stderr) == (1, True)
+    assert (gone.exit_code, "rerun the experiment" in gone.stderr) == (1, True)
 
 
-def test_without_matplotlib_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_started_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     (tmp_path / "a.txt").write_text("to be or not to be")
     wrong = run("chunks", "--data", str(tmp_path / "a.txt"), "-o", str(tmp_path / "x"), code=1)
-    assert wrong == "error: figures need matplotlib: pip install 'batchbpe[plots]'\n"
+    assert wrong == "error: figures require matplotlib; run pip install 'batchbpe[plots]'\n"
     assert not (tmp_path / "x").exists()

@@ -1,4 +1,4 @@
-"""Training that goes on from a vocabulary, and how a token is built."""
+"""Training that extends a vocabulary, and merge trees."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from batchbpe.formats import tiktoken
 END, MORE = "<|endoftext|>", "<more>"
 
 
-def test_going_on_is_training_further(counts: ChunkCounts) -> None:
+def test_extending_equals_longer_training(counts: ChunkCounts) -> None:
     whole = train(counts, 1500, policy=policies.serial)
     base = train(counts, 900, policy=policies.serial)
     assert train(counts, 1500, policy=policies.serial, base=base).merges == whole.merges
@@ -24,7 +24,7 @@ def test_going_on_is_training_further(counts: ChunkCounts) -> None:
 
 
 @given(corpus=st.lists(texts, min_size=1, max_size=4), stop=st.integers(0, 3), overlapping=st.booleans())
-def test_hyp_going_on(corpus: list[str], stop: int, overlapping: bool) -> None:
+def test_hyp_extending(corpus: list[str], stop: int, overlapping: bool) -> None:
     counts = ChunkCounts.count(iter(corpus))
     if not counts:
         return
@@ -35,10 +35,10 @@ def test_hyp_going_on(corpus: list[str], stop: int, overlapping: bool) -> None:
     assert (further.merges, further.stop_words) == (whole.merges, whole.stop_words)
 
 
-def test_any_ids_may_be_gone_on_from() -> None:
+def test_extending_any_ids() -> None:
     text = Path(__file__).read_text()
     plain = Tokenizer.train(text, 270, policy=policies.serial)
-    # As OpenAI's are: the bytes in another order, special tokens with a gap before them.
+    # As in OpenAI's encodings, bytes are in another order, and there is a gap before the special tokens.
     ranks = {value: token if token > 255 else 255 - token for token, value in plain.vocab.items()}
     base = Tokenizer(tiktoken.from_ranks(ranks, plain.pattern, {END: 300}))
     further = Tokenizer.train(text, 276, base=base, policy=policies.serial)
@@ -63,15 +63,17 @@ def test_special_tokens_keep_or_move() -> None:
     assert not any(b"|" in value for token, value in kept.vocab.items() if token in kept.merges.values())
     named = Tokenizer.train(text, 270, base=base, special_tokens={END: 264})
     assert named.model.merges == kept.model.merges
-    with pytest.raises(ValueError, match=r"special_tokens lacks '<\|endoftext\|>' of the base: add it"):
+    with pytest.raises(
+        ValueError, match=r"special_tokens must include the special tokens of base, such as '<\|endoftext\|>'"
+    ):
         Tokenizer.train(text, 270, base=base, special_tokens=[MORE])
     placed = Tokenizer.train(text, 270, base=base, special_tokens={END: 500})
     assert placed.special_tokens == {END: 500}
-    with pytest.raises(ValueError, match=r"'<\|endoftext\|>': the id 266 is needed for a new token; choose another"):
+    with pytest.raises(ValueError, match=r"special_tokens must not have the ids .* which new tokens need, got .*266"):
         Tokenizer.train(text, 270, base=base, special_tokens={END: 266})
 
 
-def test_the_papers_class_goes_on() -> None:
+def test_extending_with_the_papers_class() -> None:
     tokenizer = BatchTokenizer()
     assert tokenizer.train("aaabdaaabac", 259, base=Tokenizer.train("aaabdaaabac", 257)) == 259
     assert tokenizer.encode("aaabdaaabac") == [258, 100, 258, 97, 99]
@@ -79,16 +81,17 @@ def test_the_papers_class_goes_on() -> None:
 
 def test_wrong_base() -> None:
     base = Tokenizer.train("the theory of the thing", 260)
-    with pytest.raises(ValueError, match=r"vocab_size=259 is too small: 260 tokens of the base, 0 .* need 260"):
+    with pytest.raises(ValueError, match=r"vocab_size must be at least 260 \(260 tokens of base"):
         Tokenizer.train("the", 259, base=base)
-    with pytest.raises(ValueError, match="stop_list_size=3: stop words come before merges, and base has those"):
+    with pytest.raises(ValueError, match=r"stop_list_size must be 0 with a base, .* got 3"):
         Tokenizer.train("the", 300, base=base, stop_list_size=3)
-    with pytest.raises(ValueError, match=r"the pattern .*, the base has "):
+    with pytest.raises(ValueError, match=r"counts made with the pattern gpt2 cannot be added to counts made with gpt4"):
         train(ChunkCounts.count("the", "gpt2"), 300, base=base.model)
-    with pytest.raises(TypeError, match=r"base='base\.model' is no vocabulary: give a Tokenizer"):
+    with pytest.raises(TypeError, match=r"base must be a Tokenizer or a Model, got 'base\.model'"):
         Tokenizer.train("the", 300, base="base.model")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="is no vocabulary: give a Tokenizer"):
-        train(ChunkCounts.count("the"), 300, base=base)
+    with pytest.raises(ValueError, match="special_tokens must not have the ids of other tokens of base"):
+        Tokenizer.train("the", 300, base=base, special_tokens={"<s>": 97})
+    assert train(ChunkCounts.count("the thing"), 262, base=base) == train("the thing", 262, base=base.model)
 
 
 def test_merge_tree() -> None:
@@ -97,7 +100,7 @@ def test_merge_tree() -> None:
     assert [part.value for part in tree.parts] == [b"aa", b"ab"]
     assert str(tokenizer.merge_tree(259)) == "259 '<a>'"
     assert str(tokenizer.merge_tree(200)) == r"200 '\\xc8'"
-    with pytest.raises(KeyError, match="there is no token 300; the largest id is 259"):
+    with pytest.raises(KeyError, match="token id 300 does not exist; the largest id is 259"):
         tokenizer.merge_tree(300)
     chain = {(97, 97): 256} | {(token, 97): token + 1 for token in range(256, 5000)}
     lines = str(Model(pattern="a+", merges=chain).merge_tree(5000)).splitlines()
@@ -107,7 +110,7 @@ def test_merge_tree() -> None:
     assert lines[100].strip("│├─ ") == f"… {2 * (4746 - 100) - 1:,} more tokens"
 
 
-def test_trees_are_not_walked_for_their_names() -> None:
+def test_repr_and_equality_of_deep_trees() -> None:
     chain = {(97, 97): 256} | {(token, 97): token + 1 for token in range(256, 5000)}
     one, two = (Model(pattern="a+", merges=chain).merge_tree(5000) for _ in range(2))
     assert repr(one) == f"MergeTree(5000, {'a' * 60!r}… (4,746 bytes), 4999, 97)"
@@ -115,8 +118,8 @@ def test_trees_are_not_walked_for_their_names() -> None:
     assert one != two.parts[0] and one != 5000
 
 
-def test_a_tree_that_doubles_is_cut() -> None:
-    """It has as many tokens as atoms, almost, and few that are different."""
+def test_large_tree_is_truncated() -> None:
+    """The tree has 33 million nodes but only 25 different tokens."""
     doubling = {(97, 97): 256} | {(token, token): token + 1 for token in range(256, 279)}
     lines = str(Model(pattern="a+", merges=doubling).merge_tree(279)).splitlines()
     assert len(lines) == 10_001

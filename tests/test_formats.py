@@ -1,4 +1,4 @@
-"""Files: what is saved is loaded again, damaged files are refused with the reason, nothing is half-written."""
+"""Files of chunk counts: loading restores what was saved, and damaged files raise an error that says why."""
 
 import json
 from pathlib import Path
@@ -69,18 +69,18 @@ def test_hyp_counts(suffix: str, chunks: dict[str, int], tmp_path_factory: pytes
     assert ChunkCounts.load(path) == counts
 
 
-def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_invalid_utf8(tmp_path: Path) -> None:
     counts = ChunkCounts.count({b"\xff\xfe": 3, b"a": 1})
     counts.save(tmp_path / "a.parquet")
     assert ChunkCounts.load(tmp_path / "a.parquet") == counts
-    with pytest.raises(ValueError, match=r"the chunk b'\\xff\\xfe' is no UTF-8, .* save as parquet"):
+    with pytest.raises(ValueError, match=r"chunk b'\\xff\\xfe' is not valid UTF-8, .* save as \.parquet"):
         counts.save(tmp_path / "a.csv")
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
 
 
 @pytest.mark.parametrize("header", ["text_chunk,count", "str,int"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_the_papers_csv(header: str, end: str, tmp_path: Path) -> None:
+def test_csv_of_the_paper(header: str, end: str, tmp_path: Path) -> None:
     rows = [header, " the,10", "a,20", '"x,""y""",5', '"\r\n",3', " the,1", f'"{PATTERNS["gpt2"]}",0', ""]
     path = tmp_path / "a.csv"
     path.write_text(end.join(rows), newline="")
@@ -89,7 +89,7 @@ def test_the_papers_csv(header: str, end: str, tmp_path: Path) -> None:
     assert counts.pattern == PATTERNS["gpt2"]
 
 
-def test_parquet_says_what_it_holds(tmp_path: Path) -> None:
+def test_parquet_metadata(tmp_path: Path) -> None:
     ChunkCounts.count("to be or not to be").save(tmp_path / "a.parquet")
     schema = pq.read_schema(tmp_path / "a.parquet")
     assert [(field.name, str(field.type)) for field in schema] == [("chunk", "large_binary"), ("count", "uint64")]
@@ -135,19 +135,19 @@ def test_damaged_csv(content: bytes, problem: str, tmp_path: Path) -> None:
         ChunkCounts.load(path)
 
 
-def test_csv_cut_anywhere(tmp_path: Path) -> None:
+def test_truncated_csv(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     ChunkCounts.count('some "quoted", text\r\nwith lines\n\nand 10, 20', "gpt2").save(path)
     whole = path.read_bytes()
-    for size in range(len(whole) - 2):  # without its very last newline a file is still whole
+    for size in range(len(whole) - 2):  # a file without its last newline is still complete
         path.write_bytes(whole[:size])
         with pytest.raises(ValueError, match=r"bad\.csv"):
             ChunkCounts.load(path)
 
 
 def parquet(path: Path, metadata: Any, **columns: Any) -> None:
-    described = metadata if isinstance(metadata, dict | type(None)) else {"batchbpe": metadata}
-    pq.write_table(pa.table(columns).replace_schema_metadata(described), path)
+    file_metadata = metadata if isinstance(metadata, dict | type(None)) else {"batchbpe": metadata}
+    pq.write_table(pa.table(columns).replace_schema_metadata(file_metadata), path)
 
 
 GOOD = json.dumps({"version": 1, "pattern": "x", "total": 1, "unique": 1})
@@ -157,17 +157,17 @@ COLUMNS: dict[str, Any] = {"chunk": pa.array([b"a"]), "count": pa.array([1], pa.
 @pytest.mark.parametrize(
     ("metadata", "columns", "problem"),
     [
-        (None, COLUMNS, "holds no chunk counts: its metadata has no valid key 'batchbpe'"),
+        (None, COLUMNS, "not a file of chunk counts: the metadata has no valid key 'batchbpe'"),
         ("{", COLUMNS, "no valid key 'batchbpe'"),
         ("[]", COLUMNS, "no valid key 'batchbpe'"),
         ('{"version": 1}', COLUMNS, "no valid key 'batchbpe'"),
-        ('{"version": 2, "pattern": "x"}', COLUMNS, "has version 2, this program reads 1; use a newer one"),
-        ('{"version": 1, "pattern": 3}', COLUMNS, "its pattern is 3, not a string"),
-        (GOOD, {"chunk": COLUMNS["chunk"]}, "its columns are chunk"),
-        (GOOD, COLUMNS | {"count": pa.array([-1])}, "damaged, or its columns are no chunks and counts: .*-1"),
-        (GOOD, COLUMNS | {"count": pa.array(["x"])}, "damaged, or its columns are no chunks and counts"),
-        (GOOD, COLUMNS | {"count": pa.array([1.5])}, "damaged, or its columns are no chunks and counts"),
-        (GOOD, COLUMNS | {"chunk": pa.array([3])}, "damaged, or its columns are no chunks and counts"),
+        ('{"version": 2, "pattern": "x"}', COLUMNS, "version must be 1, got 2; upgrade batchbpe"),
+        ('{"version": 1, "pattern": 3}', COLUMNS, "the pattern must be a string, got 3"),
+        (GOOD, {"chunk": COLUMNS["chunk"]}, "expected the columns chunk and count, got chunk"),
+        (GOOD, COLUMNS | {"count": pa.array([-1])}, "the columns are damaged or have the wrong types: .*-1"),
+        (GOOD, COLUMNS | {"count": pa.array(["x"])}, "the columns are damaged or have the wrong types"),
+        (GOOD, COLUMNS | {"count": pa.array([1.5])}, "the columns are damaged or have the wrong types"),
+        (GOOD, COLUMNS | {"chunk": pa.array([3])}, "the columns are damaged or have the wrong types"),
         (GOOD, COLUMNS | {"count": pa.array([None], pa.uint64())}, "damaged|null"),
         (GOOD, COLUMNS | {"chunk": pa.array([None], pa.binary())}, "damaged|null|empty chunk"),
         (GOOD, COLUMNS | {"chunk": pa.array([b""])}, "empty chunk"),
@@ -190,7 +190,7 @@ def test_damaged_parquet(tmp_path: Path) -> None:
             ChunkCounts.load(path)
 
 
-def test_parquet_whose_totals_are_wrong(tmp_path: Path) -> None:
+def test_parquet_with_wrong_totals(tmp_path: Path) -> None:
     path = tmp_path / "bad.parquet"
     parquet(path, json.dumps({"version": 1, "pattern": "x", "total": 9, "unique": 5}), **COLUMNS)
     with pytest.raises(ValueError, match=r"bad\.parquet"):

@@ -1,4 +1,4 @@
-"""The own model file: everything comes back, and every kind of damage is named."""
+"""The native model file: loading restores everything, and errors name what is damaged."""
 
 import itertools
 import json
@@ -69,7 +69,7 @@ def test_hand_written_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(fields()))
-def test_missing_section(name: str, tmp_path: Path) -> None:
+def test_missing_field(name: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.model"
     damaged = fields()
     del damaged[name]
@@ -89,7 +89,7 @@ WRONG = [None, 3.5, "text", [1], {"a": [1]}, [[1]]]
         if (name, value) not in [("pattern", "text"), ("training", {"a": [1]})]
     ],
 )
-def test_section_of_wrong_type(name: str, value: Any, tmp_path: Path) -> None:
+def test_field_of_wrong_type(name: str, value: Any, tmp_path: Path) -> None:
     path = tmp_path / "bad.model"
     path.write_text(json.dumps(fields() | {name: value}))
     with pytest.raises(ValueError, match=r"bad\.model: "):
@@ -99,32 +99,32 @@ def test_section_of_wrong_type(name: str, value: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"format": "other"}, 'this is no model file of batchbpe: it has no "format": "batchbpe"'),
-        ({"version": 2}, "version is 2, but this program reads 1; use a newer one"),
-        ({"version": "1"}, "version is '1', but this program reads 1"),
-        ({"version": True}, "version is True, but this program reads 1"),
-        ({"merges": [[97, 97]]}, r"merge 0 is \[97, 97\], not \[first, last, id\]"),
-        ({"merges": [[97, 97, 257], "x"]}, "merge 1 is 'x', not"),
-        ({"merges": [[97, 97, 257.0]]}, r"merge 0 is \[97, 97, 257\.0\], not"),
-        ({"merges": [[97, True, 257]]}, r"merge 0 is \[97, True, 257\], not"),
-        ({"merges": [[97, 97, 257], [97, 97, 258]]}, r"merge 1, \[97, 97, 258\], repeats the merge to 257"),
-        ({"merges": [[258, 98, 257], [97, 97, 258]]}, r"merge 0, .*there is no token 258 before it"),
-        ({"merges": [[97, 999, 257]]}, r"merge 0, .*there is no token 999 before it"),
-        ({"merges": [[97, -1, 257]]}, r"merge 0, .*there is no token -1 before it"),
-        ({"merges": [[97, 97, 98]]}, r"merge 0, .*the id is taken by b'b'"),
-        ({"merges": [[97, 97, 10**30]]}, rf"the id {10**30} of b'aa' is out of range"),
-        ({"merges": [[97, 97, -7]]}, r"the id -7 of b'aa' is out of range"),
-        ({"stop_words": {"the": 257}}, r"b'the': the id 257 is taken by b'aa'"),
-        ({"stop_words": {"the": "257"}}, r"the id '257' of b'the' is out of range"),
-        ({"stop_words": {"": 256}}, r"the token 256 is empty"),
-        ({"stop_words": {"é": 256, "\udcc3\udca9": 300}}, r"the stop word .* is there twice, as 256 and 300"),
+        ({"format": "other"}, 'not a batchbpe model file: expected an object with "format": "batchbpe"'),
+        ({"version": 2}, "version must be 1, got 2; upgrade batchbpe"),
+        ({"version": "1"}, "version must be 1, got '1'$"),
+        ({"version": True}, "version must be 1, got True$"),
+        ({"merges": [[97, 97]]}, r"merge 0: expected \[first, last, id\] with integers, got \[97, 97\]"),
+        ({"merges": [[97, 97, 257], "x"]}, "merge 1: expected .* got 'x'"),
+        ({"merges": [[97, 97, 257.0]]}, r"merge 0: expected .* got \[97, 97, 257\.0\]"),
+        ({"merges": [[97, True, 257]]}, r"merge 0: expected .* got \[97, True, 257\]"),
+        ({"merges": [[97, 97, 257], [97, 97, 258]]}, r"merge 1: \[97, 97, 258\] repeats the pair of token 257"),
+        ({"merges": [[258, 98, 257], [97, 97, 258]]}, r"merge 0, .*token 258 is not defined before this merge"),
+        ({"merges": [[97, 999, 257]]}, r"merge 0, .*token 999 is not defined before this merge"),
+        ({"merges": [[97, -1, 257]]}, r"merge 0, .*token -1 is not defined before this merge"),
+        ({"merges": [[97, 97, 98]]}, r"merge 0, .*id 98 is already used by b'b'"),
+        ({"merges": [[97, 97, 10**30]]}, rf"id of merge \(97, 97\) must be .*, got {10**30}"),
+        ({"merges": [[97, 97, -7]]}, r"id of merge \(97, 97\) must be .*, got -7"),
+        ({"stop_words": {"the": 257}}, r"id 257 of stop word b'the' is already used by b'aa'"),
+        ({"stop_words": {"the": "257"}}, r"id of stop word b'the' must be .*, got '257'"),
+        ({"stop_words": {"": 256}}, r"stop word b'' with id 256 must not be empty"),
+        ({"stop_words": {"é": 256, "\udcc3\udca9": 300}}, r"stop word .* occurs twice, with ids 256 and 300"),
         ({"stop_words": {"a\ud800": 256}}, "surrogate"),
-        ({"special_tokens": {"<e>": 257}}, r"b'<e>': the id 257 is taken by b'aa'"),
-        ({"special_tokens": {"<e>": 1 << 24}}, r"the id 16777216 of b'<e>' is out of range"),
-        ({"special_tokens": {"<e>": None}}, r"the id None of b'<e>' is out of range"),
+        ({"special_tokens": {"<e>": 257}}, r"id 257 of special token '<e>' is already used by b'aa'"),
+        ({"special_tokens": {"<e>": 1 << 24}}, r"id of special token '<e>' must be .*, got 16777216"),
+        ({"special_tokens": {"<e>": None}}, r"id of special token '<e>' must be .*, got None"),
         ({"byte_ids": [0] * 256}, "byte_ids must be 256 different ids"),
         ({"byte_ids": list(range(300))}, "byte_ids must be 256 different ids"),
-        ({"byte_ids": [*range(255), "x"]}, "byte_ids|'x'"),
+        ({"byte_ids": [*range(255), "x"]}, "id of byte 255 must be .*, got 'x'"),
     ],
 )
 def test_damaged_fields(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
@@ -134,9 +134,9 @@ def test_damaged_fields(change: dict[str, Any], problem: str, tmp_path: Path) ->
         native.load(path)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="limits memory as posix does")
+@pytest.mark.skipif(os.name != "posix", reason="RLIMIT_AS is posix only")
 def test_doubling_merges(tmp_path: Path) -> None:
-    # A few hundred bytes that describe a token of 16 GiB: an error, not all the memory.
+    # A few hundred bytes that describe a token of 16 GiB raise an error instead of exhausting memory.
     merges = [[97, 97, 257], *([token, token, token + 1] for token in range(257, 290))]
     path = tmp_path / "bad.model"
     path.write_text(json.dumps(fields() | {"merges": merges, "special_tokens": {}}))
@@ -155,32 +155,32 @@ def test_doubling_merges(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"null", b"[]", b"\xff\xfe", b"minbpe v1\n", b"[" * 100_000, b"3"])
-def test_no_model_file(content: bytes, tmp_path: Path) -> None:
+def test_not_a_model_file(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "bad.model"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"bad\.model.* is no model file of batchbpe"):
+    with pytest.raises(ValueError, match=r"bad\.model: not a batchbpe model file"):
         native.load(path)
 
 
-def test_cut_anywhere(tmp_path: Path) -> None:
+def test_truncated_anywhere(tmp_path: Path) -> None:
     path = tmp_path / "bad.model"
     native.save(MODEL, path)
     whole = path.read_bytes().rstrip()
     for size in range(0, len(whole), 7):
         path.write_bytes(whole[:size])
-        with pytest.raises(ValueError, match=r"bad\.model is no model file of batchbpe, or a damaged one"):
+        with pytest.raises(ValueError, match=r"bad\.model: not a batchbpe model file, or damaged"):
             native.load(path)
 
 
-def test_a_key_twice(tmp_path: Path) -> None:
+def test_duplicate_key(tmp_path: Path) -> None:
     path = tmp_path / "bad.model"
     path.write_text(json.dumps(fields()).replace('{"<e>": 300}', '{"<e>": 300, "<e>": 301}'))
-    with pytest.raises(ValueError, match=r"bad\.model.*<e>"):
+    with pytest.raises(ValueError, match=r"bad\.model: duplicate key '<e>'"):
         native.load(path)
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"there is no model file .*absent\.model"):
+    with pytest.raises(FileNotFoundError, match=r"model file not found: .*absent\.model"):
         Tokenizer.from_file(tmp_path / "absent.model")
 
 

@@ -1,4 +1,4 @@
-"""Rank files of tiktoken: read, or refused with the line or token that is wrong."""
+"""Rank files of tiktoken: errors name the line or token that is wrong."""
 
 import base64
 from pathlib import Path
@@ -16,18 +16,23 @@ def test_tiktoken_file(tmp_path: Path) -> None:
     theirs = Tokenizer.from_tiktoken(path, pattern="gpt2", special_tokens={"<end>": 300})
     assert theirs.merges == ours.merges
     assert theirs.special_tokens == {"<end>": 300}
-    with pytest.raises(ValueError, match=r"mine\.tiktoken does not say which pattern .* r50k_base, .*load it by"):
+    with pytest.raises(
+        ValueError, match=r"mine\.tiktoken: rank files do not store their pattern, .* r50k_base, .* and specify pattern"
+    ):
         Tokenizer.from_tiktoken(path)
     for content, problem in (
-        ("\n".join(lines[1:]), r"the byte 0 has no rank: only byte-level"),
-        ("\n".join([*lines, "!!! 3"]), rf"mine\.tiktoken: line {len(lines) + 1}: b'!!! 3' is no token in base64"),
-        ("\n".join([*lines, "eHl6enk="]), r"is no token in base64 and its rank"),
+        ("\n".join(lines[1:]), r"mine\.tiktoken: byte 0 is not a token; only byte-level"),
+        (
+            "\n".join([*lines, "!!! 3"]),
+            rf"mine\.tiktoken: line {len(lines) + 1}: expected a token in base64 and its rank, got b'!!! 3'",
+        ),
+        ("\n".join([*lines, "eHl6enk="]), r"expected a token in base64 and its rank"),
         ("\n".join([*lines, "eHl6enk= 5000"]), r"these are not the ranks of a BPE vocabulary"),
-        ("\n".join([*lines, f"{base64.b64encode(b'th th').decode()} 3"]), r"mine\.tiktoken|taken|BPE"),
-        ("", "the byte 0 has no rank"),
+        ("\n".join([*lines, f"{base64.b64encode(b'th th').decode()} 3"]), r"mine\.tiktoken: .* have the same rank 3"),
+        ("", "byte 0 is not a token"),
     ):
         path.write_text(content)
         with pytest.raises(ValueError, match=problem):
             Tokenizer.from_tiktoken(path, pattern="gpt2")
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*absent"):
+    with pytest.raises(FileNotFoundError, match=r"model file not found: .*absent"):
         Tokenizer.from_tiktoken(tmp_path / "absent.tiktoken")

@@ -1,4 +1,4 @@
-"""Counting files into a file: the same counts however it was interrupted, resumed, spilled or sampled."""
+"""Counting files into a file: the counts do not depend on interruptions, memory limits or threads."""
 
 import json
 import os
@@ -14,9 +14,9 @@ from conftest import multilingual
 
 from batchbpe import ChunkCounts
 from batchbpe.data.corpus import sources
-from batchbpe.jobs.count import Options, count_files
+from batchbpe.errors import OutputExistsError, Stopped
+from batchbpe.jobs.count import CountOptions, count_files
 from batchbpe.jobs.spill import Runs
-from batchbpe.progress import Stopped
 from batchbpe.storage.sealed import sealed
 
 TEXTS = [multilingual(3000, seed) for seed in range(200)]
@@ -24,7 +24,7 @@ TEXTS = [multilingual(3000, seed) for seed in range(200)]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Files of several kinds with many batches in all."""
+    """A folder with files of several kinds."""
     data = tmp_path / "data"
     data.mkdir()
     pq.write_table(pa.table({"text": TEXTS[:80]}), data / "a.parquet", row_group_size=20)
@@ -36,11 +36,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small batches and blocks, so that there are many places to stop at."""
-    monkeypatch.setattr("batchbpe.data.readers.BATCH_CHARACTERS", 20_000)
-    monkeypatch.setattr("batchbpe.data.tables.BATCH_CHARACTERS", 20_000)
-    monkeypatch.setattr("batchbpe.data.arrow_strings.BATCH_CHARACTERS", 20_000)
-    monkeypatch.setattr("batchbpe.data.readers.BLOCK", 20_000)
+    """Use small batches and blocks, so that a job can stop at many positions."""
+    monkeypatch.setattr("batchbpe.data.limits.BATCH_CHARACTERS", 20_000)
+    monkeypatch.setattr("batchbpe.data.text_files.BLOCK", 20_000)
 
 
 def expected(folder: Path, **options: Any) -> ChunkCounts:
@@ -48,7 +46,7 @@ def expected(folder: Path, **options: Any) -> ChunkCounts:
 
 
 class StopAfter:
-    """Asks to stop the nth time it is asked."""
+    """A stop function that returns True from the nth call on."""
 
     def __init__(self, n: int) -> None:
         self.left = n
@@ -81,7 +79,7 @@ def test_an_empty_run(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("options", [{}, {"sample": 0.5, "seed": 3}, {"limit_bytes": 300_000}, {"errors": "replace"}])
 def test_stopped_again_and_again(options: dict[str, Any], folder: Path, tmp_path: Path) -> None:
-    chosen = Options(**options)
+    chosen = CountOptions(**options)
     count_files(sources(folder), tmp_path / "whole.parquet", chosen)
     output = tmp_path / "counts.parquet"
     stops = 0
@@ -113,14 +111,14 @@ def test_bounded_memory(folder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("small")
 def test_killed_in_the_middle(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # What was saved last counts, whatever came after it.
+    # The job resumes from its last save and ignores later files.
     monkeypatch.setattr("batchbpe.jobs.count.SAVE_EVERY", -1.0)
     output = tmp_path / "counts.parquet"
-    asked: list[int] = []
+    calls: list[int] = []
 
     def killed() -> bool:
-        asked.append(1)
-        if len(asked) == 9:
+        calls.append(1)
+        if len(calls) == 9:
             raise SystemExit
         return False
 
@@ -151,7 +149,7 @@ def test_full_disk(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("damage", ["record.json", "run-000000.counts"])
-def test_what_is_damaged_is_not_counted(damage: str, folder: Path, tmp_path: Path) -> None:
+def test_damaged_files_are_not_counted(damage: str, folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "counts.parquet"
     with pytest.raises(Stopped):
         count_files(sources(folder), output, stop=StopAfter(9))
@@ -159,11 +157,13 @@ def test_what_is_damaged_is_not_counted(damage: str, folder: Path, tmp_path: Pat
     whole = path.read_bytes()
     for change in (whole[:-2], whole.replace(b"0", b"1", 1), b"", bytes([whole[0] ^ 1]) + whole[1:]):
         path.write_bytes(change)
-        with pytest.raises(ValueError, match=rf"{damage} is damaged.*; remove .*counts\.parquet\.parts to start again"):
+        with pytest.raises(
+            ValueError, match=rf"{damage}: the file is damaged.*; remove .*counts\.parquet\.parts to start again"
+        ):
             count_files(sources(folder), output, resume=True)
     if damage != "record.json":
         path.unlink()
-        with pytest.raises(FileNotFoundError, match=rf"{damage} is gone; remove .*parts to start again"):
+        with pytest.raises(FileNotFoundError, match=rf"{damage} is missing; remove .*parts to start again"):
             count_files(sources(folder), output, resume=True)
     path.write_bytes(whole)
     count_files(sources(folder), output, resume=True)
@@ -177,15 +177,17 @@ def test_a_record_of_another_version(folder: Path, tmp_path: Path) -> None:
     fields = json.loads(path.read_text())
     del fields["checksum"]
     path.write_text(json.dumps(fields))
-    with pytest.raises(ValueError, match=r"record\.json has no checksum: it is damaged, or from another version"):
+    with pytest.raises(ValueError, match=r"record\.json: no checksum: the file is damaged, or from another version"):
         count_files(sources(folder), tmp_path / "counts.parquet", resume=True)
     path.write_bytes(sealed({**fields, "version": 2}))
-    with pytest.raises(ValueError, match=r"record\.json is from another version of batchbpe; remove .*parts to start"):
+    with pytest.raises(
+        ValueError, match=r"record\.json: the file is from another version of batchbpe; remove .*parts to start"
+    ):
         count_files(sources(folder), tmp_path / "counts.parquet", resume=True)
 
 
 @pytest.mark.usefixtures("small")
-def test_runs_that_are_damaged_while_it_counts(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_damaged_while_the_job_counts(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add = Runs.add
 
     def damaging(self: Runs, counts: ChunkCounts) -> None:
@@ -195,13 +197,15 @@ def test_runs_that_are_damaged_while_it_counts(folder: Path, tmp_path: Path, mon
         path.write_bytes(whole[:100] + bytes([whole[100] ^ 4]) + whole[101:])
 
     monkeypatch.setattr(Runs, "add", damaging)
-    with pytest.raises(ValueError, match=r"run-000000\.counts is damaged \(checksum\); remove .*parts to start again"):
+    with pytest.raises(
+        ValueError, match=r"run-000000\.counts: the file is damaged \(wrong checksum\); remove .*parts to start again"
+    ):
         count_files(sources(folder), tmp_path / "counts.parquet", max_memory=1_000_000)
     assert not (tmp_path / "counts.parquet").exists()
 
 
 @pytest.mark.usefixtures("small")
-def test_what_a_killed_job_left_is_removed(folder: Path, tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_job_are_removed(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         count_files(sources(folder), tmp_path / "counts.parquet", stop=StopAfter(9))
     parts = tmp_path / "counts.parquet.parts"
@@ -224,7 +228,7 @@ def test_a_full_disk_while_runs_are_added_up(folder: Path, tmp_path: Path, monke
         count_files(sources(folder), output, stop=StopAfter(9))
 
     def full(*_: Any) -> None:
-        raise OSError(28, "Error writing bytes to file")  # as pyarrow has it: without a name
+        raise OSError(28, "Error writing bytes to file")  # like the errors of pyarrow, without a file name
 
     for broken, name in (
         ((pa.ipc.RecordBatchFileWriter, "write_table"), r"counts\.parquet\.parts/sums-\w+/000\.counts"),
@@ -240,26 +244,26 @@ def test_a_full_disk_while_runs_are_added_up(folder: Path, tmp_path: Path, monke
 
 @pytest.mark.skipif(os.name != "posix", reason="locks are posix")
 def test_two_jobs_with_one_output(folder: Path, tmp_path: Path) -> None:
-    """In two processes: the second is refused, and does not disturb the first."""
+    """A second process is refused, and does not disturb the first."""
     output = tmp_path / "counts.parquet"
-    asked: list[str] = []
+    errors: list[str] = []
 
     def second() -> bool:
-        if not asked:
+        if not errors:
             command = [sys.executable, "-m", "batchbpe", "count", str(folder), "-o", str(output)]
-            asked.append(subprocess.run(command, capture_output=True, text=True).stderr)
+            errors.append(subprocess.run(command, capture_output=True, text=True).stderr)
         return False
 
     count_files(sources(folder), output, stop=second)
-    told = f"error: {output} is being written by process {os.getpid()} on host "
-    assert asked[0].startswith(told) and asked[0].endswith("; wait for it or choose another output\n")
+    message = f"error: {output} is being written by process {os.getpid()} on host "
+    assert errors[0].startswith(message) and errors[0].endswith("; wait for it to finish or choose another output\n")
     assert ChunkCounts.load(output) == expected(folder)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["counts.parquet", "data"]
 
 
 def test_files_that_cannot_be_read(folder: Path, tmp_path: Path) -> None:
     (folder / "c.txt").write_bytes(b"good \xff bad")
-    (folder / "e.parquet").write_text("no parquet")
+    (folder / "e.parquet").write_text("not parquet")
     output = tmp_path / "counts.parquet"
     with pytest.raises(ValueError, match=r"c\.txt: the text is invalid UTF-8 at byte 5"):
         count_files(sources(folder), output)
@@ -272,10 +276,10 @@ def test_files_that_cannot_be_read(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_pattern_that_fails_is_no_file_to_skip(threads: int, folder: Path, tmp_path: Path) -> None:
-    """With several threads it may show when all of the file is given to them: in another, or at the end."""
+def test_skip_errors_does_not_skip_a_failing_pattern(threads: int, folder: Path, tmp_path: Path) -> None:
+    """With several threads, the error may be raised in a later file, or at the end."""
     (folder / "b.txt").write_text(" ".join([*TEXTS[:100], "a" * 60, *TEXTS[:100]]), encoding="utf-8")
-    options = Options(r"((a|aa)+)(?!a)b\1|[\s\S]")
+    options = CountOptions(r"((a|aa)+)(?!a)b\1|[\s\S]")
     for last in ("d.txt", "b.txt"):
         files = sources(sorted(path for path in folder.iterdir() if path.name <= last))
         with pytest.raises(ValueError, match=r"^pattern .* could not be matched .*a{40}.*possessive"):
@@ -283,25 +287,32 @@ def test_a_pattern_that_fails_is_no_file_to_skip(threads: int, folder: Path, tmp
     assert not (tmp_path / "o.csv").exists()
 
 
-def test_changed_meanwhile(folder: Path, tmp_path: Path) -> None:
+def test_resuming_with_other_options_or_files(folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "counts.parquet"
-    with pytest.raises(Stopped, match=r"what was counted is in .*counts\.parquet\.parts, and --resume goes on with it"):
+    with pytest.raises(
+        Stopped, match=r"^stopped; the counts so far are in .*counts\.parquet\.parts; continue with resume=True$"
+    ):
         count_files(sources(folder), output, stop=StopAfter(4))
-    with pytest.raises(FileExistsError, match=r"parts holds a count that was not finished: --resume goes on with it"):
+    unfinished = r"parts holds an unfinished count; continue with resume=True or remove it$"
+    with pytest.raises(OutputExistsError, match=unfinished):
         count_files(sources(folder), output)
-    with pytest.raises(ValueError, match=r"it was begun with seed=0, not 5; give the same again, or remove"):
-        count_files(sources(folder), output, Options(seed=5), resume=True)
+    with pytest.raises(
+        ValueError, match=r"the job was started with seed=0, got 5; use the same options and files, or remove"
+    ):
+        count_files(sources(folder), output, CountOptions(seed=5), resume=True)
     (folder / "a.parquet").write_bytes((folder / "a.parquet").read_bytes() + b" ")
-    with pytest.raises(ValueError, match=r"a\.parquet has changed since then; .*remove .*parts to begin anew"):
+    with pytest.raises(
+        ValueError, match=r"a\.parquet has changed since the job was started; .*remove .*parts to start again"
+    ):
         count_files(sources(folder), output, resume=True)
-    with pytest.raises(ValueError, match=r"a\.parquet is not given again; "):
+    with pytest.raises(ValueError, match=r"a\.parquet is missing from the given files; use the same options and files"):
         count_files(sources(folder / "d.txt"), output, resume=True)
 
 
 def test_samples(folder: Path) -> None:
     def sampled(**options: Any) -> ChunkCounts:
         output = folder.parent / "sample.parquet"
-        count_files(sources(folder / "a.parquet"), output, Options(**options))
+        count_files(sources(folder / "a.parquet"), output, CountOptions(**options))
         return ChunkCounts.load(output)
 
     half, other = sampled(sample=0.5, seed=1), sampled(sample=0.5, seed=2)
@@ -310,7 +321,7 @@ def test_samples(folder: Path) -> None:
     assert 0.3 < half.total / whole.total < 0.7
     limited = sampled(limit_bytes=20_000)
     assert limited == ChunkCounts.count(iter(TEXTS[: next(n for n in range(80) if size(TEXTS[:n]) >= 20_000)]))
-    with pytest.raises(ValueError, match=r"sample=1\.5: give a share above 0"):
+    with pytest.raises(ValueError, match=r"sample must be greater than 0 and at most 1, got 1\.5"):
         sampled(sample=1.5)
 
 
@@ -320,7 +331,7 @@ def size(texts: list[str]) -> int:
 
 def test_a_text_file_is_cut_at_the_limit(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("é" * 100, encoding="utf-8")
-    count_files(sources(tmp_path / "a.txt"), tmp_path / "a.csv", Options(limit_bytes=7))
+    count_files(sources(tmp_path / "a.txt"), tmp_path / "a.csv", CountOptions(limit_bytes=7))
     assert ChunkCounts.load(tmp_path / "a.csv") == ChunkCounts.count("ééé")
 
 
@@ -328,16 +339,16 @@ def test_long_chunks(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("short " + "x" * 20_000 + " short")
     report = count_files(sources(tmp_path / "a.txt"), tmp_path / "a.parquet")
     assert (report.longest_chunk, report.skipped_chunks) == (20_001, 0)
-    report = count_files(sources(tmp_path / "a.txt"), tmp_path / "b.parquet", Options(max_chunk_bytes=100))
+    report = count_files(sources(tmp_path / "a.txt"), tmp_path / "b.parquet", CountOptions(max_chunk_bytes=100))
     assert (report.longest_chunk, report.skipped_chunks) == (6, 1)
     assert dict(ChunkCounts.load(tmp_path / "b.parquet")) == {"short": 1, " short": 1}
 
 
 def test_wrong_output(tmp_path: Path) -> None:
     ChunkCounts.count("to be").save(tmp_path / "counts.csv")
-    with pytest.raises(ValueError, match=r"counts\.csv is among the files to count: give another name, or remove it"):
+    with pytest.raises(ValueError, match=r"output must not be one of the files to count, got .*counts\.csv"):
         count_files(sources(tmp_path), tmp_path / "counts.csv")
-    with pytest.raises(ValueError, match=r"counts\.txt: give a name that ends in \.parquet or \.csv"):
+    with pytest.raises(ValueError, match=r"output must end in \.parquet or \.csv, got .*counts\.txt"):
         count_files([], tmp_path / "counts.txt")
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*absent; make it first"):
+    with pytest.raises(FileNotFoundError, match=r"folder not found: .*absent; create it first"):
         count_files([], tmp_path / "absent" / "counts.csv")

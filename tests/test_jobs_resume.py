@@ -1,4 +1,4 @@
-"""Jobs that are stopped, killed, disturbed and resumed in any order end with the bytes of an undisturbed one."""
+"""A job that is stopped, killed and resumed in any order writes the same bytes as an uninterrupted one."""
 
 import json
 import os
@@ -19,18 +19,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from batchbpe import Tokenizer
 from batchbpe.data.corpus import sources
-from batchbpe.data.readers import Source
+from batchbpe.data.source import Source
+from batchbpe.errors import Stopped
 from batchbpe.jobs.count import count_files
-from batchbpe.jobs.encode import encode_files
-from batchbpe.progress import Stopped
+from batchbpe.jobs.encode import EncodeOptions, encode_files
 
 TEXTS = [multilingual(300, seed) for seed in range(16)]
 TOKENIZER = Tokenizer.train(iter(TEXTS), 400)
 FILES = ("a.parquet", "b.jsonl", "c.txt")
 PATCHED = {
-    "batchbpe.data.readers.BATCH_CHARACTERS": 900,
-    "batchbpe.data.tables.BATCH_CHARACTERS": 900,
-    "batchbpe.data.readers.BLOCK": 500,
+    "batchbpe.data.limits.BATCH_CHARACTERS": 900,
+    "batchbpe.data.text_files.BLOCK": 500,
     "batchbpe.jobs.count.SAVE_EVERY": -1.0,
     "batchbpe.jobs.spill.RANGES": 4,
     "batchbpe.jobs.spill.release_memory": lambda: None,
@@ -40,11 +39,11 @@ PATCHED = {
 
 
 class KilledError(BaseException):
-    """The process ends here: nothing catches it, and nothing is saved."""
+    """Simulates SIGKILL: no module catches it, so nothing more is saved."""
 
 
 def after(n: int, act: Callable[[], Any]) -> Callable[[], Any]:
-    """Do nothing n times, and then something."""
+    """Return a function that returns False n times, and then calls `act`."""
     left = iter(range(n))
     return lambda: act() if next(left, None) is None else False
 
@@ -54,7 +53,7 @@ def kill() -> bool:
 
 
 class Job(RuleBasedStateMachine):
-    """What is done to a job, whatever it is; the states are on the disk, and which input files were changed."""
+    """What can happen to a job. Its state is on disk; `changed` holds the input files that were changed."""
 
     record: str
 
@@ -78,30 +77,30 @@ class Job(RuleBasedStateMachine):
         shutil.rmtree(self.place)
 
     def run(self, given: list[Source], stop: Callable[[], bool]) -> None:
-        """Run the job, or go on with it."""
+        """Start or resume the job."""
         raise NotImplementedError
 
     def output(self) -> dict[str, bytes]:
-        """Give the files that it has written."""
+        """Return the files that the job has written."""
         found = (path for path in self.place.rglob("*") if path.is_file() and self.data not in path.parents)
         return {str(path.relative_to(self.place)): path.read_bytes() for path in found}
 
     def recorded(self) -> list[str]:
-        """Name the files that the job has begun with, as far as it knows after an interruption."""
+        """Return the names of the input files that the record mentions."""
         path = self.place / self.record
         fields = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"done": [], "current": []}
         return [Path(name).name for name, *_ in (*fields["done"], *fields["current"][:1])]
 
     @contextmanager
     def killed_in_write(self, n: int) -> Iterator[None]:
-        """End the process when it writes for the nth time: between the data and its name, and after the name."""
+        """Kill the job at its nth sync to disk, which is either before or after a rename."""
         killed = after(n, kill)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, "fsync", lambda _: killed())
             yield
 
     def interrupted(self, n: int) -> list[Source]:
-        """Give the sources, and end the process after so many of their batches."""
+        """Return the sources, which kill the job after n batches."""
         killed = after(n, kill)
 
         def read(source: Source) -> Iterator[Any]:
@@ -113,7 +112,7 @@ class Job(RuleBasedStateMachine):
         return [Source(source.name, lambda _, source=source: read(source), source.size) for source in every]  # type: ignore[misc]
 
     @initialize()
-    def undisturbed(self) -> None:
+    def run_uninterrupted(self) -> None:
         self.run(sources(self.data), lambda: False)
         self.expected = self.output()
         self.clear()
@@ -156,8 +155,8 @@ class Job(RuleBasedStateMachine):
 
     @precondition(lambda self: self.changed)
     @rule()
-    def refuse(self) -> None:
-        with pytest.raises(ValueError, match=r"has changed since then; give the same again"):
+    def refuse_changed_files(self) -> None:
+        with pytest.raises(ValueError, match=r"has changed since the job was started; use the same options and files"):
             self.run(sources(self.data), lambda: False)
 
     @precondition(lambda self: self.changed)
@@ -176,7 +175,7 @@ class Job(RuleBasedStateMachine):
         self.finished = True
 
     @invariant()
-    def whole_or_not_there(self) -> None:
+    def output_is_complete_or_absent(self) -> None:
         if self.finished:
             assert self.output() == self.expected
             self.clear()
@@ -194,7 +193,7 @@ class Encode(Job):
     record = "out/shards.json"
 
     def run(self, given: list[Source], stop: Callable[[], bool]) -> None:
-        """It cannot be asked to stop: as Ctrl-C does, that ends it."""
+        """This job has no stop function, so stopping it is an exception, like Ctrl-C."""
 
         def read(source: Source) -> Iterator[Any]:
             for documents in source:
@@ -203,7 +202,7 @@ class Encode(Job):
                 yield documents
 
         some = [Source(source.name, lambda _, source=source: read(source), source.size) for source in given]  # type: ignore[misc]
-        encode_files(TOKENIZER, some, self.place / "out", shard_tokens=700, resume=True, threads=1)
+        encode_files(TOKENIZER, some, self.place / "out", EncodeOptions(shard_tokens=700), resume=True, threads=1)
 
 
 Count.TestCase.settings = Encode.TestCase.settings = settings(

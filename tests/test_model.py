@@ -1,4 +1,4 @@
-"""A `Model` that exists is valid: every wrong one is refused with the reason."""
+"""A model is immutable, compares by value, and is valid: anything invalid raises an error that says why."""
 
 import copy
 import pickle
@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from batchbpe import ChunkCounts, Model
-from batchbpe.model import MAX_ID
+from batchbpe import PATTERNS, ChunkCounts, Model, _core
+from batchbpe.errors import DataError
+from batchbpe.model import MAX_ID, MAX_MERGES
 
 MODEL = Model(
     pattern=r"\w+",
@@ -31,55 +32,152 @@ def test_vocab() -> None:
     assert list(MODEL.vocab) == sorted(MODEL.vocab)
     assert MODEL.n_vocab == 301
     assert Model(pattern=".", merges={}).n_vocab == 256
-    with pytest.raises(ValueError, match="the pattern is empty"):
+    with pytest.raises(ValueError, match="pattern must not be empty"):
         Model(pattern="", merges={})
 
 
-def test_other_ids_of_bytes() -> None:
+def test_byte_ids() -> None:
     model = Model(pattern=r"\w+", merges={(158, 158): 256}, byte_ids=tuple(reversed(range(256))))
     assert model.vocab[256] == b"aa"
 
 
-def test_frozen() -> None:
+def test_immutable() -> None:
     with pytest.raises(FrozenInstanceError):
         MODEL.pattern = "x"  # type: ignore[misc]
+    for name in ("merges", "stop_words", "special_tokens", "training", "vocab", "token_ids"):
+        with pytest.raises(AttributeError):
+            getattr(MODEL, name).clear()
+        with pytest.raises(TypeError):
+            getattr(MODEL, name)["x"] = 3
 
 
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_copies(again: Any) -> None:
-    assert again(MODEL) == MODEL
-    assert again(MODEL).vocab == MODEL.vocab
+def test_arguments_are_copied() -> None:
+    given: dict[str, Any] = {
+        "merges": {(97, 97): 256},
+        "stop_words": {b"the": 257},
+        "special_tokens": {"<e>": 258},
+        "byte_ids": list(range(256)),
+        "training": {"sizes": [1]},
+    }
+    model = Model(pattern=r"\w+", **given)
+    expected = Model(pattern=r"\w+", **copy.deepcopy(given))
+    given["training"]["sizes"].append(2)
+    for argument in given.values():
+        argument.clear()
+    assert model == expected
+    assert model.training == {"sizes": [1]}
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model)), lambda model: replace(model)]
+)
+def test_copies(copied: Any) -> None:
+    assert copied(MODEL) == MODEL
+    assert hash(copied(MODEL)) == hash(MODEL)
+    assert copied(MODEL).vocab == MODEL.vocab
+    assert copied(MODEL).training == MODEL.training
+    with pytest.raises(AttributeError):
+        copied(MODEL).merges.clear()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pattern": r"\w"},
+        {"merges": {(97, 97): 258}},
+        {"merges": {(97, 97): 258, (97, 98): 259}},
+        {"stop_words": {b"the": 256}},
+        {"special_tokens": {}},
+        {"byte_ids": (*range(255), 301)},
+    ],
+)
+def test_unequal_models(change: dict[str, Any]) -> None:
+    assert replace(MODEL, **change) != MODEL
+
+
+def test_equality_is_by_value() -> None:
+    assert replace(MODEL, training={}) == MODEL
+    assert hash(replace(MODEL, training={})) == hash(MODEL)
+    assert replace(MODEL, stop_words={b" a": 257, b"the": 256}) == MODEL
+    one, two = ({(97, 98): 256, (98, 99): 257}, {(98, 99): 257, (97, 98): 256})
+    assert one == two
+    assert Model(pattern="x", merges=one) != Model(pattern="x", merges=two), "the order of merges is their rank"
+    assert MODEL != "model"
+
+
+def test_repr() -> None:
+    assert repr(MODEL) == "Model(tokens=261, merges=2, stop_words=2, special_tokens=1, pattern='\\\\w+')"
+    assert repr(Model(pattern=PATTERNS["cl100k"], merges={})).endswith("pattern='cl100k')")
+    assert len(repr(Model(pattern="x" * 10_000, merges={}))) < 200
+
+
+def test_maximum_number_of_merges(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=f"{MAX_MERGES}"):  # the core names the number of merges that it accepts
+        _core.Encoder("x", range(256), [], [(97, 97, 256)] * (MAX_MERGES + 1), [])
+    monkeypatch.setattr("batchbpe.model.MAX_MERGES", 1)
+    with pytest.raises(ValueError, match="a model can have at most 1 merges, got 2"):
+        replace(MODEL, pattern="x")
+
+
+@pytest.mark.parametrize("merges", [{97: 256}, {(97,): 256}, {(97.0, 97): 256}, {(True, 97): 256}, {"ab": 256}])
+def test_merges_of_wrong_type(merges: Any) -> None:
+    with pytest.raises(TypeError, match="merges must have pairs of integers as keys, got "):
+        Model(pattern="x", merges=merges)
+    with pytest.raises(TypeError, match="merges must be a mapping, got "):
+        Model(pattern="x", merges=list(merges))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("token", [[1], None, "x", 1.5])
+def test_ids_of_wrong_type(token: Any) -> None:
+    for change in (
+        {"merges": {(97, 97): token}},
+        {"stop_words": {b"the": token}},
+        {"special_tokens": {"<e>": token}},
+        {"byte_ids": (*range(255), token)},
+    ):
+        with pytest.raises(ValueError, match="must be an integer from 0 to"):
+            replace(MODEL, **change)
+
+
+def test_errors_are_structured() -> None:
+    with pytest.raises(DataError) as caught:
+        replace(MODEL, merges={(97, 400): 258})
+    assert caught.value.where == "merge 0, (97, 400) -> 258"
+    assert caught.value.remedy == "list merges in the order they were made"
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"merges": {(97, 98): 97}}, r"merge 0, \(97, 98\) -> 97: the id is taken by b'a'"),
-        ({"merges": {(97, 97): 258, (97, 98): 258}}, r"merge 1, \(97, 98\) -> 258: the id is taken by b'aa'"),
-        ({"merges": {(97, 400): 258}}, r"merge 0, \(97, 400\) -> 258: there is no token 400 before it; put merges in"),
-        ({"merges": {(258, 97): 258}}, r"no token 258 before it"),
-        ({"merges": {(259, 97): 258, (97, 97): 259}}, r"merge 0, .*no token 259 before it"),
-        ({"merges": {(-1, 97): 258}}, r"no token -1 before it"),
+        ({"merges": {(97, 98): 97}}, r"merge 0, \(97, 98\) -> 97: id 97 is already used by b'a'"),
+        ({"merges": {(97, 97): 258, (97, 98): 258}}, r"merge 1, \(97, 98\) -> 258: id 258 is already used by b'aa'"),
+        (
+            {"merges": {(97, 400): 258}},
+            r"merge 0, \(97, 400\) -> 258: token 400 is not defined before this merge; list merges in the order",
+        ),
+        ({"merges": {(258, 97): 258}}, r"token 258 is not defined before this merge"),
+        ({"merges": {(259, 97): 258, (97, 97): 259}}, r"merge 0, .*token 259 is not defined before"),
+        ({"merges": {(-1, 97): 258}}, r"token -1 is not defined before this merge"),
         (
             {"merges": {(97, 97): MAX_ID + 1}},
-            rf"the id {MAX_ID + 1} of b'aa' .*ids go from 0 to {MAX_ID}",
+            rf"id of merge \(97, 97\) must be an integer from 0 to {MAX_ID}, got {MAX_ID + 1}",
         ),
-        ({"merges": {(97, 97): -1}}, r"the id -1 of b'aa' is out of range"),
-        ({"stop_words": {b"the": 258}}, r"b'the': the id 258 is taken by b'aa'; choose another"),
-        ({"stop_words": {b"the": 256, b"of": 256}}, r"b'of': the id 256 is taken by b'the'; choose another"),
-        ({"stop_words": {b"": 256}}, r"the token 256 is empty: give it at least one byte"),
-        ({"special_tokens": {"<end>": 259}}, r"b'<end>': the id 259 is taken by b'aab'; choose another"),
-        ({"special_tokens": {"<a>": 300, "<b>": 300}}, r"b'<b>': the id 300 is taken by b'<a>'; choose another"),
-        ({"special_tokens": {"": 300}}, r"the token 300 is empty"),
-        ({"special_tokens": {"<end>": 2**40}}, r"the id 1099511627776 of b'<end>' is out of range"),
-        ({"special_tokens": {"<end>": -5}}, r"the id -5 of b'<end>' is out of range"),
-        ({"special_tokens": {"<end>": 300.0}}, r"the id 300\.0 of b'<end>'"),
-        ({"special_tokens": {"<end>": "300"}}, r"the id '300' of b'<end>'"),
-        ({"special_tokens": {"<end>": True}}, r"<end>"),
-        ({"special_tokens": {"a\ud800": 300}}, r"(?s)surrogate"),
+        ({"merges": {(97, 97): -1}}, r"id of merge \(97, 97\) must be an integer from 0 to \d+, got -1"),
+        ({"stop_words": {b"the": 258}}, r"id 258 of stop word b'the' is already used by b'aa'; choose another id"),
+        ({"stop_words": {b"the": 256, b"of": 256}}, r"id 256 of stop word b'of' is already used by b'the'"),
+        ({"stop_words": {b"": 256}}, r"stop word b'' with id 256 must not be empty"),
+        ({"special_tokens": {"<end>": 259}}, r"id 259 of special token '<end>' is already used by b'aab'; choose"),
+        ({"special_tokens": {"<a>": 300, "<b>": 300}}, r"id 300 of special token '<b>' is already used by b'<a>'"),
+        ({"special_tokens": {"": 300}}, r"special token '' with id 300 must not be empty"),
+        ({"special_tokens": {"<end>": 2**40}}, r"id of special token '<end>' must be .*, got 1099511627776"),
+        ({"special_tokens": {"<end>": -5}}, r"id of special token '<end>' must be .*, got -5"),
+        ({"special_tokens": {"<end>": 300.0}}, r"must be an integer .*, got 300\.0"),
+        ({"special_tokens": {"<end>": "300"}}, r"must be an integer .*, got '300'"),
+        ({"special_tokens": {"<end>": True}}, r"must be an integer .*, got True"),
+        ({"special_tokens": {"a\ud800": 300}}, r"special token .* has a surrogate at character 1"),
         ({"byte_ids": (0,) * 256}, r"byte_ids must be 256 different ids"),
         ({"byte_ids": tuple(range(255))}, r"byte_ids must be 256 different ids"),
-        ({"byte_ids": (*range(255), 2**30)}, r"the id 1073741824 of b'\\xff' is out of range"),
+        ({"byte_ids": (*range(255), 2**30)}, r"id of byte 255 must be .*, got 1073741824"),
     ],
 )
 def test_wrong_models(change: dict[str, Any], problem: str) -> None:
@@ -89,38 +187,43 @@ def test_wrong_models(change: dict[str, Any], problem: str) -> None:
 
 @pytest.mark.parametrize("pattern", [None, 3, b"a"])
 def test_wrong_pattern(pattern: Any) -> None:
-    with pytest.raises(TypeError, match=r"pattern is .*: give a regular expression as a str"):
+    with pytest.raises(TypeError, match=r"pattern must be a regular expression \(str\), got "):
         replace(MODEL, pattern=pattern)
 
 
-def test_stop_word_of_a_merges_bytes() -> None:
+def test_stop_word_with_the_bytes_of_a_merge() -> None:
     model = Model(pattern=r"\w+", merges={(97, 97): 257}, stop_words={b"aa": 256})
     assert model.vocab[256] == model.vocab[257] == b"aa"
 
 
 def test_tokens_of_wrong_type() -> None:
-    with pytest.raises(TypeError, match="the stop word 'the' is a str: give bytes"):
+    with pytest.raises(TypeError, match="stop_words must have bytes as keys, got 'the'"):
         Model(pattern="x", merges={}, stop_words={"the": 256})  # type: ignore[dict-item]
-    with pytest.raises(TypeError, match="the special token b'<a>' is a bytes: give a str"):
+    with pytest.raises(TypeError, match="special_tokens must have strings as keys, got b'<a>'"):
         Model(pattern="x", merges={}, special_tokens={b"<a>": 256})  # type: ignore[dict-item]
 
 
 def test_special_tokens_are_bounded() -> None:
-    """Together: looking for them takes a hundred times their size."""
+    """Searching for special tokens takes a hundred times their total size."""
     at_most = {"x" * (1 << 19): 256, "y" * (1 << 19): 257}
     assert Model(pattern=r"\w+", merges={}, special_tokens=at_most).n_vocab == 258
     too_many = {**at_most, "é": 258}
     with pytest.raises(
-        ValueError, match=r"special tokens may have 1,048,576 bytes in all, not 1,048,578: shorten 'xxx…"
+        ValueError, match=r"special_tokens must have at most 1,048,576 bytes in total, got 1048578; shorten 'xxx…"
     ):
         Model(pattern=r"\w+", merges={}, special_tokens=too_many)
     for special_tokens in (too_many, list(too_many)):
-        with pytest.raises(ValueError, match="special tokens may have 1,048,576 bytes in all"):
+        with pytest.raises(ValueError, match="special_tokens must have at most 1,048,576 bytes in total"):
             ChunkCounts.count("to be", special_tokens=special_tokens)
 
 
 def test_values_in_errors_are_short() -> None:
     long = {b"x" * 100_000: 256, b"y" * 100_000: 256}
-    with pytest.raises(ValueError, match=r"'y+…y+' \(100,000 bytes\): the id 256 is taken by b'x+…x+'") as caught:
+    with pytest.raises(ValueError, match=r"b'y+…y+' \(100,000 bytes\) is already used by b'x+…x+'") as caught:
         Model(pattern=r"\w+", merges={}, stop_words=long)
     assert len(str(caught.value)) < 1000
+
+
+def test_a_named_pattern_is_not_a_regular_expression() -> None:
+    with pytest.raises(ValueError, match=r"pattern must be a regular expression, not a name; use batchbpe\.PATTERNS"):
+        Model(pattern="gpt4", merges={})

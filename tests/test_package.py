@@ -1,4 +1,4 @@
-"""The package as a whole: what importing it does, and Ctrl-C."""
+"""The package as a whole: imports, public names, and Ctrl-C."""
 
 import os
 import signal
@@ -41,13 +41,29 @@ def test_public_names() -> None:
     assert ran.stdout == "Tokenizer batchbpe.policies\n"
 
 
+@pytest.mark.parametrize(
+    ("error", "stderr"),
+    [
+        ("OSError(28, 'No space left on device')", "error: cannot write standard output: No space left on device"),
+        ("FileNotFoundError('file not found: a.txt')", "FileNotFoundError: file not found: a.txt"),
+        ("PermissionError(13, 'denied', 'a.txt')", "PermissionError: [Errno 13] denied: 'a.txt'"),
+    ],
+)
+def test_errors_outside_of_commands(error: str, stderr: str) -> None:
+    """Errors of standard output are reported in one line. Others are raised by --debug, with a traceback."""
+    ran = python(f"from batchbpe import __main__, cli\ndef main(): raise {error}\ncli.main = main\n__main__.main()\n")
+    assert (ran.stdout, ran.returncode) == ("", 1)
+    assert ran.stderr.strip().endswith(stderr)
+    assert ("Traceback" in ran.stderr) == (not stderr.startswith("error: "))
+
+
 LONG_WORK = {
     "count": "text = 'some words, and 12 others\\n' * 12_000_000\nsay()\nbatchbpe.ChunkCounts.count(text, threads=1)",
     "count_custom": "text = 'some words, and 12 others\\n' * 2_000_000\nsay()\n"
     "batchbpe.ChunkCounts.count(text, r'\\w+|\\W', threads=1)",
     "train": "n = 1_500_000\nletters = numpy.random.default_rng(1).integers(97, 123, n * 12, dtype=numpy.uint8)\n"
-    "counts = batchbpe.ChunkCounts(letters, numpy.arange(n + 1) * 12, numpy.ones(n, numpy.uint64), '.')\n"
-    "say()\nbatchbpe.train(counts, 500_000)",
+    "arrays = ChunkArrays(letters, numpy.arange(n + 1) * 12, numpy.ones(n, numpy.uint64), '.')\n"
+    "say()\nbatchbpe.train(batchbpe.ChunkCounts(arrays), 500_000)",
     "train_one_chunk": "counts = batchbpe.ChunkCounts.count({'ab' * 40_000_000: 1})\nsay()\n"
     "batchbpe.train(counts, 300)",
     "encode": "tokenizer = batchbpe.Tokenizer.train('abcabd' * 9, 300, pattern='(?s).+')\n"
@@ -57,12 +73,13 @@ LONG_WORK = {
 }
 
 
-@pytest.mark.skipif(os.name != "posix", reason="SIGINT cannot be sent to a process elsewhere")
+@pytest.mark.skipif(os.name != "posix", reason="sending SIGINT to a process is posix")
 @pytest.mark.parametrize("work", sorted(LONG_WORK))
 def test_ctrl_c(work: str) -> None:
     code = (
         "import signal, sys, batchbpe, numpy\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs in the background\n"
+        "from batchbpe.counting import ChunkArrays\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background\n"
         "def say(): print('ready', flush=True)\n"
         f"{LONG_WORK[work]}\n"
         "print('finished', flush=True)\n"
@@ -75,6 +92,6 @@ def test_ctrl_c(work: str) -> None:
         time.sleep(0.2)
         ran.send_signal(signal.SIGINT)
         out, err = ran.communicate(timeout=60)
-    assert out == "", "it was over before the signal came: give it more to do"
+    assert out == "", "the work finished before the signal was sent; increase its size"
     assert err.strip().endswith("KeyboardInterrupt"), err
     assert ran.returncode == -signal.SIGINT

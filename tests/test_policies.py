@@ -1,4 +1,4 @@
-"""The policies equal the reference's, and `Candidates` gives a policy what it needs."""
+"""The policies choose the same pairs as the reference, and `Candidates` offers what policies need."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -15,8 +15,8 @@ from batchbpe.policies import Candidates
 Pair = tuple[int, int]
 
 
-class Pairs:
-    """A list of pairs in the place of the core's table."""
+class PairList:
+    """A list of pairs instead of the core's table."""
 
     def __init__(self, pairs: list[Pair]) -> None:
         self.pairs = list(pairs)
@@ -33,7 +33,7 @@ class Pairs:
 def candidates(pairs: list[Pair], n: int | None = None) -> Candidates:
     vocab = {token: bytes([97 + token % 26]) * (token % 5 + 1) for token in range(40)}
     lengths = np.array([len(vocab[token]) for token in range(40)])
-    return Candidates.best(Pairs(pairs), len(pairs) if n is None else n, vocab, lengths)
+    return Candidates.best(PairList(pairs), len(pairs) if n is None else n, vocab, lengths)
 
 
 def listed(chosen: Candidates) -> list[Pair]:
@@ -82,8 +82,8 @@ def test_candidates() -> None:
     assert len(found) == 3
     assert listed(found) == pairs[:3]
     assert found.count.tolist() == [4, 3, 2]
-    assert found.length.tolist() == [2 + 3, 4 + 5, 1 + 1]
-    assert found.merged == [b"bbccc", b"ddddeeeee", b"ff"]
+    assert found.merged_length.tolist() == [2 + 3, 4 + 5, 1 + 1]
+    assert found.merged_bytes == [b"bbccc", b"ddddeeeee", b"ff"]
     assert listed(found[1:]) == pairs[1:3]
     assert listed(found[np.array([2, 0])]) == [(5, 5), (1, 2)]
     assert listed(found[found.count > 2]) == pairs[:2]
@@ -91,10 +91,10 @@ def test_candidates() -> None:
     assert listed(found.more(4)) == pairs
     assert listed(found.more(1)) == pairs[:1]
     assert len(found[:0]) == 0
-    assert found[:0].merged == []
+    assert found[:0].merged_bytes == []
 
 
-def test_keep_replaces_what_it_vetoes() -> None:
+def test_keep_replaces_vetoed_pairs() -> None:
     pairs = [(1, 2), (3, 4), (5, 5), (0, 9), (1, 9), (2, 9)]
     found = candidates(pairs, 3)
     kept = found.keep(lambda some: some.first % 2 == 0)
@@ -116,8 +116,8 @@ def test_veto_by_bytes() -> None:
     asked: list[bytes] = []
 
     def no_h(some: Candidates) -> np.ndarray:
-        asked.extend(some.merged)
-        return np.array([b"h" not in value for value in some.merged])
+        asked.extend(some.merged_bytes)
+        return np.array([b"h" not in value for value in some.merged_bytes])
 
     model = train(counts, 290, policy=lambda found: policies.continue_search(found.keep(no_h)))
     assert any(b"h" in value for value in spell(train(counts, 290)))
@@ -126,11 +126,11 @@ def test_veto_by_bytes() -> None:
     assert any(b"h" in value for value in asked)
 
 
-def test_veto_gives_as_many_candidates_as_before() -> None:
+def test_vetoed_pairs_are_replaced() -> None:
     sizes: list[tuple[int, int]] = []
 
     def policy(found: Candidates) -> Candidates:
-        kept = found.keep(lambda some: some.length <= 3)
+        kept = found.keep(lambda some: some.merged_length <= 3)
         sizes.append((len(found), len(kept)))
         return policies.continue_search(kept)
 
@@ -140,15 +140,15 @@ def test_veto_gives_as_many_candidates_as_before() -> None:
     assert max(map(len, spell(train(ChunkCounts.count(TEXT), 280)))) > 3
 
 
-def test_a_veto_is_for_good() -> None:
-    # Rare pairs are looked at only when the common ones have run out: those vetoed before must not come back then.
+def test_a_veto_is_permanent() -> None:
+    # The table is rescanned for rare pairs when the frequent ones have run out. Vetoed pairs must not come back then.
     counts = ChunkCounts.count({"ab": 1_000_000, "cd": 900_000, "ef": 800_000, "gh": 5, "ij": 3})
     given: list[list[bytes]] = []
 
     def policy(found: Candidates) -> Candidates:
         if not given:
             found = found.keep(lambda some: some.first != ord("a"))
-        given.append(found.merged)
+        given.append(found.merged_bytes)
         return found[:1]
 
     model = train(counts, 261, policy=policy)
@@ -160,7 +160,9 @@ def test_all_vetoed_ends_training() -> None:
         ChunkCounts.count(TEXT), 300, policy=lambda found: found.keep(lambda some: np.zeros(len(some), dtype=bool))
     )
     assert model.n_vocab == 256
-    short = train(ChunkCounts.count(TEXT), 900, policy=lambda found: found.keep(lambda some: some.length < 3)[:1])
+    short = train(
+        ChunkCounts.count(TEXT), 900, policy=lambda found: found.keep(lambda some: some.merged_length < 3)[:1]
+    )
     assert 256 < short.n_vocab < 900
     assert {len(value) for value in spell(short)} == {2}
 
@@ -168,7 +170,7 @@ def test_all_vetoed_ends_training() -> None:
 def test_own_score() -> None:
     def by_length(found: Candidates) -> Candidates:
         found = found.more(10_000)
-        order = np.lexsort((-found.count.astype(np.int64), -found.length))
+        order = np.lexsort((-found.count.astype(np.int64), -found.merged_length))
         return found[order[:1]]
 
     model = train(ChunkCounts.count("aab aab cd cd cd", r"\S+|\s"), 259, policy=by_length)

@@ -1,4 +1,4 @@
-"""What an attacker or an unlucky process may do to the core: fork, flood the hash tables, stop, run out of memory."""
+"""The core survives forks, hash flooding, interrupts and lack of memory."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="fork, signals and limits 
 
 
 def run(script: str, *arguments: object, timeout: float = 120) -> str:
-    """Run a script in a process of its own, and give what it printed."""
+    """Run a script in a process of its own, and return its output."""
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -27,7 +27,7 @@ def run(script: str, *arguments: object, timeout: float = 120) -> str:
 WAIT = """
     import os, signal, sys, threading
     def child_ends(work):
-        "Fork, do the work in the child, and say whether it ended."
+        "Fork, run work in the child, and return whether it succeeded."
         child = os.fork()
         if not child:
             signal.alarm(30)
@@ -58,6 +58,56 @@ def test_fork_while_other_threads_encode() -> None:
     assert ended
     """,
         FORKS,
+    )
+
+
+@posix
+def test_fork_while_other_threads_count() -> None:
+    """The counting threads never free a Python string: the lock that PyO3 takes would stay locked in the child."""
+    run(
+        WAIT
+        + """
+    from batchbpe import ChunkCounts, Tokenizer
+    text = " to be or not to be, that is the question"
+    tokenizer = Tokenizer.train(text, 280)
+    expected, counts = tokenizer.encode(text), ChunkCounts.count([text])
+    done = threading.Event()
+    def count(end):
+        while not done.is_set():
+            ChunkCounts.count((text + end for _ in range(20_000)), threads=2)
+    threads = [threading.Thread(target=count, args=[end]) for end in ("", " \u00e9")]
+    for thread in threads:
+        thread.start()
+    same = lambda: tokenizer.encode(text) == expected and ChunkCounts.count([text]) == counts
+    ended = all(child_ends(same) for _ in range(int(sys.argv[1])))
+    done.set()
+    assert ended
+    """,
+        FORKS,
+        timeout=120 + FORKS,
+    )
+
+
+@posix
+def test_fork_while_a_property_is_computed() -> None:
+    """`functools.cached_property` holds a lock meanwhile, before Python 3.12."""
+    run(
+        WAIT
+        + """
+    import time
+    from batchbpe.lazy import lazy
+    class Slow:
+        @lazy
+        def value(self):
+            started.set()
+            time.sleep(1)
+            return 1
+    started = threading.Event()
+    thread = threading.Thread(target=lambda: Slow().value)
+    thread.start()
+    started.wait()
+    assert child_ends(lambda: Slow().value == 1)
+    """
     )
 
 
@@ -109,7 +159,7 @@ FIXED_SEED = (0x9E37_79B9_7F4A_7C15).to_bytes(8, "little")
 
 
 def test_hashes_cannot_be_flooded() -> None:
-    """Chunks that all have one hash if the seeds are those in the source; others take as long, in the same run."""
+    """With the fixed seeds of the source, these chunks would all have the same hash."""
 
     def seconds(prefix: bytes) -> float:
         words = b"".join(prefix + i.to_bytes(3, "big") * 2 + b"x" for i in range(60_000))
@@ -131,7 +181,7 @@ def test_hashes_cannot_be_flooded() -> None:
     ids=["short", "backtracking", "regular"],
 )
 def test_ctrl_c_in_a_slow_search(job: str, pattern: str, size: int) -> None:
-    """Each of these would take from seconds to hours."""
+    """Each search would take seconds to hours."""
     script = """
         import signal, sys, threading, time
         from batchbpe import ChunkCounts, Model, Tokenizer, split
@@ -159,7 +209,7 @@ def test_ctrl_c_in_a_slow_search(job: str, pattern: str, size: int) -> None:
 
 
 def test_merges_of_long_tokens() -> None:
-    """Doubling tokens: few bytes of model describe a token of a megabyte."""
+    """A small model can describe a token of a megabyte, by doubling."""
     merges = {(97, 97) if i == 256 else (i - 1, i - 1): i for i in range(256, 276)}
     tokenizer = Tokenizer(Model(pattern=r"\S+", merges=merges))
     encoding = tokenizer.to_tiktoken()
@@ -178,7 +228,7 @@ def test_merges_of_long_tokens() -> None:
     ],
 )
 def test_out_of_memory_is_an_error(job: str) -> None:
-    """Rust ends the process if an allocation fails and nobody looked."""
+    """By default, Rust aborts the process if an allocation fails."""
     script = """
         import resource, sys
         import numpy as np
@@ -201,8 +251,71 @@ def test_out_of_memory_is_an_error(job: str) -> None:
     assert run(script, job) == "refused\n"
 
 
-def test_a_count_that_is_dropped_ends() -> None:
-    """Its threads do not keep the process alive."""
+@posix
+def test_out_of_memory_with_a_base_drops_no_chunks() -> None:
+    """The long chunk cannot be encoded with the base. Training on the other one alone would succeed."""
+    script = """
+        import resource
+        from batchbpe import ChunkCounts, Model, train
+        base = Model(pattern=r"\\S+", merges={(97, 97): 256})
+        counts = ChunkCounts.count({"ab" * 30_000_000: 1, "cd": 5}, base.pattern)
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (150 << 20),) * 2)
+        try:
+            train(counts, 258, base=base)
+        except MemoryError:
+            print("refused")
+    """
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("the size of a process is read from /proc")
+    assert run(script) == "refused\n"
+
+
+@posix
+@pytest.mark.parametrize("limit", [4, 100])
+@pytest.mark.parametrize(
+    "job",
+    [
+        "tokenizer.encode(text)",
+        r"tokenizer.encode(text.replace('not to', 'not\nto'))",
+        "tokenizer.encode(' <s>' * 4_000_000, 'all')",
+        "tokenizer.encode_to_numpy(text)",
+        "tokenizer.encode_to_numpy('a' * 20_000_000)",
+        "tokenizer.encode_batch(texts)",
+        "tokenizer.encode_batch_to_numpy(texts)",
+        "tokenizer.decode([97] * 8_000_000)",
+        "_core.split_text('to|[^t]+', text)",
+        "ChunkCounts.load(sys.argv[3])",
+    ],
+)
+def test_any_amount_of_memory_is_an_error_or_enough(job: str, limit: int, tmp_path: Path) -> None:
+    """Neither an abort of Rust nor a panic of PyO3."""
+    script = """
+        import resource, sys
+        import pyarrow.parquet
+        from batchbpe import PATTERNS, ChunkCounts, Model, Tokenizer, _core
+        merges = {(97, 97) if i == 256 else (i - 1, i - 1): i for i in range(256, 276)}
+        tokenizer = Tokenizer(Model(pattern=PATTERNS["gpt4"], merges=merges, special_tokens={"<s>": 300}))
+        tokenizer.encode("x")
+        text = "to be or not to be " * 2_000_000 if "text" in sys.argv[1] else ""
+        texts = [text[start : start + 190] for start in range(0, len(text), 190)] if "texts" in sys.argv[1] else []
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (int(sys.argv[2]) << 20),) * 2)
+        try:
+            eval(sys.argv[1])
+        except MemoryError:
+            pass
+    """
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("the size of a process is read from /proc")
+    counts = tmp_path / "counts.csv"
+    if "load" in job:
+        counts.write_text("text_chunk,count\n" + "".join(f" word{i},{i}\n" for i in range(1, 1_500_000)) + "x+,0\n")
+    run(script, job, limit, counts)
+
+
+def test_the_threads_of_a_dropped_count_end() -> None:
+    """They do not keep the process alive."""
     run(
         """
         from batchbpe import PATTERNS, _core
@@ -216,8 +329,29 @@ def test_a_count_that_is_dropped_ends() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_threads_do_not_change_counts(threads: int, library: list[str]) -> None:
-    """Enough text to start threads, fill their queue and cut documents."""
+    """The text is large enough to start threads, fill their queue and cut documents."""
     text = "\n".join(library[:400])
     assert len(text) > 1 << 22
     counts = ChunkCounts.count(iter([text, *library[:400]]), threads=threads)
     assert counts == ChunkCounts.count(iter([*library[:400], text]), threads=1)
+
+
+def test_a_csv_file_of_counts_has_a_size_limit(tmp_path: Path) -> None:
+    path = tmp_path / "counts.csv"
+    path.write_text("text_chunk,count\nto,2\n\\S+,0\n")
+    size = path.stat().st_size
+    assert _core.read_counts_csv(path, size)[2].tolist() == _core.read_counts_csv(path)[2].tolist() == [2]
+    with pytest.raises(ValueError, match=f"^the file has {size} bytes, more than the limit of {size - 1}$"):
+        _core.read_counts_csv(path, size - 1)
+
+
+def test_threads_are_an_integer_of_any_size() -> None:
+    assert _core.threads_or_all(7) == 7
+    assert _core.threads_or_all(10**30) == _core.threads_or_all(257) == 256
+    assert _core.threads_or_all() == _core.threads_or_all(None) >= 1
+    for threads in (0, -1, -(10**30)):
+        with pytest.raises(ValueError, match=f"^threads must be at least 1, or None for all cores, got {threads}\\b"):
+            _core.threads_or_all(threads)
+    for wrong in (1.5, "2"):
+        with pytest.raises(TypeError):
+            _core.threads_or_all(wrong)  # type: ignore[arg-type]

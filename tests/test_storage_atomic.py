@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, whatever goes wrong."""
+"""Files are written whole or not at all, whichever step fails."""
 
 import os
 import stat
@@ -57,15 +57,15 @@ def test_failure_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.parquet", "old")]
 
 
-def test_a_link_stays_one(tmp_path: Path) -> None:
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real.csv").touch()
     (tmp_path / "a.csv").symlink_to(tmp_path / "real.csv")
     write_counts(tmp_path / "a.csv")
     assert (tmp_path / "a.csv").is_symlink() and "new" in (tmp_path / "real.csv").read_text()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="pipes have names on posix")
-def test_a_pipe_stays_one(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.name != "posix", reason="named pipes are posix")
+def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.csv")
     with ThreadPoolExecutor(1) as pool:
         read = pool.submit((tmp_path / "a.csv").read_text)
@@ -76,7 +76,9 @@ def test_a_pipe_stays_one(tmp_path: Path) -> None:
 
 def test_missing_folder(tmp_path: Path) -> None:
     for write in (write_counts, write_model):
-        with pytest.raises(FileNotFoundError, match=r"cannot write .*absent.a\.csv: .*no folder .*; make it first"):
+        with pytest.raises(
+            FileNotFoundError, match=r"cannot write .*absent.a\.csv: folder not found: .*absent; create it first"
+        ):
             write(tmp_path / "absent" / "a.csv")
 
 
@@ -93,13 +95,13 @@ def test_errors_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are posix")
-def test_mode_of_a_new_file(tmp_path: Path) -> None:
+def test_permissions_of_a_new_file(tmp_path: Path) -> None:
     write_model(tmp_path / "a.model")
     (tmp_path / "plain").write_text("")
     assert (tmp_path / "a.model").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_the_data_is_on_the_disk_before_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_is_synced_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     sync, rename = os.fsync, Path.replace
 
@@ -117,25 +119,25 @@ def test_the_data_is_on_the_disk_before_the_name(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.skipif(os.name != "posix", reason="locks are posix")
 def test_stale_temporary_files_are_removed(tmp_path: Path) -> None:
-    """If they are of the same file, old, and not held by a process."""
-    stale, young, held, other = (
+    """Only old, unlocked files of the same target are removed."""
+    stale, recent, held, other = (
         tmp_path / name
-        for name in (".a.csv.0a1b2c3d.tmp", ".a.csv.a_youngr.tmp", ".a.csv.heldheld.tmp", ".b.csv.0a1b2c3d.tmp")
+        for name in (".a.csv.0a1b2c3d.tmp", ".a.csv.a_recent.tmp", ".a.csv.heldheld.tmp", ".b.csv.0a1b2c3d.tmp")
     )
-    for path in (stale, young, held, other):
+    for path in (stale, recent, held, other):
         path.write_text("half")
     for path in (stale, held, other):
         os.utime(path, (0, time.time() - 2 * STALE))
     with held.open("r+") as file:
         assert try_lock(file.fileno())
         write_counts(tmp_path / "a.csv")
-        assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "a.csv", young, held, other])
+        assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "a.csv", recent, held, other])
     write_counts(tmp_path / "a.csv")
     assert not held.exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks are posix")
-def test_a_file_that_is_written_is_held(tmp_path: Path) -> None:
+def test_a_file_is_locked_while_it_is_written(tmp_path: Path) -> None:
     with replacing(tmp_path / "a.csv") as first:
         first.write_text("first")
         os.utime(first, (0, 0))
@@ -155,9 +157,9 @@ def test_stale_folders_are_removed(tmp_path: Path) -> None:
     with new_folder(tmp_path / "new") as first:
         os.utime(first, (0, 0))
         (first / "a.txt").write_text("whole")
-        told = rf"^cannot write {tmp_path}/new/b: full$"
-        with pytest.raises(OSError, match=told), new_folder(tmp_path / "new") as aside:
-            raise OSError(f"cannot write {aside}/b: full")
+        message = rf"^cannot write {tmp_path}/new/b: full$"
+        with pytest.raises(OSError, match=message), new_folder(tmp_path / "new") as temporary:
+            raise OSError(f"cannot write {temporary}/b: full")
         assert list(tmp_path.iterdir()) == [first]
     assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["new", "new/a.txt"]
 
@@ -170,7 +172,7 @@ def test_errors_of_other_files_keep_their_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are posix")
-def test_the_umask_of_the_process_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is that of all threads."""
+def test_the_umask_is_not_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The umask is shared by all threads."""
     monkeypatch.setattr(os, "umask", fail)
     write_model(tmp_path / "a.model")

@@ -1,4 +1,4 @@
-"""One job per output: real processes that hold locks, are killed, and race for them."""
+"""One job per output: processes hold locks, are killed, and race for locks."""
 
 import json
 import os
@@ -27,8 +27,8 @@ with locks.locked(Path(sys.argv[1])):
 
 
 @pytest.fixture(params=["flock", "existence"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """With locks of the system, and without."""
+def mechanism(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Test locks of the system, and the fallback without them."""
     if request.param == "existence":
         monkeypatch.setattr(locks, "fcntl", None)
     elif os.name != "posix":
@@ -37,10 +37,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @contextmanager
-def holder(output: Path, way: str) -> Iterator["subprocess.Popen[str]"]:
-    """Another process that holds the lock."""
-    given = [sys.executable, "-c", HOLD, str(output), *(["existence"] if way == "existence" else [])]
-    with subprocess.Popen(given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+def holder(output: Path, mechanism: str) -> Iterator["subprocess.Popen[str]"]:
+    """Start another process that holds the lock."""
+    command = [sys.executable, "-c", HOLD, str(output), *(["existence"] if mechanism == "existence" else [])]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout and process.stdout.readline() == "held\n"
         try:
             yield process
@@ -49,12 +49,12 @@ def holder(output: Path, way: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "folder"])
-def test_another_process_holds_it(name: str, way: str, tmp_path: Path) -> None:
+def test_another_process_holds_the_lock(name: str, mechanism: str, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     output = tmp_path / name
-    with holder(output, way) as process:
-        told = rf"{name} is being written by process {process.pid} on host .* since 20..-.*; wait for it or choose"
-        with pytest.raises(BlockingIOError, match=told), locked(output):
+    with holder(output, mechanism) as process:
+        message = rf"{name} is being written by process {process.pid} on host .* since 20..-.*; wait for it to finish"
+        with pytest.raises(BlockingIOError, match=message), locked(output):
             pass
         process.communicate("", timeout=30)
     with locked(output):
@@ -63,9 +63,9 @@ def test_another_process_holds_it(name: str, way: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")
-def test_a_killed_owner_does_not_block(way: str, tmp_path: Path) -> None:
+def test_a_killed_owner_does_not_block(mechanism: str, tmp_path: Path) -> None:
     output = tmp_path / "a.parquet"
-    with holder(output, way) as process:
+    with holder(output, mechanism) as process:
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=30)
     assert [path.name for path in tmp_path.iterdir()] == [".a.parquet.lock"]
@@ -74,18 +74,18 @@ def test_a_killed_owner_does_not_block(way: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_links_to_one_file_share_a_lock(way: str, tmp_path: Path) -> None:
+def test_links_to_one_file_share_a_lock(mechanism: str, tmp_path: Path) -> None:
     (tmp_path / "real.csv").touch()
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
     with locked(tmp_path / "link.csv"), pytest.raises(BlockingIOError), locked(tmp_path / "real.csv"):
         pass
 
 
-def test_a_lock_file_that_names_nobody(way: str, tmp_path: Path) -> None:
-    """It may have been created just now, and not be written yet; later, it is stale."""
+def test_a_lock_file_that_names_no_process(mechanism: str, tmp_path: Path) -> None:
+    """A recent one may not be written yet; an old one is stale."""
     lock = tmp_path / ".a.csv.lock"
     lock.write_text("{")
-    if way == "existence":
+    if mechanism == "existence":
         with pytest.raises(BlockingIOError, match=r"a\.csv is being written; wait for it"), locked(tmp_path / "a.csv"):
             pass
     os.utime(lock, (0, 0))
@@ -98,18 +98,18 @@ def test_a_process_on_another_host_may_be_alive(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(locks, "fcntl", None)
     owner = {"pid": 1, "host": "elsewhere", "since": "2020-01-01 00:00:00"}
     (tmp_path / ".a.csv.lock").write_text(json.dumps(owner))
-    told = r"by process 1 on host elsewhere since 2020-01-01 00:00:00; .*if it has ended, remove .*\.a\.csv\.lock"
-    with pytest.raises(BlockingIOError, match=told), locked(tmp_path / "a.csv"):
+    message = r"by process 1 on host elsewhere since 2020-01-01 00:00:00; .*if it has ended, remove .*\.a\.csv\.lock"
+    with pytest.raises(BlockingIOError, match=message), locked(tmp_path / "a.csv"):
         pass
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    told = r"^cannot write .*a\.csv: there is no folder .*absent; make it first"
-    with pytest.raises(FileNotFoundError, match=told), locked(tmp_path / "absent" / "a.csv"):
+def test_an_output_that_cannot_be_locked(tmp_path: Path) -> None:
+    message = r"^cannot write .*a\.csv: folder not found: .*absent; create it first"
+    with pytest.raises(FileNotFoundError, match=message), locked(tmp_path / "absent" / "a.csv"):
         pass
     (tmp_path / ".a.csv.lock").mkdir()
-    told = r"^cannot write .*a\.csv: cannot lock .*/\.a\.csv\.lock: Is a directory"
-    with pytest.raises(IsADirectoryError, match=told), locked(tmp_path / "a.csv"):
+    message = r"^cannot write .*a\.csv: cannot lock .*/\.a\.csv\.lock: Is a directory"
+    with pytest.raises(IsADirectoryError, match=message), locked(tmp_path / "a.csv"):
         pass
 
 
@@ -130,8 +130,8 @@ while done < 60:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks are posix")
-def test_no_two_hold_it_at_once(tmp_path: Path) -> None:
-    """Also while lock files are removed and created again all the time."""
+def test_only_one_process_holds_the_lock(tmp_path: Path) -> None:
+    """Lock files are created and removed all the time."""
     (tmp_path / "number").write_text("0")
     racing = [subprocess.Popen([sys.executable, "-c", RACE, str(tmp_path)]) for _ in range(3)]
     assert [process.wait(timeout=60) for process in racing] == [0, 0, 0]

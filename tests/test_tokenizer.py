@@ -1,4 +1,4 @@
-"""Encoding and decoding, special tokens, copies and processes, and the paper's classes."""
+"""Encoding and decoding, special tokens, equality, copies and processes."""
 
 import copy
 import multiprocessing
@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import BatchTokenizer, Model, QuickTokenizer, Tokenizer
+from batchbpe.surrogates import SurrogateError
 
 TEXT = "the theory of the thing, and the other things; then there is another theory. " * 9
 END, LONG, CODE = "<|end|>", "<|end|>\n more", "(.*)"
@@ -50,7 +51,7 @@ def test_allowed_special() -> None:
     assert SMALL.encode(text, "all") == [*the, end, *the, long, 32, code]
     assert SMALL.encode(text, "none") == SMALL.encode_ordinary(text)
     assert not {end, long, code} & set(SMALL.encode(text, "none"))
-    # tiktoken's way: what is not allowed is an error, unless it is not disallowed either.
+    # As in tiktoken, a special token that is not allowed is an error unless it is excluded from the disallowed ones.
     for only in ({END, CODE}, [CODE, END], (END, CODE), frozenset({END, CODE})):
         expected = [*the, end, *the, end, *SMALL.encode("\n more "), code]
         assert SMALL.encode(text, only, disallowed_special=()) == expected
@@ -79,12 +80,14 @@ def test_special_token_in_the_text_is_an_error() -> None:
 def test_wrong_allowed_special() -> None:
     assert SMALL.encode("text <nope>", {"<nope>", END}) == SMALL.encode_ordinary("text <nope>")
     for wrong in ("some", END):
-        with pytest.raises(ValueError, match=r'allowed_special=.*: give "all", "none", "none_raise", or a set or list'):
+        with pytest.raises(
+            ValueError, match=r'^allowed_special must be "all", "none", "none_raise" or a collection of'
+        ):
             SMALL.encode("text", wrong)
-        with pytest.raises(ValueError, match=r'disallowed_special=.*: give "all", or a set or list'):
+        with pytest.raises(ValueError, match=r'disallowed_special must be "all" or a collection of special tokens'):
             SMALL.encode("text", set(), wrong)
     for wrong in (3, None, [3]):
-        with pytest.raises(ValueError, match=r"allowed_special=.*: give a set or list"):
+        with pytest.raises(ValueError, match=r"allowed_special must be a collection of special tokens"):
             SMALL.encode("text", wrong)
 
 
@@ -97,19 +100,19 @@ def test_special_tokens_are_not_trained_on() -> None:
 
 @pytest.mark.parametrize("ids", [[300], [-1], [2**32], [2**70], [-(2**70)], [97, 300]], ids=str)
 def test_decode_out_of_range(ids: list[int]) -> None:
-    with pytest.raises(ValueError, match=rf"there is no token {ids[-1]}; the largest id is 279"):
+    with pytest.raises(ValueError, match=rf"token id {ids[-1]} does not exist; the largest id is 279"):
         SMALL.decode(ids)
     if abs(ids[-1]) < 2**63:
-        with pytest.raises(ValueError, match=rf"there is no token {ids[-1]}; the largest id is 279"):
+        with pytest.raises(ValueError, match=rf"token id {ids[-1]} does not exist; the largest id is 279"):
             SMALL.decode(np.array(ids))
 
 
-def test_decode_hole() -> None:
+def test_decode_gap() -> None:
     tokenizer = Tokenizer(Model(pattern=r"\w+", merges={}, special_tokens={"<e>": 400}))
     assert tokenizer.n_vocab == 401
     assert tokenizer.decode([97, 400]) == "a<e>"
     for ids in ([300], np.array([300], np.uint32)):
-        with pytest.raises(ValueError, match="there is no token 300"):
+        with pytest.raises(ValueError, match="token id 300 does not exist"):
             tokenizer.decode(ids)
 
 
@@ -137,24 +140,57 @@ def test_lone_surrogate() -> None:
         *(lambda text: SMALL.encode_batch([text]), lambda text: SMALL.encode_batch_to_numpy(["", text])),
     ]
     for call in calls:
-        with pytest.raises(UnicodeEncodeError, match=r"position 1: a lone surrogate .*'utf-16', 'replace'"):
+        with pytest.raises(UnicodeEncodeError, match=r'lone surrogate .* at character 1; use errors="replace"'):
             call("a\ud83d")
     with pytest.raises(UnicodeEncodeError, match="surrogate"):
         Tokenizer.train("a\ud83d", 300)
-    assert SMALL.encode("\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16")) == [*"😀".encode()]
+
+
+def test_surrogate_pairs_are_combined() -> None:
+    """As in tiktoken."""
+    pair = "a\ud83d\ude00b"
+    expected = SMALL.encode("a😀b")
+    assert SMALL.encode(pair) == SMALL.encode_ordinary(pair) == SMALL.encode_to_numpy(pair).tolist() == expected
+    assert SMALL.encode_batch(["a", pair]) == SMALL.encode_ordinary_batch(["a", pair]) == [[97], expected]
+    assert SMALL.encode_batch_to_numpy([pair])[0].tolist() == PAPER.encode(pair) == expected
+    assert SMALL.encode(f"{pair}{END}", "all") == [*expected, SMALL.special_tokens[END]]
+
+
+@given(text=st.text(st.sampled_from("aé😀\ufeff\ud800\udbff\udc00\udfff")))
+def test_hyp_surrogates(text: str) -> None:
+    replaced = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # as in tiktoken
+    assert SMALL.decode(SMALL.encode(text, errors="replace")) == replaced
+    try:
+        assert SMALL.decode(SMALL.encode(text)) == replaced
+    except UnicodeEncodeError as error:
+        assert error.object == text
+        assert "\ud800" <= text[error.start] <= "\udfff"
+    else:
+        assert "\ufffd" not in replaced
+
+
+def test_surrogate_error() -> None:
+    with pytest.raises(SurrogateError, match=r"^text 1: lone surrogate .* at character 2") as caught:
+        SMALL.encode_batch(["a", "ab\udc00"])
+    assert (caught.value.where, caught.value.start) == ("text 1", 2)
+    restored = pickle.loads(pickle.dumps(caught.value))
+    assert (type(restored), str(restored)) == (SurrogateError, str(caught.value))
+    for encode in (SMALL.encode, SMALL.encode_ordinary, SMALL.encode_to_numpy):
+        with pytest.raises(ValueError, match='errors must be "strict" or "replace", got \'ignore\''):
+            encode("valid", errors="ignore")  # type: ignore[operator]
 
 
 def test_wrong_types() -> None:
-    with pytest.raises(TypeError, match=r"a list of texts is needed, not one: encode\('text'\) encodes one"):
+    with pytest.raises(TypeError, match=r"text must be a list of strings, got 'text'; use encode for a single string"):
         SMALL.encode_batch("text")
     for wrong in (b"text", None, 3):
         with pytest.raises(TypeError, match="str"):
             SMALL.encode(wrong)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="str"):
             SMALL.encode_batch(["a", wrong])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="threads=0: give at least 1"):
+    with pytest.raises(ValueError, match="threads must be at least 1"):
         SMALL.encode_batch(["a"], threads=0)
-    with pytest.raises(ValueError, match="threads=0: give at least 1"):
+    with pytest.raises(ValueError, match="threads must be at least 1"):
         SMALL.encode("a", threads=0)
 
 
@@ -172,21 +208,42 @@ def batch_tokenizer(trained: bool) -> BatchTokenizer:
     return tokenizer
 
 
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
 @pytest.mark.parametrize("used", [False, True])
-def test_copies(again: Any, used: bool) -> None:
+def test_copies(copied: Any, used: bool) -> None:
     for tokenizer in (SMALL, batch_tokenizer(False), batch_tokenizer(True), QuickTokenizer()):
         if used:
             tokenizer.encode("used")
-        other = again(tokenizer)
+        other = copied(tokenizer)
         assert type(other) is type(tokenizer)
         assert other.model == tokenizer.model
         assert other.encode(TEXT) == tokenizer.encode(TEXT)
-    other = again(batch_tokenizer(True))
+    other = copied(batch_tokenizer(True))
     assert (other.stop_list_size, other.freq_cutoff, other.multiprocess) == (3, 2, False)
     first = batch_tokenizer(True)
-    again(first).train("xy xy xy xy", 258)
+    copied(first).train("xy xy xy xy", 258)
     assert first.model == batch_tokenizer(True).model
+
+
+def test_equality() -> None:
+    same = pickle.loads(pickle.dumps(SMALL))
+    assert same == SMALL and hash(same) == hash(SMALL)
+    assert Tokenizer(SMALL.model, name="other") == SMALL
+    assert Tokenizer.train(TEXT, 279, special_tokens=[END, LONG, CODE]) != SMALL
+    assert SMALL.model != SMALL
+    assert {SMALL, same} == {SMALL}
+
+
+def test_sizes() -> None:
+    assert len(SMALL) == SMALL.vocab_size == SMALL.n_vocab == 280
+    gaps = Tokenizer(Model(pattern=r"\w+", merges={}, special_tokens={"<e>": 400}))
+    assert (len(gaps), gaps.vocab_size, gaps.n_vocab) == (257, 257, 401)
+
+
+def test_read_only() -> None:
+    for mapping in (SMALL.vocab, SMALL.merges, SMALL.special_tokens, SMALL.model.merges):
+        with pytest.raises(AttributeError):
+            mapping.clear()  # type: ignore[attr-defined]
 
 
 def test_threads_share_a_tokenizer(library: list[str]) -> None:
@@ -201,7 +258,7 @@ def test_threads_share_a_tokenizer(library: list[str]) -> None:
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes_share_a_tokenizer(method: str) -> None:
     if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"no {method} on this system")
+        pytest.skip(f"{method} is not available on this system")
     long = TEXT * 3000
     expected = [SMALL.encode(text) for text in (TEXT, long)]
     with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as pool:
@@ -213,17 +270,25 @@ def test_dropped_text_is_warned_about_once() -> None:
     for encode in ("encode", "encode_to_numpy", "encode_ordinary"):
         tokenizer = Tokenizer(model)
         with pytest.warns(
-            UserWarning, match="3 bytes lie between the matches of the pattern and are dropped"
+            UserWarning, match="the pattern does not match 3 bytes of the text; they are dropped"
         ) as warned:
             assert list(getattr(tokenizer, encode)("a, b!")) == [97, 98]
         assert len(warned) == 1
         assert list(getattr(tokenizer, encode)("a, b!")) == [97, 98]
-    with pytest.warns(UserWarning, match="2 bytes lie"):
+    with pytest.warns(UserWarning, match="the pattern does not match 2 bytes"):
         Tokenizer(model).encode_batch(["a b", "c", "d e"])
 
 
-def test_what_is_no_model() -> None:
-    with pytest.raises(TypeError, match="a Model is needed, not None: see"):
+def test_invalid_models() -> None:
+    with pytest.raises(TypeError, match=r"model must be a Model, got None; see Tokenizer.train"):
         Tokenizer(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="pattern"):
         Tokenizer(Model(pattern="(unclosed", merges={}))
+
+
+def test_a_subclass_that_overrides_encode() -> None:
+    class Lower(Tokenizer):
+        def encode(self, text: str, *args: Any, **options: Any) -> list[int]:
+            return super().encode(text.lower(), *args, **options)
+
+    assert Lower(SMALL.model).encode_batch(["AAAB", "a"]) == SMALL.encode_batch(["aaab", "a"])

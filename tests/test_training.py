@@ -1,15 +1,26 @@
-"""The loop: sizes, stop words, special tokens, and what it says about bad options and bad policies."""
+"""Training: sizes, stop words, special tokens, and the errors for wrong options and wrong policies."""
 
+import inspect
+import os
+import pydoc
 import re
-from collections.abc import Callable
-from dataclasses import replace
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import batchbpe
 from batchbpe import Batch, ChunkCounts, Tokenizer, policies, train
+from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
+from batchbpe.model import MAX_MERGES
 from batchbpe.policies import Candidates
+from batchbpe.training import TrainingOptions, train_on_counts
 
 TEXT = """It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want
 of a wife. However little known the feelings or views of such a man may be on his first entering a neighbourhood,
@@ -24,7 +35,7 @@ def test_wikipedia_example() -> None:
     assert tokenizer.encode("aaabdaaabac") == [258, 100, 258, 97, 99]
 
 
-def test_record_of_training() -> None:
+def test_training_metadata() -> None:
     model = train(COUNTS, 280, stop_list_size=2, max_batch_size=5, cap_divisor=3, policy=policies.positional)
     assert model.n_vocab == 280
     assert model.training == {
@@ -55,7 +66,7 @@ def test_on_batch() -> None:
 def test_no_pairs_left(caplog: pytest.LogCaptureFixture) -> None:
     model = train(ChunkCounts.count("ab ab"), 10_000)
     assert model.n_vocab == 258
-    assert caplog.messages == ["no pairs are left to merge: the vocabulary has 258 tokens, not 10000"]
+    assert caplog.messages == ["no pairs left to merge: the vocabulary has 258 tokens, not 10000"]
     assert set(model.vocab.values()) >= {b"ab", b" ab"}
     tokenizer = Tokenizer.train("ab ab", 10_000, special_tokens=["<end>"])
     assert tokenizer.n_vocab == 259
@@ -109,34 +120,46 @@ def test_overlapping_counts() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "problem"),
     [
-        ({"vocab_size": 255}, ValueError, r"vocab_size=255 is too small: 256 bytes and 0 special tokens need 256"),
+        (
+            {"vocab_size": 255},
+            ValueError,
+            r"vocab_size must be at least 256 \(256 bytes \+ 0 special tokens\), got 255$",
+        ),
         (
             {"vocab_size": 257, "stop_list_size": 2},
             ValueError,
-            r"vocab_size=257 is .*2 stop words.*need 258",
+            r"vocab_size must be at least 258 .*2 stop words.*, got 257$",
         ),
         (
             {"vocab_size": 259, "stop_list_size": 2, "special_tokens": ["<a>", "<b>"]},
             ValueError,
-            r"vocab_size=259 is too small: 256 bytes, 2 stop words and 2 special tokens need 260",
+            r"vocab_size must be at least 260 \(256 bytes \+ 2 stop words \+ 2 special tokens\), got 259$",
         ),
-        ({"vocab_size": 0}, ValueError, "vocab_size=0 is too small"),
-        ({"vocab_size": -3}, ValueError, "vocab_size=-3 is too small"),
-        ({"vocab_size": 2**24}, ValueError, r"vocab_size=16777216 is too large: ids go from 0 to"),
-        ({"vocab_size": 300.0}, TypeError, r"vocab_size=300\.0 is no whole number"),
-        ({"vocab_size": "300"}, TypeError, "vocab_size='300' is no whole number"),
-        ({"cap_divisor": 0}, ValueError, "cap_divisor=0 is too small: give 1 or more"),
-        ({"max_batch_size": -1}, ValueError, "max_batch_size=-1 is too small: give 0 or more"),
-        ({"stop_list_size": -1}, ValueError, "stop_list_size=-1 is too small: give 0 or more"),
-        ({"stop_list_size": 1.5}, TypeError, "stop_list_size=1.5 is no whole number"),
-        ({"freq_cutoff": -1}, ValueError, "freq_cutoff=-1 is too small: give 0 or more"),
-        ({"special_tokens": {"<a>": 260}}, ValueError, r"'<a>': the id 260 is needed .*choose one from 299 on"),
-        ({"special_tokens": {"<a>": 299, "<b>": 299}}, ValueError, r"b?'<b>': the id 299 is taken by b?'<a>'; choose"),
-        ({"special_tokens": {"<a>": 2**24}}, ValueError, "the id 16777216 .*out of range"),
+        ({"vocab_size": 0}, ValueError, "vocab_size must be the total number of tokens, .*, got 0$"),
+        ({"vocab_size": -3}, ValueError, "vocab_size must be at least 256 .*, got -3$"),
+        ({"vocab_size": 2**24}, ValueError, rf"vocab_size must be at most {256 + MAX_MERGES}, got 16777216"),
+        ({"vocab_size": 300.0}, TypeError, r"vocab_size must be an integer, got 300\.0"),
+        ({"vocab_size": "300"}, TypeError, "vocab_size must be an integer, got '300'"),
+        ({"cap_divisor": 0}, ValueError, "cap_divisor must be at least 1, got 0"),
+        ({"max_batch_size": -1}, ValueError, "max_batch_size must be at least 0, got -1"),
+        ({"stop_list_size": -1}, ValueError, "stop_list_size must be at least 0, got -1"),
+        ({"stop_list_size": 1.5}, TypeError, r"stop_list_size must be an integer, got 1\.5"),
+        ({"freq_cutoff": -1}, ValueError, "freq_cutoff must be at least 0, got -1"),
+        (
+            {"special_tokens": {"<a>": 260}},
+            ValueError,
+            r"special_tokens must have ids of at least 299, got {'<a>': 260}",
+        ),
+        ({"special_tokens": {"<a>": 299, "<b>": 299}}, ValueError, r"special_tokens must have different ids, got"),
+        (
+            {"special_tokens": {"<a>": 2**24}},
+            ValueError,
+            r"id of special token '<a>' must be .* 16777215, got 16777216",
+        ),
         ({"special_tokens": ["<a>", "<a>"]}, ValueError, "<a>"),
         ({"special_tokens": "<a>"}, TypeError, "special_tokens"),
         ({"special_tokens": [""]}, (TypeError, ValueError), "empty"),
-        ({"threads": 0}, ValueError, "threads=0: give at least 1"),
+        ({"threads": 0}, ValueError, "threads must be at least 1, .*got 0"),
     ],
     ids=str,
 )
@@ -147,7 +170,9 @@ def test_wrong_options(options: dict[str, Any], error: Any, problem: str) -> Non
 
 @pytest.mark.parametrize("data", ["", [], {}, iter([""])], ids=lambda data: type(data).__name__)
 def test_empty_data(data: Any) -> None:
-    with pytest.raises(ValueError, match="nothing to train on: the data holds no chunks"):
+    with pytest.raises(
+        ValueError, match="nothing to train on: the data is empty, or the pattern gpt4 matches none of it"
+    ):
         Tokenizer.train(data, 300)
 
 
@@ -159,9 +184,7 @@ def overlapping(found: Candidates) -> Candidates:
 
 
 def unknown(found: Candidates) -> Candidates:
-    return Candidates(
-        found.first[:1], np.array([3], np.uint32), found.count[:1], found.vocab, found.lengths, found.pairs
-    )
+    return replace(found[:1], last=np.array([3], np.uint32))
 
 
 def out_of_range(found: Candidates) -> Candidates:
@@ -174,10 +197,14 @@ BAD_POLICIES: list[tuple[Callable[[Candidates], Any], type[Exception], str]] = [
     (unknown, ValueError, r"the pair \(\d+, 3\) does not occur in the data"),
     (out_of_range, ValueError, r"the pair \(2147483648, 2147483648\) does not occur in the data"),
     (lambda found: found[[0, 0]], ValueError, r"the pair \(\d+, \d+\) is in the batch twice"),
-    (lambda found: found.more(21), ValueError, r"chose 21 pairs, but only 20 merges remain; return at most 10"),
-    (lambda found: found[:0], ValueError, "chose none of 10 pairs, .*veto pairs with candidates.keep"),
-    (lambda found: None, TypeError, r"policy <lambda> returned NoneType: return some of its candidates"),
-    (lambda found: [(116, 104)], TypeError, "returned list: return some of its candidates"),
+    (
+        lambda found: found.more(21),
+        ValueError,
+        r"chose 21 pairs, but only 20 merges remain; return at most the 10 candidates",
+    ),
+    (lambda found: found[:0], ValueError, "chose none of 10 pairs, .*to veto pairs, use candidates.keep"),
+    (lambda found: None, TypeError, "policy <lambda> must return some of its candidates, got NoneType"),
+    (lambda found: [(116, 104)], TypeError, "must return some of its candidates, got list"),
 ]
 
 
@@ -228,3 +255,155 @@ def test_fewer_stop_words_than_asked_for(caplog: pytest.LogCaptureFixture) -> No
     model = train(ChunkCounts.count("ab a b cd"), 270, stop_list_size=10)
     assert len(model.stop_words) == 4
     assert "only 4 chunks have more than one character, not 10" in caplog.messages
+
+
+def untouched() -> Iterator[str]:
+    """Data that must not be read."""
+    raise AssertionError("the data was read")
+    yield ""
+
+
+def test_train_on_any_data(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(TEXT)
+    expected = train(COUNTS, 280).merges
+    for data in (TEXT, iter([TEXT]), [tmp_path / "a.txt"], pa.table({"text": [TEXT]}), dict(COUNTS)):
+        assert train(data, 280).merges == expected
+    assert (
+        train(texts=TEXT, vocab_size=280).merges == train(files=tmp_path / "a.txt", vocab_size=280).merges == expected
+    )
+    assert train("text", 258).n_vocab == 258
+
+
+def test_pattern_and_special_tokens_apply_to_text() -> None:
+    model = train("ab<s>ab", 300, pattern=r"\w+|\W", special_tokens=["<s>"])
+    assert model.pattern == r"\w+|\W"
+    assert model.merges == {(97, 98): 256}
+
+
+@pytest.mark.parametrize("function", [train, Tokenizer.train])
+def test_options_are_spelled_out(function: Callable[..., Any]) -> None:
+    """`help` shows them, a misspelled one is an error, and the defaults are the same everywhere."""
+    parameters = inspect.signature(function).parameters
+    assert not any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    text = pydoc.render_doc(function)
+    for option in fields(TrainingOptions):
+        assert f"{option.name}:" in text
+        assert option.name == "vocab_size" or parameters[option.name].default == option.default
+    assert [each.name for each in parameters.values() if each.kind is not each.KEYWORD_ONLY] == ["data", "vocab_size"]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'stop_list'"):
+        function(untouched(), 300, stop_list=3)
+
+
+ANNOTATED = """
+from batchbpe import Tokenizer, train
+tokenizer = Tokenizer.train("text", 258, progress=True, policy="serial")
+Tokenizer.train("text", 258, base=tokenizer)
+Tokenizer.train("text", 258, base=tokenizer.model, progress=print)
+train(["text"], 258, base=tokenizer.model, progress=True, policy="naive")
+train("text", 258, stop_list=3)
+"""
+
+
+def test_annotations(tmp_path: Path) -> None:
+    """Type checkers accept what is documented, and know the options."""
+    pytest.importorskip("mypy")
+    (tmp_path / "snippet.py").write_text(ANNOTATED)
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir=cache", "snippet.py"]
+    environment = {**os.environ, "MYPYPATH": str(Path(batchbpe.__file__).parents[1])}
+    found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True).stdout
+    errors = [line for line in found.splitlines() if ": error: " in line]
+    assert len(errors) == 1, found
+    assert errors[0].startswith('snippet.py:7: error: Unexpected keyword argument "stop_list"')
+
+
+def test_progress_and_base(capfd: pytest.CaptureFixture[str]) -> None:
+    tokenizer = Tokenizer.train(TEXT, 270)
+    positions: list[int] = []
+    for base in (tokenizer, tokenizer.model):
+        longer = Tokenizer.train(TEXT, 280, base=base, progress=positions.append)
+        assert list(longer.merges)[:14] == list(tokenizer.merges) and len(longer.merges) == 24
+    assert positions[-1] == len(TEXT)
+    assert Tokenizer.train(TEXT, 280, base=tokenizer, progress=True).merges == longer.merges
+    assert capfd.readouterr().out == ""
+    with pytest.raises(ArgumentTypeError, match=r"base must be a Tokenizer or a Model, got 'mine\.model'"):
+        Tokenizer.train(untouched(), 280, base="mine.model")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", list(policies.PAPER_POLICIES))
+def test_policies_by_name(name: str) -> None:
+    expected = train(COUNTS, 300, policy=getattr(policies, name))
+    for model in (
+        train(COUNTS, 300, policy=name),
+        train_on_counts(COUNTS, TrainingOptions(300, policy=name)),
+        Tokenizer.train(COUNTS, 300, policy=name).model,
+    ):
+        assert list(model.merges.items()) == list(expected.merges.items())
+        assert model.training["policy"] == name
+
+
+@pytest.mark.parametrize("policy", ["greedy", None, 3])
+@pytest.mark.parametrize("function", [train, Tokenizer.train])
+def test_unknown_policy(function: Callable[..., Any], policy: Any) -> None:
+    choices = "'serial', 'naive', 'positional', 'continue_search'"
+    with pytest.raises(ArgumentError if isinstance(policy, str) else ArgumentTypeError) as caught:
+        function(untouched(), 300, policy=policy)
+    assert str(caught.value) == f"policy must be a function or one of {choices}, got {policy!r}"
+    assert caught.value.parameter == "policy"
+
+
+def test_a_conflicting_pattern_is_found_before_counting() -> None:
+    base = train("to be or not to be", 260)
+    with pytest.raises(ArgumentError, match=r"^pattern must be the pattern of base, gpt4, got 'gpt2'$"):
+        train(untouched(), 270, base=base, pattern="gpt2")
+    assert train("to be or not to be", 261, base=base, pattern="gpt4").pattern == base.pattern
+
+
+def test_messages_name_the_pattern() -> None:
+    base, counts = train("to be or not to be", 260), ChunkCounts.count(TEXT, "gpt2")
+    for call in (
+        lambda: train(counts, 270, base=base),
+        lambda: train_on_counts(counts, TrainingOptions(270, base=base)),
+    ):
+        with pytest.raises(DataError, match=r"pattern gpt2.*gpt4") as caught:
+            call()
+        assert r"\p{L}" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"vocab_size": 257 + MAX_MERGES}, rf"vocab_size must be at most {256 + MAX_MERGES}, got"),
+        ({"vocab_size": 200}, r"vocab_size must be at least 256 \(256 bytes \+ 0 special tokens\), got 200"),
+        (
+            {"vocab_size": 259, "base": train("to be or not to be", 260)},
+            r"vocab_size must be at least 260 \(260 tokens of base \+ 0 special tokens\), got 259",
+        ),
+        ({"stop_list_size": 1, "base": train("to be", 258)}, "stop_list_size must be 0 with a base"),
+        ({"special_tokens": {"<a>": 260}}, "special_tokens must have ids of at least 299"),
+        ({"pattern": "("}, "pattern must be a supported regular expression"),
+        ({"cap_divisor": 0}, "cap_divisor must be at least 1"),
+    ],
+    ids=str,
+)
+def test_wrong_options_are_found_before_counting(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ArgumentError, match=problem):
+        train(untouched(), **{"vocab_size": 300, **options})
+
+
+def test_policies_cannot_merge() -> None:
+    """They choose pairs. Only the training loop merges them."""
+    sources: list[Any] = []
+
+    def policy(found: Candidates) -> Candidates:
+        sources.append(found.source)
+        return found[:1]
+
+    train(COUNTS, 260, policy=policy)
+    assert len(sources) == 4
+    assert not any(hasattr(source, "merge") for source in sources)
+
+
+def test_counts_are_passed_on_before_training() -> None:
+    seen: list[object] = []
+    train("to be or not to be", 258, on_counts=seen.append, on_batch=seen.append)
+    assert seen[0] == ChunkCounts.count("to be or not to be") and len(seen) == 3

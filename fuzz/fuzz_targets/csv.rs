@@ -7,7 +7,7 @@ use batchbpe::error::NEVER;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|content: &[u8]| {
-    if let Ok((counted, _)) = read(content, &NEVER) {
+    if let Ok((counted, _)) = read(content, content.len(), &NEVER) {
         assert!(counted.counts.iter().all(|&count| count > 0));
         assert_eq!(counted.offsets.len(), counted.counts.len() + 1);
         assert!(counted.offsets.is_sorted());

@@ -27,7 +27,7 @@ __all__ = [
     "train",
 ]
 
-_HOMES = {
+_MODULES = {
     "PATTERNS": "patterns",
     "Batch": "training",
     "BatchTokenizer": "batch_tokenizer",
@@ -41,11 +41,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used: numpy alone takes longer than importing this may."""
+    """Import a public name when it is first used, so that `import batchbpe` does not import numpy."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = import_module(f".{_HOMES.get(name, name)}", __name__)
-    return globals().setdefault(name, getattr(home, name, home))
+    module = import_module(f".{_MODULES.get(name, name)}", __name__)
+    return globals().setdefault(name, getattr(module, name, module))
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""The command `batchbpe`, which is also `python -m batchbpe`."""
+"""Entry point of the command `batchbpe` and of `python -m batchbpe`."""
 
 import io
 import os
@@ -6,38 +6,39 @@ import sys
 
 
 def main() -> None:
-    """Run it; Ctrl-C while it starts ends it as quietly as later."""
-    failed: int | str | None = None
+    """Run the command line. Ctrl-C during start-up ends it without a traceback, as it does later."""
+    exit_code: int | str | None = None
     try:
-        _streams()
+        _prepare_streams()
         from . import cli
 
-        try:
-            cli.app(prog_name="batchbpe")
-        except SystemExit as end:
-            failed = end.code
+        exit_code = cli.main()
         sys.stdout.flush()
     except KeyboardInterrupt:
-        failed = 130
-    except OSError as error:  # which no command could say: it was --help, or is said already
-        _silence()
-        failed = failed or (1 if isinstance(error, BrokenPipeError) else f"error: standard output: {error.strerror}")
-    sys.exit(failed)
+        exit_code = 130
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise  # about a file, with --debug
+        # Standard output cannot be written, which a command may have reported already.
+        _discard_output()
+        message = f"error: cannot write standard output: {error.strerror}"
+        exit_code = exit_code or (1 if isinstance(error, BrokenPipeError) else message)
+    sys.exit(exit_code)
 
 
-def _streams() -> None:
-    """Have all three streams, though the caller may have closed some, and lose nothing that is written."""
+def _prepare_streams() -> None:
+    """Open the standard streams that the caller has closed, and make sure that errors of writing are reported."""
     for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
-    # Without a buffer (PYTHONUNBUFFERED), Python drops what does not fit on a disk, and says nothing.
+    # With PYTHONUNBUFFERED, Python silently drops output that does not fit on the disk.
     if isinstance(sys.stdout.buffer, io.RawIOBase):
         buffered = io.BufferedWriter(sys.stdout.buffer)
         sys.stdout = io.TextIOWrapper(buffered, sys.stdout.encoding, sys.stdout.errors, write_through=True)
 
 
-def _silence() -> None:
-    """Have nothing more written where nothing can be: Python tries again when it ends."""
+def _discard_output() -> None:
+    """Redirect standard output to the null device: Python would try to flush it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,7 +1,6 @@
 """`BatchTokenizer` and `QuickTokenizer`: the paper's classes, with its names and parameters.
 
-Thin shells over `ChunkCounts.count` and `training.train`: `train`, `load` and `register_special_tokens` replace the
-model they hold, in one step.
+They hold an immutable `Tokenizer`, which `train`, `load` and `register_special_tokens` replace in one step.
 """
 
 from __future__ import annotations
@@ -9,36 +8,49 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
-from . import policies, training
+import numpy as np
+import numpy.typing as npt
+
 from .counts import ChunkCounts
 from .data import corpus
-from .errors import short
-from .loaded import Loaded
+from .data.limits import MAX_DOCUMENT_BYTES
+from .errors import ArgumentTypeError
+from .formats import Format
+from .merge_tree import MergeTree
 from .model import Model, check_special_tokens
-from .patterns import pattern_of
-from .tokenizer import Tokenizer
+from .patterns import resolve_pattern
+from .policies import Policy
+from .special import AllowedSpecial, DisallowedSpecial
+from .surrogates import Errors
+from .tokenizer import Ids, Tokenizer
 from .training import Batch
 
+Self = TypeVar("Self", bound="BatchTokenizer")
 
-class BatchTokenizer(Tokenizer):
-    """The paper's tokenizer: made first, then trained.
 
-    `multiprocess=False` uses one thread. `store_dict` saves the chunk counts that `train` made: True as a csv in the
-    current folder, named by the time as the paper's program does; a path there, as csv or parquet.
+class BatchTokenizer:
+    """The paper's tokenizer: created first, then trained.
+
+    It holds a `Tokenizer`, its attribute `tokenizer`. The most important methods of `Tokenizer` are defined here too;
+    all others, such as `token_to_id`, are delegated to it. In contrast to `Tokenizer`, special tokens that are not in
+    the collection `allowed_special` are encoded as ordinary text, as in the paper's program.
 
     >>> tokenizer = BatchTokenizer()
     >>> tokenizer.train("aaabdaaabac", 259)
     259
     >>> tokenizer.encode("aaabdaaabac")
     [258, 100, 258, 97, 99]
+    >>> tokenizer.token_to_id("aaab")
+    258
     """
 
+    tokenizer: Tokenizer
+    """The tokenizer in use. It is immutable; `train`, `load` and `register_special_tokens` replace it."""
     _overlapping = False
-    _not_allowed = ()  # the paper takes special tokens that are not named for text
 
     def __init__(
         self,
@@ -48,60 +60,85 @@ class BatchTokenizer(Tokenizer):
         stop_list_size: int = 0,
         freq_cutoff: int = 1,
     ) -> None:
-        """Make an untrained tokenizer, which encodes to bytes."""
-        super().__init__(Model(pattern=pattern_of("gpt4" if pattern is None else pattern), merges={}))
+        """Create an untrained tokenizer, which encodes text to bytes.
+
+        Parameters
+        ----------
+        pattern: a named pattern or a regular expression that splits text into chunks. The default is that of the data
+            if it has been counted already, and "gpt4" if it has not.
+        multiprocess: whether to use several threads.
+        store_dict: where `train` saves the chunk counts, as .csv or .parquet. True saves them as a csv file in the
+            current directory, with the time in its name, as the paper's program does.
+        stop_list_size: number of most frequent chunks that become tokens of their own.
+        freq_cutoff: chunks that occur less often are ignored.
+
+        """
+        self.tokenizer = Tokenizer(Model(pattern=resolve_pattern("gpt4" if pattern is None else pattern), merges={}))
         self._pattern = pattern
         self.multiprocess = multiprocess
         self.store_dict = store_dict
         self.stop_list_size = stop_list_size
         self.freq_cutoff = freq_cutoff
 
-    def train(  # type: ignore[override]
+    @classmethod
+    def from_file(cls: type[Self], path: str | os.PathLike[str]) -> Self:
+        """Load a tokenizer from a file in any supported format; see `Tokenizer.from_file`.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Tokenizer.train("aaabdaaabac", 259).save(f"{folder}/mine")
+        ...     BatchTokenizer.from_file(f"{folder}/mine.model")
+        BatchTokenizer(n_vocab=259)
+        """
+        return cls._holding(Tokenizer.from_file(path))
+
+    @classmethod
+    def from_tiktoken(
+        cls: type[Self],
+        path: str | os.PathLike[str],
+        pattern: str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> Self:
+        """Load a tokenizer from a .tiktoken rank file or a `tiktoken.Encoding`; see `Tokenizer.from_tiktoken`."""
+        return cls._holding(Tokenizer.from_tiktoken(path, pattern, special_tokens))
+
+    @classmethod
+    def from_huggingface(cls: type[Self], source: Any) -> Self:
+        """Load a tokenizer of Hugging Face; see `Tokenizer.from_huggingface`."""
+        return cls._holding(Tokenizer.from_huggingface(source))
+
+    @classmethod
+    def _holding(cls: type[Self], tokenizer: Tokenizer) -> Self:
+        created = cls()
+        created._pattern, created.tokenizer = tokenizer.pattern, tokenizer
+        return created
+
+    def train(
         self,
-        data: corpus.Data,
-        vocab_size: int,
+        data: corpus.Data | None = None,
+        vocab_size: int = 0,
         cap_divisor: int = 2,
         max_batch_size: int = 0,
         verbose: bool = False,
         *,
-        policy: policies.Policy = policies.continue_search,
-        base: Tokenizer | None = None,
+        texts: str | Iterable[str] | None = None,
+        files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+        policy: Policy | str = "continue_search",
+        base: Tokenizer | BatchTokenizer | Model | None = None,
         text_column: str = "text",
         errors: Literal["strict", "replace"] = "strict",
-        progress: Callable[[int], object] | None = None,
+        max_document_bytes: int = MAX_DOCUMENT_BYTES,
+        progress: Callable[[int], object] | bool | None = None,
         on_batch: Callable[[Batch], object] | None = None,
     ) -> int:
-        """Train a vocabulary of `vocab_size` tokens in all, special tokens registered before included.
+        """Train a vocabulary of `vocab_size` tokens, registered special tokens included, and return its size.
 
-        Returns the size that was reached, which is less if no pairs were left. `verbose` writes a line for each batch
-        to stderr. Until all is done the tokenizer stays as it was.
+        The size is smaller than requested if no pairs are left to merge. If training fails or is interrupted, the
+        tokenizer does not change. `verbose` writes a line per batch to stderr; the other parameters are those of
+        `Tokenizer.train`.
         """
-        threads = None if self.multiprocess else 1
-        options = training.Options(
-            vocab_size=vocab_size,
-            stop_list_size=self.stop_list_size,
-            freq_cutoff=self.freq_cutoff,
-            special_tokens=self.special_tokens,
-            cap_divisor=cap_divisor,
-            max_batch_size=max_batch_size,
-            policy=policy,
-            overlapping=self._overlapping,
-            base=base.model if isinstance(base, Tokenizer) else base,
-        )
-        counts = ChunkCounts.count(
-            data,
-            base.pattern if base and self._pattern is None else self._pattern,
-            special_tokens=list(options.all_special_tokens),
-            text_column=text_column,
-            errors=errors,
-            progress=progress,
-            threads=threads,
-        )
-        if self.store_dict:
-            name = time.strftime("%Y-%m-%d-%H_%M-dataset-dict.csv") if self.store_dict is True else self.store_dict
-            counts.save(name)
 
-        def told(batch: Batch) -> None:
+        def after_batch(batch: Batch) -> None:
             if verbose:
                 sys.stderr.write(
                     f"batch {batch.number}: merged {batch.size} of {batch.searched} pairs searched, "
@@ -110,12 +147,37 @@ class BatchTokenizer(Tokenizer):
             if on_batch:
                 on_batch(batch)
 
-        model = training.train_on(counts, options, on_batch=told, threads=threads)
-        self._loaded = Loaded(model)
-        return len(model.vocab)
+        self.tokenizer = Tokenizer.train(
+            data,
+            vocab_size,
+            texts=texts,
+            files=files,
+            pattern=self._pattern,
+            stop_list_size=self.stop_list_size,
+            freq_cutoff=self.freq_cutoff,
+            special_tokens=self.special_tokens,
+            cap_divisor=cap_divisor,
+            max_batch_size=max_batch_size,
+            policy=policy,
+            overlapping=self._overlapping,
+            base=base.tokenizer if isinstance(base, BatchTokenizer) else base,
+            text_column=text_column,
+            errors=errors,
+            max_document_bytes=max_document_bytes,
+            progress=progress,
+            on_counts=self._store,
+            on_batch=after_batch,
+            threads=None if self.multiprocess else 1,
+        )
+        return len(self.tokenizer)
+
+    def _store(self, counts: ChunkCounts) -> None:
+        if self.store_dict:
+            name = time.strftime("%Y-%m-%d-%H_%M-dataset-dict.csv") if self.store_dict is True else self.store_dict
+            counts.save(name)
 
     def register_special_tokens(self, special_tokens: Mapping[str, int]) -> None:
-        """Set the special tokens and their ids, in place of any before.
+        """Replace the special tokens by these, with these ids.
 
         >>> tokenizer = BatchTokenizer()
         >>> tokenizer.register_special_tokens({"<|endoftext|>": 256})
@@ -123,18 +185,172 @@ class BatchTokenizer(Tokenizer):
         [97, 256]
         """
         if not isinstance(special_tokens, Mapping):
-            raise TypeError(f"special_tokens={short(special_tokens)}: give a dict of texts and their ids")
+            raise ArgumentTypeError("special_tokens", special_tokens, "must be a mapping from strings to ids")
         check_special_tokens(special_tokens)
-        self._loaded = Loaded(replace(self.model, special_tokens=dict(special_tokens)))
+        self.tokenizer = Tokenizer(replace(self.model, special_tokens=special_tokens), self.tokenizer._name)
 
     def load(self, model_file: str | os.PathLike[str]) -> None:
-        """Become the tokenizer that was saved in a file, by this program, the paper's, or another."""
-        loaded = Tokenizer.from_file(model_file)._loaded
-        self._pattern, self._loaded = loaded.model.pattern, loaded
+        """Replace everything by the tokenizer in a file, of this program, the paper's program or another tool.
+
+        >>> import tempfile
+        >>> tokenizer = BatchTokenizer()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Tokenizer.train("aaabdaaabac", 259).save(f"{folder}/mine")
+        ...     tokenizer.load(f"{folder}/mine.model")
+        >>> tokenizer.encode("aaab")
+        [258]
+        """
+        tokenizer = Tokenizer.from_file(model_file)
+        self._pattern, self.tokenizer = tokenizer.pattern, tokenizer
+
+    def save(self, prefix: str | os.PathLike[str]) -> None:
+        """Write `prefix`.model, which `load` reads, and `prefix`.vocab, a list of the tokens for people to read."""
+        self.tokenizer.save(prefix)
+
+    def export(self, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
+        """Write a file for another tool; see `Tokenizer.export`."""
+        self.tokenizer.export(path, format, allow_inexact=allow_inexact)
+
+    def encode(
+        self,
+        text: str,
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        errors: Errors = "strict",
+        threads: int | None = None,
+    ) -> list[int]:
+        """Encode a text to a list of ids.
+
+        The parameters are those of `Tokenizer.encode`, but if `allowed_special` is a collection, other special tokens
+        are encoded as ordinary text unless `disallowed_special` says otherwise.
+
+        >>> tokenizer = BatchTokenizer()
+        >>> tokenizer.register_special_tokens({"<a>": 256, "<b>": 257})
+        >>> tokenizer.encode("<a><b>", allowed_special={"<a>"})
+        [256, 60, 98, 62]
+        """
+        disallowed = _paper_default(allowed_special, disallowed_special)
+        return self.tokenizer.encode(text, allowed_special, disallowed, errors=errors, threads=threads)
+
+    def encode_ordinary(self, text: str, *, errors: Errors = "strict", threads: int | None = None) -> list[int]:
+        """Encode a text in which special tokens are ordinary text."""
+        return self.tokenizer.encode_ordinary(text, errors=errors, threads=threads)
+
+    def encode_to_numpy(
+        self,
+        text: str,
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        errors: Errors = "strict",
+        threads: int | None = None,
+    ) -> Ids:
+        """Encode a text to a uint32 array. The parameters are those of `encode`."""
+        disallowed = _paper_default(allowed_special, disallowed_special)
+        return self.tokenizer.encode_to_numpy(text, allowed_special, disallowed, errors=errors, threads=threads)
+
+    def encode_batch(
+        self,
+        text: Iterable[str],
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        errors: Errors = "strict",
+        threads: int | None = None,
+        num_threads: int | None = None,
+    ) -> list[list[int]]:
+        """Encode several texts in parallel. The parameters are those of `encode`."""
+        disallowed = _paper_default(allowed_special, disallowed_special)
+        threads = num_threads if threads is None else threads
+        return self.tokenizer.encode_batch(text, allowed_special, disallowed, errors=errors, threads=threads)
+
+    def encode_batch_to_numpy(
+        self,
+        text: Iterable[str],
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        errors: Errors = "strict",
+        threads: int | None = None,
+    ) -> tuple[Ids, npt.NDArray[np.int64]]:
+        """Encode several texts to one array of ids and the offset of each text. See `Tokenizer`."""
+        disallowed = _paper_default(allowed_special, disallowed_special)
+        return self.tokenizer.encode_batch_to_numpy(text, allowed_special, disallowed, errors=errors, threads=threads)
+
+    def decode(self, tokens: Iterable[int] | npt.NDArray[Any], errors: str = "replace") -> str:
+        """Decode ids to text. `errors` says what to do about invalid UTF-8, as in `bytes.decode`."""
+        return self.tokenizer.decode(tokens, errors)
+
+    def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any]) -> bytes:
+        """Decode ids to bytes."""
+        return self.tokenizer.decode_bytes(tokens)
+
+    def merge_tree(self, token: int) -> MergeTree:
+        """Return the tree of merges that builds a token."""
+        return self.tokenizer.merge_tree(token)
+
+    @property
+    def model(self) -> Model:
+        """The model: pattern, merges, stop words and special tokens."""
+        return self.tokenizer.model
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression that splits text into chunks."""
+        return self.tokenizer.pattern
+
+    @property
+    def vocab(self) -> Mapping[int, bytes]:
+        """The bytes of every token by id (read-only)."""
+        return self.tokenizer.vocab
+
+    @property
+    def merges(self) -> Mapping[tuple[int, int], int]:
+        """The merged pairs in the order they were made, and the ids they became (read-only)."""
+        return self.tokenizer.merges
+
+    @property
+    def special_tokens(self) -> Mapping[str, int]:
+        """The special tokens and their ids (read-only)."""
+        return self.tokenizer.special_tokens
+
+    @property
+    def stop_words(self) -> Mapping[str, int]:
+        """The stop words and their ids."""
+        return self.tokenizer.stop_words
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens."""
+        return self.tokenizer.vocab_size
+
+    @property
+    def n_vocab(self) -> int:
+        """The largest id plus one; see `Tokenizer.n_vocab`."""
+        return self.tokenizer.n_vocab
+
+    def __getattr__(self, name: str) -> Any:
+        """Delegate all other methods and properties to the `Tokenizer`."""
+        if name.startswith("__") or "tokenizer" not in self.__dict__:  # the latter while it is being copied
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.tokenizer, name)
+
+    def __dir__(self) -> list[str]:
+        """List the delegated names too."""
+        return sorted({*super().__dir__(), *dir(self.tokenizer)})
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        return len(self.tokenizer)
+
+    def __repr__(self) -> str:
+        """Show the size of the vocabulary."""
+        return f"{type(self).__name__}(n_vocab={self.n_vocab})"
 
 
 class QuickTokenizer(BatchTokenizer):
-    """A BatchTokenizer that counts a pair in a run of one token at every place: "aaaaa" has four "aa", not two.
+    """A BatchTokenizer that counts overlapping pairs in a run of one token: "aaaaa" has four "aa" instead of two.
 
     >>> tokenizer = QuickTokenizer()
     >>> tokenizer.train("aaaaa abab", 257)
@@ -144,3 +360,8 @@ class QuickTokenizer(BatchTokenizer):
     """
 
     _overlapping = True
+
+
+def _paper_default(allowed: AllowedSpecial, disallowed: DisallowedSpecial | None) -> DisallowedSpecial | None:
+    """Disallow nothing by default if the allowed special tokens are named, as the paper's program does."""
+    return () if disallowed is None and not isinstance(allowed, str) else disallowed

@@ -1,88 +1,126 @@
-"""The names that users of tiktoken and of Hugging Face know, for what a tokenizer can do anyway."""
+"""Methods that `Tokenizer` has under the names that tiktoken and Hugging Face tokenizers use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from operator import index
 
-from .errors import listed, short
-from .formats.huggingface import spelt, unspelt
-from .loaded import Loaded
-from .model import UnknownTokenError
+from .errors import ArgumentTypeError, listed, short
+from .formats.byte_level import from_byte_level, to_byte_level
+from .model import Model, UnknownTokenError
 
 
-class KnownNames:
-    """What `Tokenizer` inherits."""
+class CompatibleNames:
+    """Mixin of `Tokenizer`: methods of `tiktoken.Encoding`, then methods of `tokenizers.Tokenizer`."""
 
-    _loaded: Loaded
+    _model: Model
     _name: str | None
-
-    # tiktoken's
 
     @property
     def name(self) -> str:
-        """The name of the file it was loaded from."""
+        """The name given to the tokenizer, or the stem of the file it was loaded from, or "batchbpe".
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).name
+        'batchbpe'
+        """
         return self._name or "batchbpe"
 
     @property
     def max_token_value(self) -> int:
-        """The largest id."""
-        return self._loaded.model.n_vocab - 1
+        """The largest id.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).max_token_value
+        258
+        """
+        return self._model.n_vocab - 1
 
     @property
     def special_tokens_set(self) -> set[str]:
-        """The special tokens."""
-        return set(self._loaded.model.special_tokens)
+        """The special tokens.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).special_tokens_set
+        {'<eot>'}
+        """
+        return set(self._model.special_tokens)
 
     @property
     def eot_token(self) -> int:
-        """The id of <|endoftext|>."""
-        special_tokens = self._loaded.model.special_tokens
+        """The id of <|endoftext|>.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<|endoftext|>"]).eot_token
+        259
+        """
+        special_tokens = self._model.special_tokens
         if "<|endoftext|>" not in special_tokens:
-            raise KeyError(f"there is no special token '<|endoftext|>', only {listed(special_tokens)}")
+            names = listed(special_tokens)
+            raise UnknownTokenError(f"special token '<|endoftext|>' does not exist; the special tokens are: {names}")
         return special_tokens["<|endoftext|>"]
 
     def is_special_token(self, token: int) -> bool:
-        """Whether an id is that of a special token."""
-        return token in self._loaded.model.special_tokens.values()
+        """Return whether an id belongs to a special token.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).is_special_token(259)
+        True
+        """
+        return token in self._model.special_tokens.values()
 
     def token_byte_values(self) -> list[bytes]:
-        """Give the bytes of all tokens but the special ones, in their order as bytes."""
-        return sorted(self._loaded.ids)
+        """Return the bytes of all tokens except special tokens, sorted.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).token_byte_values()[97:101]
+        [b'a', b'aa', b'aaab', b'ab']
+        """
+        return sorted(self._model.token_ids)
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
-        """Give the id of a token by its text or bytes.
+        """Return the id of the token with this text or these bytes.
 
         >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).encode_single_token("aaab")
         258
         """
         if not isinstance(text_or_bytes, str | bytes):
-            raise TypeError(f"{short(text_or_bytes)} is no str or bytes")
-        model = self._loaded.model
+            raise ArgumentTypeError("text_or_bytes", text_or_bytes, "must be a str or bytes")
+        model = self._model
         if isinstance(text_or_bytes, str) and text_or_bytes in model.special_tokens:
             return model.special_tokens[text_or_bytes]
         value = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
-        if value in self._loaded.ids:
-            return self._loaded.ids[value]
+        if value in model.token_ids:
+            return model.token_ids[value]
         for name, token in model.special_tokens.items():
             if name.encode() == value:
                 return token
-        raise KeyError(f"there is no token {short(text_or_bytes)}: it is encoded as several")
+        raise UnknownTokenError(f"{short(text_or_bytes)} is not a single token")
 
     def decode_single_token_bytes(self, token: int) -> bytes:
-        """Give the bytes of one id."""
+        """Return the bytes of one id.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).decode_single_token_bytes(258)
+        b'aaab'
+        """
         try:
-            return self._loaded.model.vocab[index(token)]
+            return self._model.vocab[index(token)]
         except KeyError:
-            raise UnknownTokenError(token, self.max_token_value) from None
+            raise UnknownTokenError.of_id(token, self.max_token_value) from None
 
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
-        """Give the bytes of each id."""
+        """Return the bytes of each id.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).decode_tokens_bytes([258, 100])
+        [b'aaab', b'd']
+        """
         return [self.decode_single_token_bytes(token) for token in tokens]
 
     def decode_with_offsets(self, tokens: Iterable[int]) -> tuple[str, list[int]]:
-        """Decode ids, and give for each one the place of the character that it begins in.
+        """Decode ids and return, for each id, the index of the character in which its bytes start.
 
         >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_with_offsets([258, 195, 169, 97])
@@ -90,38 +128,54 @@ class KnownNames:
         """
         values = self.decode_tokens_bytes(tokens)
         offsets = []
-        characters = 0  # begun so far
+        characters_started = 0
         for value in values:
-            within = value[0] & 0xC0 == 0x80
-            offsets.append(max(0, characters - within))
-            characters += sum(byte & 0xC0 != 0x80 for byte in value)
+            starts_inside = value[0] & 0xC0 == 0x80
+            offsets.append(max(0, characters_started - starts_inside))
+            characters_started += sum(byte & 0xC0 != 0x80 for byte in value)
         return b"".join(values).decode("utf-8", "strict"), offsets
 
-    # Hugging Face's, whose tokens are spelt with a character for each byte
-
     def token_to_id(self, token: str) -> int | None:
-        """Give the id of a token, spelt as byte-level BPE does, or None.
+        """Return the id of a token in its byte-level spelling, or None if there is no such token.
 
         >>> from batchbpe import Tokenizer
         >>> Tokenizer.train(" to to", 258).token_to_id("Ġto")
         257
         """
-        special = self._loaded.model.special_tokens
-        return special[token] if token in special else self._loaded.ids.get(unspelt(token) or b"")
+        special = self._model.special_tokens
+        return special[token] if token in special else self._model.token_ids.get(from_byte_level(token) or b"")
 
     def id_to_token(self, id: int) -> str | None:
-        """Give the token of an id, spelt as byte-level BPE does, or None."""
-        model = self._loaded.model
+        """Return the byte-level spelling of a token, or None if there is no such id.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train(" to to", 258).id_to_token(257)
+        'Ġto'
+        """
+        model = self._model
         if self.is_special_token(id):
             return model.vocab[id].decode()
-        return spelt(model.vocab[id]) if id in model.vocab else None
+        return to_byte_level(model.vocab[id]) if id in model.vocab else None
 
     def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
-        """Give the ids of all tokens, spelt as byte-level BPE does; of two spelt alike, that of the stop word."""
-        special: Mapping[str, int] = self._loaded.model.special_tokens if with_added_tokens else {}
-        return {spelt(value): token for value, token in self._loaded.ids.items()} | dict(special)
+        """Return the ids of all tokens by their byte-level spelling.
+
+        A stop word takes precedence over a merge with the same bytes. `with_added_tokens` includes special tokens.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train(" to to", 258).get_vocab()["Ġto"]
+        257
+        """
+        special: Mapping[str, int] = self._model.special_tokens if with_added_tokens else {}
+        return {to_byte_level(value): token for value, token in self._model.token_ids.items()} | dict(special)
 
     def get_vocab_size(self, with_added_tokens: bool = True) -> int:
-        """Give the number of tokens."""
-        model = self._loaded.model
+        """Return the number of tokens. `with_added_tokens` includes special tokens.
+
+        >>> from batchbpe import Tokenizer
+        >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
+        >>> tokenizer.get_vocab_size(), tokenizer.get_vocab_size(with_added_tokens=False)
+        (260, 259)
+        """
+        model = self._model
         return len(model.vocab) - (0 if with_added_tokens else len(model.special_tokens))

@@ -1,24 +1,50 @@
-"""Counting a corpus, whatever it consists of: documents go to the core, counts are added."""
+"""`ChunkCounter`: feeds documents of any kind to the core, which splits them and counts the chunks."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _core
-from .counts import ChunkCounts, in_order
-from .data.readers import Documents, TextFile, in_blocks
-from .data.tables import CountsFile
-from .errors import short
-from .patterns import PATTERNS, pattern_of
-from .surrogates import surrogate_error, without_surrogates
+from .data.documents import ArrowTexts, Counts, Documents, TextFile, Texts
+from .data.files import decompressed, kind
+from .data.parquet_pages import has_dictionary
+from .data.sampling import Sampling
+from .data.source import Source
+from .data.text_files import read_blocks
+from .errors import ArgumentError, ArgumentTypeError, DataError, short
+from .patterns import PATTERNS, describe_pattern, resolve_pattern
+from .surrogates import combine_documents
+
+FEW_ROWS = 64
+"""Rows of a file of counts to read at once if each may stand for a megabyte in a dictionary."""
 
 
-class Counter:
-    """Adds up whatever a corpus consists of."""
+class ChunkArrays(NamedTuple):
+    """Chunks and counts as the core exchanges them."""
+
+    data: npt.NDArray[np.uint8]
+    """The bytes of all chunks, concatenated."""
+    offsets: npt.NDArray[np.int64]
+    """The offset of each chunk in `data`, and the end of the last one."""
+    counts: npt.NDArray[np.uint64]
+    pattern: str
+    """The regular expression that made the chunks."""
+
+
+class ChunkCounter:
+    """Counts the chunks of everything that is added to it.
+
+    >>> counter = ChunkCounter("gpt4")
+    >>> counter.add(Texts(["to be or not to be"]))
+    >>> counter.take().counts.tolist()
+    [2, 1, 1, 1, 1]
+    """
 
     def __init__(
         self,
@@ -27,124 +53,231 @@ class Counter:
         errors: str = "strict",
         threads: int | None = None,
         max_chunk_bytes: int | None = None,
-        moved: Callable[[int], object] = lambda _: None,
+        max_counts_bytes: int | None = None,
+        on_progress: Callable[[int], object] = lambda _: None,
     ) -> None:
-        """Start with nothing. `moved` is called when all that was given is counted, or surely will be.
+        """Start with no chunks.
 
-        It gets the place in the text file that is being counted, or 0.
+        Parameters
+        ----------
+        pattern: name or regular expression; None for the pattern of the first counts, or gpt4.
+        special_tokens: removed from the text before it is split.
+        errors: "strict", or "replace" to replace invalid UTF-8 and lone surrogates with U+FFFD.
+        threads: number of threads; all cores by default.
+        max_chunk_bytes: longer chunks are skipped.
+        max_counts_bytes: a file of counts with more bytes of chunks is an error, since it is loaded as a whole.
+        on_progress: called when everything added so far has been counted or queued, with the position in the text file
+            that is being read, or 0.
+
         """
-        self.pattern = None if pattern is None else pattern_of(pattern)
+        self.pattern = None if pattern is None else resolve_pattern(pattern)
         self.special_tokens, self.errors, self.threads = special_tokens, errors, threads
-        self.max_chunk_bytes, self.moved = max_chunk_bytes, moved
-        self.table: _core.ChunkTable | None = None
-        self.only: ChunkCounts | None = None  # the counts, as long as there is nothing to add to them
-        self.read = self.dropped = self.skipped = 0
+        self.max_chunk_bytes, self.max_counts_bytes = max_chunk_bytes, max_counts_bytes
+        self.on_progress = on_progress
+        self.bytes_read = 0
+        self.dropped_bytes = 0
+        """Bytes that the pattern does not match."""
+        self.skipped_chunks = 0
+        """Chunks longer than `max_chunk_bytes`."""
+        self._table: _core.ChunkTable | None = None
+        self._only_counts: ChunkArrays | None = None  # counts that nothing has been added to yet
+
+    def add_sources(self, sources: Iterable[Source], sampling: Sampling | None = None) -> None:
+        """Count the documents of some sources, or a sample of them. Errors name the file."""
+        sampling = sampling or Sampling()
+        for source in sources:
+            with source.blamed():
+                for documents in sampling.of(source):
+                    self.add(documents)
 
     def add(self, documents: Documents, skip: int = 0) -> None:
-        """Count documents, or add counts; of a text file only what follows the first `skip` bytes."""
-        if isinstance(documents, CountsFile):
-            documents = ChunkCounts.load(documents.path)
-        if isinstance(documents, ChunkCounts):
-            self._add_counts(documents)
-        elif isinstance(documents, Mapping):
-            self._add_counts(_from_mapping(documents, self.pattern))
-        elif isinstance(documents, TextFile):
-            self._add_file(documents, skip)
-        elif isinstance(documents, list):
-            try:
-                self._started().add_strings(documents)
-            except UnicodeEncodeError as error:
-                if self.errors != "replace":
-                    raise surrogate_error(error) from None
-                self._started().add_strings(list(map(without_surrogates, documents)))
-            self._moved(sum(map(len, documents)))
-        else:
-            from .data.arrow_strings import bytes_and_offsets  # which imports pyarrow
+        """Count documents, or add counts. The first `skip` bytes of a text file are skipped."""
+        match documents:
+            case Texts(strings):
+                self._add_strings(strings)
+            case ArrowTexts():
+                data, offsets = documents.buffers()
+                self._started().add_documents(data, offsets)
+                self._progress(int(offsets[-1] - offsets[0]))
+            case TextFile():
+                self._add_file(documents, skip)
+            case Counts(source):
+                self._add_counts(load_counts(source, self.pattern, self.max_counts_bytes))
+            case _:
+                raise ArgumentTypeError("documents", type(documents).__name__, "must be Documents")
 
-            data, offsets = bytes_and_offsets(documents)
-            self._started().add_documents(data, offsets)
-            self._moved(int(offsets[-1] - offsets[0]))
-
-    def _started(self) -> _core.ChunkTable:
-        if self.table is None:
-            self.pattern = self.pattern or PATTERNS["gpt4"]
-            self.table = _core.ChunkTable(self.pattern, self.special_tokens, self.threads, self.max_chunk_bytes)
-            if self.only is not None:
-                self.table.add_counts(self.only.data, self.only.offsets, self.only.counts)
-                self.only = None
-        return self.table
-
-    def _add_counts(self, counts: ChunkCounts) -> None:
-        self.pattern = self.pattern or counts.pattern
-        if counts.pattern != self.pattern:
-            raise ValueError(
-                "counts made with different patterns do not add: "
-                f"{short(counts.pattern)} is not {short(self.pattern)}; count the text again with one pattern"
-            )
-        if self.table is None and self.only is None:
-            self.only = counts
-        else:
-            self._started().add_counts(counts.data, counts.offsets, counts.counts)
-        self._moved(len(counts.data))
+    def _add_strings(self, strings: list[str]) -> None:
+        try:
+            size = self._started().add_strings(strings)
+        except UnicodeEncodeError:
+            size = self._started().add_strings(combine_documents(strings, self.errors))
+        self._progress(size)
 
     def _add_file(self, file: TextFile, skip: int) -> None:
+        def use(block: bytes, offset: int, last: bool) -> int:
+            return self._started().add_block(block, offset, last)  # `take` may have replaced the table
+
         before = skip
-        use = lambda block, offset, last: self._started().add_block(block, offset, last)  # noqa: E731  a new table may come
-        for done in in_blocks(file, self.errors, use, skip):
-            self._moved(done - before, done)
+        for done in read_blocks(file, self.errors, use, skip):
+            self._progress(done - before, done)
             before = done
 
-    def _moved(self, size: int, done: int = 0) -> None:
-        self.read += size
-        self.moved(done)
+    def _add_counts(self, counts: ChunkArrays) -> None:
+        self.pattern = self.pattern or counts.pattern
+        if counts.pattern != self.pattern:
+            raise DataError(
+                f"counts made with the pattern {describe_pattern(counts.pattern)} cannot be added to counts made with "
+                f"{describe_pattern(self.pattern)}",
+                remedy="count the text again with one pattern",
+            )
+        if self._table is None and self._only_counts is None:
+            self._only_counts = counts
+        else:
+            self._started().add_counts(counts.data, counts.offsets, counts.counts)
+        self._progress(len(counts.data))
+
+    def _started(self) -> _core.ChunkTable:
+        if self._table is None:
+            self.pattern = self.pattern or PATTERNS["gpt4"]
+            self._table = _core.ChunkTable(self.pattern, self.special_tokens, self.threads, self.max_chunk_bytes)
+            if self._only_counts is not None:
+                self._table.add_counts(*self._only_counts[:3])
+                self._only_counts = None
+        return self._table
+
+    def _progress(self, size: int, position: int = 0) -> None:
+        self.bytes_read += size
+        self.on_progress(position)
+
+    @property
+    def total(self) -> int:
+        """Number of chunks counted so far; exact with one thread."""
+        return self._table.total if self._table else 0
 
     @property
     def unique(self) -> int:
-        """How many unique chunks there are so far, or more, as several threads may have met the same."""
-        return self.only.unique if self.only is not None else self.table.unique if self.table else 0
+        """Upper bound of the number of unique chunks so far: threads may have found the same ones."""
+        if self._only_counts is not None:
+            return len(self._only_counts.counts)
+        return self._table.unique if self._table else 0
 
     @property
     def memory(self) -> int:
-        """How many bytes of memory the chunks take."""
-        return self.table.memory if self.table else 0
+        """Bytes of memory that the chunks take."""
+        return self._table.memory if self._table else 0
 
-    def take(self) -> ChunkCounts:
-        """Give the counts, and start again with nothing."""
-        if self.only is not None:
-            counts, self.only = self.only, None
+    def take(self) -> ChunkArrays:
+        """Return the counts, and start again with no chunks."""
+        if self._only_counts is not None:
+            counts, self._only_counts = self._only_counts, None
             return counts
         data, offsets, counts_, dropped, skipped = self._started().finish()
-        self.table = None
-        self.dropped, self.skipped = self.dropped + dropped, self.skipped + skipped
-        return ChunkCounts(data, offsets, counts_, pattern=self.pattern or "")
+        self._table = None
+        self.dropped_bytes, self.skipped_chunks = self.dropped_bytes + dropped, self.skipped_chunks + skipped
+        return ChunkArrays(data, offsets, counts_, self.pattern or "")
 
-    def finish(self) -> ChunkCounts:
-        """Give the counts, and warn if any text was dropped."""
+    def finish(self) -> ChunkArrays:
+        """Return the counts, and warn if the pattern did not match all of the text."""
         counts = self.take()
-        if self.dropped:
-            warnings.warn(dropped_text(self.dropped, counts.pattern), stacklevel=3)
+        if self.dropped_bytes:
+            warnings.warn(dropped_text(self.dropped_bytes, counts.pattern), stacklevel=3)
         return counts
 
 
-def dropped_text(dropped: int, pattern: str) -> str:
-    """Say what it means that text was dropped."""
+def dropped_text(dropped_bytes: int, pattern: str) -> str:
+    """Return a warning about text that a pattern does not match.
+
+    >>> dropped_text(3, "a+")
+    "the pattern 'a+' does not match 3 bytes of the text; they are dropped, and decoding will not restore them"
+    """
     return (
-        f"{dropped} bytes lie between the matches of the pattern {short(pattern)} and are dropped: "
-        "what is encoded with it does not decode to the same text"
+        f"the pattern {describe_pattern(pattern)} does not match {dropped_bytes} bytes of the text; "
+        "they are dropped, and decoding will not restore them"
     )
 
 
-def _from_mapping(mapping: Mapping[Any, int], pattern: str | None) -> ChunkCounts:
-    """A dictionary of counts."""
-    rows = []
+def load_counts(
+    source: Path | Mapping[Any, int], pattern: str | None = None, max_bytes: int | None = None
+) -> ChunkArrays:
+    """Load counts from a file or a mapping. A plain mapping has no pattern of its own and takes `pattern`.
+
+    >>> load_counts({"to": 2, b" be": 3}).counts.tolist()
+    [3, 2]
+    """
+    if isinstance(source, Path):
+        return _load_file(source, max_bytes)
+    arrays = getattr(source, "arrays", None)  # of a ChunkCounts
+    return arrays if isinstance(arrays, ChunkArrays) else _from_mapping(source, pattern or PATTERNS["gpt4"])
+
+
+def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
+    from .formats import counts as format  # imports pyarrow
+
+    if not path.is_file():
+        raise FileNotFoundError(f"file not found: {path}")
+    try:
+        with decompressed(path, kind(path)[1]) as plain:
+            rows = format.ROWS if kind(path)[0] == ".csv" or not has_dictionary(plain) else FEW_ROWS
+            (data, offsets, counts), pattern, total = format.read(plain, max_bytes, rows)
+        if not pattern:
+            raise DataError("the pattern is empty", remedy="set it to the one that the chunks were made with")
+        arrays = ChunkArrays(data, offsets, counts, pattern)
+        # Only files that state a total promise that each chunk occurs once.
+        if total is None or not _core.is_in_order(data, offsets, counts):
+            arrays = sorted_counts(arrays)
+        found = total_of(arrays.counts)
+        if total not in (None, found):
+            raise DataError(
+                f"the file is damaged: its counts add up to {found}, expected {total}", remedy="count again"
+            )
+    except DataError as error:
+        error.where = error.where or str(path)
+        raise
+    except ValueError as error:
+        raise DataError(str(error), where=str(path)) from None
+    return arrays
+
+
+def _from_mapping(mapping: Mapping[Any, int], pattern: str) -> ChunkArrays:
+    rows: list[tuple[bytes, int]] = []
     for chunk, count in mapping.items():
         if not isinstance(chunk, str | bytes):
-            raise TypeError(f"the chunk {short(chunk)} is a {type(chunk).__name__}: give str or bytes")
+            raise ArgumentTypeError("data", chunk, "must map str or bytes to counts")
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 <= count < 1 << 64:
-            raise ValueError(f"the count {short(count)} of chunk {short(chunk)} is no whole number from 0 to 2**64 - 1")
-        rows.append((chunk if isinstance(chunk, bytes) else chunk.encode("utf-8", "surrogateescape"), int(count)))
-    rows = [(chunk, count) for chunk, count in rows if count]
+            reason = f"must map chunk {short(chunk)} to an integer from 0 to 2**64 - 1"
+            raise ArgumentError("data", count, reason)
+        if count:
+            rows.append((chunk if isinstance(chunk, bytes) else _chunk_bytes(chunk), int(count)))
     data = np.frombuffer(b"".join(chunk for chunk, _ in rows), np.uint8)
     offsets = np.cumsum([0, *(len(chunk) for chunk, _ in rows)], dtype=np.int64)
-    counts = np.array([count for _, count in rows], np.uint64)
-    return in_order(data, offsets, counts, pattern or PATTERNS["gpt4"])
+    return sorted_counts(ChunkArrays(data, offsets, np.array([count for _, count in rows], np.uint64), pattern))
+
+
+def _chunk_bytes(chunk: str) -> bytes:
+    try:
+        return chunk.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ArgumentError("data", chunk, "must not contain a chunk with a lone surrogate") from None
+
+
+def sorted_counts(arrays: ChunkArrays) -> ChunkArrays:
+    """Sort counts by frequency and add up those of equal chunks.
+
+    >>> arrays = load_counts({"to": 1, " be": 2})
+    >>> sorted_counts(arrays._replace(counts=arrays.counts[::-1].copy())).data.tobytes()
+    b'to be'
+    """
+    table = _core.ChunkTable(arrays.pattern, [], 1)
+    table.add_counts(*arrays[:3])
+    return ChunkArrays(*table.finish()[:3], pattern=arrays.pattern)
+
+
+def total_of(counts: npt.NDArray[np.uint64]) -> int:
+    """Add up counts whose sum may exceed 64 bits.
+
+    >>> total_of(np.array([1 << 63, 1 << 63], np.uint64)) == 1 << 64
+    True
+    """
+    block = 1 << 22
+    parts = np.array_split(counts, len(counts) // block + 1)
+    return sum((int((part >> 32).sum()) << 32) + int((part & 0xFFFF_FFFF).sum()) for part in parts)

@@ -1,38 +1,33 @@
-"""Text to chunks to counts: named patterns, `split`, and `ChunkCounts`, a dataset as a dictionary chunk → count."""
+"""`ChunkCounts`: a dataset as a dictionary chunk → count, the reusable input of training."""
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
-from functools import cached_property
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from . import _core
+from .counting import ChunkArrays, ChunkCounter, load_counts, total_of
 from .data import corpus
-from .data.files import decompressed, kind
-from .data.tables import MAX_DOCUMENT_BYTES
-from .errors import short
+from .data.limits import MAX_DOCUMENT_BYTES
+from .data.sampling import Sampling
+from .errors import ArgumentError
+from .lazy import lazy
 from .model import check_special_tokens
+from .progress import counting_bar
 from .storage.atomic import replacing
 
-Bytes = npt.NDArray[np.uint8]
-Offsets = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.uint64]
-Progress = Callable[[int], object]
-
-BLOCK = 1 << 22
+SUFFIXES = (".parquet", ".csv")
 
 
 class ChunkCounts(Mapping[str, int]):
-    """How often each chunk occurs in a dataset: commonest first, those of equal count in the order of their bytes.
+    """How often each chunk occurs in a dataset, most frequent first; chunks of equal count are ordered by their bytes.
 
-    A mapping from chunks to counts that is a few hundred times smaller than the text, can be saved, and adds up
-    across files and machines. Bytes that are no UTF-8 appear in chunks as `surrogateescape` has them.
+    A mapping from chunk to count that is far smaller than the text, can be saved, and adds up across files and
+    machines. Bytes that are not valid UTF-8 appear in chunks as `surrogateescape` decodes them.
 
     >>> counts = ChunkCounts.count(["to be or not to be"])
     >>> counts
@@ -43,135 +38,136 @@ class ChunkCounts(Mapping[str, int]):
     4
     """
 
-    def __init__(self, data: Bytes, offsets: Offsets, counts: Counts, pattern: str) -> None:
-        """Take chunks in a row, where each begins, and their counts, in order; use `count` or `load` to make one."""
-        self.data, self.offsets, self.counts, self.pattern = data, offsets, counts, pattern
+    def __init__(self, arrays: ChunkArrays) -> None:
+        """Wrap sorted arrays of the core; use `count` or `load` to create counts."""
+        self.arrays = arrays
 
     @classmethod
     def count(
         cls,
-        data: corpus.Data,
+        data: corpus.Data | None = None,
         pattern: str | None = None,
         *,
+        texts: str | Iterable[str] | None = None,
+        files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
         special_tokens: Sequence[str] | Mapping[str, int] = (),
         text_column: str = "text",
         errors: Literal["strict", "replace"] = "strict",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
-        progress: Progress | bool | None = None,
+        sample: float = 1.0,
+        seed: int = 0,
+        limit_bytes: int | None = None,
+        progress: Callable[[int], object] | bool | None = None,
         threads: int | None = None,
     ) -> ChunkCounts:
-        """Count the chunks of a corpus, which is anything that `corpus.documents` takes.
+        """Count the chunks of a dataset.
 
-        `pattern` is a name or a regular expression; by default that of the counts in `data`, or else gpt4. Special
-        tokens are cut out of the text and not counted. `errors` says what to do about bytes that are no UTF-8.
-        `max_document_bytes` bounds what is read at once from files, see `corpus.documents`.
-        `progress` is called with the number of bytes read so far; True shows a bar instead, also in a notebook.
+        Parameters
+        ----------
+        data: a text, path, glob, directory or url; chunk counts; arrow data, data frames or datasets; an iterable of
+            strings; or a list of any of these. See `batchbpe.data.corpus`.
+        pattern: name or regular expression; by default the pattern of the counts in `data`, or gpt4.
+        texts: use these strings, whatever they look like, instead of `data`.
+        files: read these paths, globs, directories or urls instead of `data`.
+        special_tokens: removed from the text before it is split.
+        text_column: column of tables, or field of jsonl files, that holds the text.
+        errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
+        max_document_bytes: largest row, line, or part of a text file that cannot be cut.
+        sample: share of the documents to use, chosen by `seed`.
+        limit_bytes: stop after this many bytes of text.
+        progress: True shows a progress bar; a function is called with the number of bytes read so far.
+        threads: number of threads; all cores by default.
+
         """
-        if errors not in ("strict", "replace"):
-            raise ValueError(f'errors={short(errors)}: give "strict" or "replace"')
-        if isinstance(data, ChunkCounts) and pattern in (None, data.pattern):
-            return data
-        from .counting import Counter
-        from .progress import counting_bar
-
+        sampling = Sampling(sample, seed, limit_bytes)
         check_special_tokens(special_tokens)
+        data = corpus.choose(data, texts, files)
+        if isinstance(data, ChunkCounts) and pattern in (None, data.pattern) and sampling.is_everything:
+            return data
         sources = corpus.sources(data, text_column=text_column, errors=errors, max_document_bytes=max_document_bytes)
-        counter = Counter(pattern, list(special_tokens), errors, threads)
+        counter = ChunkCounter(pattern, list(special_tokens), errors, threads)
         if callable(progress):
-            counter.moved = lambda _: progress(counter.read)
+            counter.on_progress = lambda _: progress(counter.bytes_read)
         with counting_bar(counter, sources, show=progress is True):
-            for source in sources:
-                with source.named():
-                    for documents in source:
-                        counter.add(documents)
-        return counter.finish()
+            counter.add_sources(sources, sampling)
+        return cls(counter.finish())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ChunkCounts:
-        """Load counts from parquet, or from a csv as the paper's program writes it; either may be .gz or .zst.
+        """Load counts from parquet, or from a csv file of the paper's program; either may be compressed (.gz, .zst).
 
         >>> ChunkCounts.load("nowhere.csv")
         Traceback (most recent call last):
         ...
-        FileNotFoundError: there is no file nowhere.csv
+        FileNotFoundError: file not found: nowhere.csv
         """
-        from .formats import counts as files
-
-        path = Path(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"there is no file {path}")
-        try:
-            with decompressed(path, kind(path)[1]) as plain:
-                (data, offsets, counts), pattern, total = files.read(plain)
-            if not pattern:
-                raise ValueError("the pattern is empty: put the one there that the chunks were made with")
-            # Only a file that says how many chunks it has promises that each is there once.
-            if total is not None and _core.is_in_order(data, offsets, counts):
-                loaded = cls(data, offsets, counts, pattern)
-            else:
-                loaded = in_order(data, offsets, counts, pattern)
-            if total not in (None, loaded.total):
-                raise ValueError(f"it is damaged: its counts add up to {loaded.total}, not to {total}; make it again")
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-        return loaded
+        return cls(load_counts(Path(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save as parquet, or, if the name ends in .csv, as the two columns of the paper's program."""
-        from .formats import counts as files
+        """Save as .parquet, or as .csv with the two columns of the paper's program."""
+        from .formats import counts as format  # imports pyarrow
 
-        suffix = Path(path).suffix.lower()
-        if suffix not in (".csv", ".parquet"):
-            raise ValueError(f"{path}: give a name that ends in .parquet or .csv, by which it is known again")
-        batches = files.table(self.data, self.offsets, self.counts).to_batches(max_chunksize=files.ROWS)
+        check_suffix("path", path)
+        batches = format.table(*self.arrays[:3]).to_batches(max_chunksize=format.ROWS)
+        as_csv = Path(path).suffix.lower() == ".csv"
         with replacing(path) as temporary:
-            files.write(batches, self.pattern, self.total, self.unique, temporary, as_csv=suffix == ".csv")
+            format.write(batches, self.pattern, self.total, self.unique, temporary, as_csv=as_csv)
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression that made the chunks."""
+        return self.arrays.pattern
 
     @property
     def total(self) -> int:
-        """How many chunks there are, each as often as it occurs."""
-        blocks = np.array_split(self.counts, len(self.counts) // BLOCK + 1)
-        # In halves, since the sum may have more than 64 bits.
-        return sum((int((part >> 32).sum()) << 32) + int((part & 0xFFFF_FFFF).sum()) for part in blocks)
+        """Number of chunks, with repetition."""
+        return total_of(self.arrays.counts)
 
     @property
     def unique(self) -> int:
-        """How many different chunks there are."""
-        return len(self.counts)
+        """Number of different chunks."""
+        return len(self.arrays.counts)
+
+    @property
+    def chunk_bytes(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Number of bytes of each chunk."""
+        return np.diff(self.arrays.offsets)
 
     def most_common(self, n: int | None = None) -> list[tuple[str, int]]:
-        """Give the n commonest chunks and their counts, or all."""
+        """Return the n most frequent chunks and their counts, or all."""
         n = self.unique if n is None else max(0, min(n, self.unique))
-        return list(zip(self._chunks(n), self.counts[:n].tolist(), strict=True))
+        return list(zip(self._chunks(n), self.arrays.counts[:n].tolist(), strict=True))
 
     def at_least(self, freq_cutoff: int) -> ChunkCounts:
-        """Give the chunks that occur at least so many times. Nothing is copied.
+        """Return the chunks that occur at least `freq_cutoff` times, without copying them.
 
         >>> list(ChunkCounts.count("to be or not to be").at_least(2))
         [' be']
         """
-        rarer = (
-            np.searchsorted(self.counts[::-1], np.uint64(max(freq_cutoff, 0))) if freq_cutoff < 1 << 64 else self.unique
-        )
-        n = self.unique - int(rarer)
-        return ChunkCounts(self.data, self.offsets[: n + 1], self.counts[:n], self.pattern)
+        data, offsets, counts, pattern = self.arrays
+        rarer = self.unique
+        if freq_cutoff < 1 << 64:
+            rarer = int(np.searchsorted(counts[::-1], np.uint64(max(freq_cutoff, 0))))
+        n = self.unique - rarer
+        return ChunkCounts(ChunkArrays(data, offsets[: n + 1], counts[:n], pattern))
 
     def stop_words(self, stop_list_size: int) -> tuple[list[int], list[bytes]]:
-        """Give the commonest chunks of more than one character: their places, and their bytes.
+        """Return the most frequent chunks of more than one character: their indices and their bytes.
 
         >>> ChunkCounts.count("to be, or not to be,").stop_words(2)
         ([0, 2], [b' be', b' not'])
         """
-        places: list[int] = []
+        data, offsets = self.arrays[:2]
+        indices: list[int] = []
         words: list[bytes] = []
-        for place in range(self.unique):
+        for index in range(self.unique):
             if len(words) == stop_list_size:
                 break
-            word = self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
+            word = data[offsets[index] : offsets[index + 1]].tobytes()
             if len(word.decode("utf-8", "surrogateescape")) > 1:
-                places.append(place)
+                indices.append(index)
                 words.append(word)
-        return places, words
+        return indices, words
 
     def __add__(self, other: object) -> ChunkCounts:
         """Add up the counts of two datasets."""
@@ -179,51 +175,59 @@ class ChunkCounts(Mapping[str, int]):
             return NotImplemented
         return ChunkCounts.count([self, other], self.pattern)
 
+    def __radd__(self, other: object) -> ChunkCounts:
+        """Support `sum`, which starts with 0.
+
+        >>> sum([ChunkCounts.count("to be"), ChunkCounts.count("or not to be")])[" be"]
+        2
+        """
+        return self if other == 0 else NotImplemented
+
     def __len__(self) -> int:
-        """Give the number of different chunks."""
+        """Return the number of different chunks."""
         return self.unique
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the chunks, the commonest first."""
+        """Iterate over the chunks, most frequent first."""
         return self._chunks(self.unique)
 
     def __getitem__(self, chunk: str) -> int:
-        """Give the count of a chunk; the first time makes a dict of all."""
+        """Return the count of a chunk. The first call builds a dict of all chunks."""
         return self._dict[chunk]
 
-    @cached_property
+    @lazy
     def _dict(self) -> dict[str, int]:
         return dict(self.most_common())
 
     def items(self) -> ItemsView[str, int]:
-        """Go through the chunks and their counts, the commonest first."""
+        """Iterate over the chunks and their counts, most frequent first."""
         return _Items(self)
 
     def values(self) -> ValuesView[int]:
-        """Go through the counts, the highest first."""
+        """Iterate over the counts, highest first."""
         return _Values(self)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other has the same chunks, counts and pattern."""
+        """Compare chunks, counts and pattern."""
         if not isinstance(other, ChunkCounts):
             return super().__eq__(other)
-        return self.pattern == other.pattern and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("data", "offsets", "counts")
+        ours, theirs = self.arrays, other.arrays
+        return ours.pattern == theirs.pattern and all(
+            np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in ("data", "offsets", "counts")
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """Say how large it is."""
+        """Show the sizes."""
         return f"ChunkCounts(total={self.total}, unique={self.unique})"
 
     def _chunks(self, n: int) -> Iterator[str]:
         step = 1 << 16
         for start in range(0, n, step):
-            offsets = self.offsets[start : min(start + step, n) + 1]
-            data = self.data[offsets[0] : offsets[-1]].tobytes()
-            places = (offsets - offsets[0]).tolist()
-            for begin, end in itertools.pairwise(places):
+            offsets = self.arrays.offsets[start : min(start + step, n) + 1]
+            data = self.arrays.data[offsets[0] : offsets[-1]].tobytes()
+            for begin, end in itertools.pairwise((offsets - offsets[0]).tolist()):
                 yield data[begin:end].decode("utf-8", "surrogateescape")
 
 
@@ -236,11 +240,16 @@ class _Items(ItemsView[str, int]):
 class _Values(ValuesView[int]):
     def __iter__(self) -> Iterator[int]:
         counts: ChunkCounts = self._mapping  # type: ignore[attr-defined]
-        return map(int, counts.counts)
+        return map(int, counts.arrays.counts)
 
 
-def in_order(data: Bytes, offsets: Offsets, counts: Counts, pattern: str) -> ChunkCounts:
-    """Make counts of chunks that may be in any order, and there more than once."""
-    table = _core.ChunkTable(pattern, [], 1)
-    table.add_counts(data, offsets, counts)
-    return ChunkCounts(*table.finish()[:3], pattern=pattern)
+def check_suffix(parameter: str, path: str | os.PathLike[str]) -> None:
+    """Raise unless a path has the suffix of a file of counts.
+
+    >>> check_suffix("path", "counts.txt")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: path must end in .parquet or .csv, got 'counts.txt'
+    """
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise ArgumentError(parameter, os.fspath(path), f"must end in {' or '.join(SUFFIXES)}")

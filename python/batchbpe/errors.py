@@ -90,6 +90,7 @@ class UserError(Exception):
 
 def _restore(kind: type[UserError], reason: Message, fields: dict[str, Any]) -> UserError:
     error = kind.__new__(kind, reason)
+    error.args = (reason,)  # which OSError leaves to __init__
     error.__dict__.update(fields)
     return error
 
@@ -134,6 +135,23 @@ class DataError(UserError, ValueError):
     def __init__(self, reason: Message, *, where: str = "", remedy: Message = "") -> None:
         """Store what is wrong, in which file, row, line or field, and how to fix it."""
         super().__init__(reason, where=where, remedy=remedy)
+
+
+class OutputExistsError(UserError, FileExistsError):
+    """An output exists and is not overwritten.
+
+    >>> raise OutputExistsError("counts.parquet.parts exists", remedy=("continue with ", Setting("resume", True)))
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.OutputExistsError: counts.parquet.parts exists; continue with resume=True
+    """
+
+
+class Stopped(UserError):
+    """A job was asked to stop. What it had done is saved."""
+
+    signal = 2
+    """The signal that asked for it, SIGINT by default."""
 
 
 def short(value: Any, limit: int = MAX_SHOWN) -> str:

@@ -1,4 +1,4 @@
-"""How much memory this process takes, and how much there is."""
+"""The memory that this process uses, and how much is available."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def memory() -> int:
-    """Give the memory that this process takes now, in bytes, or at most so far where only that is known."""
+    """Return the memory that this process uses now, in bytes, or its peak if only that is known."""
     try:
-        import resource
+        import resource  # not on Windows
 
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * resource.getpagesize()
@@ -20,7 +20,7 @@ def memory() -> int:
 
 
 def free_memory() -> int:
-    """Give the memory that could be taken, in bytes; 0 where it is not known."""
+    """Return the memory that is available, in bytes, or 0 if unknown."""
     with suppress(OSError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
@@ -30,7 +30,7 @@ def free_memory() -> int:
 
 
 def release_memory() -> None:
-    """Give memory that is free back to the system, where the allocators would keep it."""
+    """Return free memory to the system, where the allocators would keep it."""
     import ctypes
 
     import pyarrow as pa
@@ -41,9 +41,9 @@ def release_memory() -> None:
 
 
 def peak_memory() -> int:
-    """Give the most memory that this process has taken, in bytes; 0 where it is not known."""
+    """Return the peak memory of this process, in bytes, or 0 if unknown."""
     try:
-        import resource
+        import resource  # not on Windows
     except ImportError:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,238 +1,320 @@
-"""`Model`: all that a tokenizer is. Frozen, and valid once made: training makes it, formats translate it."""
+"""`Model`: everything that defines a tokenizer. Immutable, and validated when it is created.
+
+Training creates models, formats translate them to and from files, and `Tokenizer` runs them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
-from .errors import short
+from ._core import patterns
+from .errors import ArgumentError, ArgumentTypeError, DataError, short
+from .lazy import lazy
+from .merge_tree import MergeTree
 
+NAMED_PATTERNS = dict(patterns())
 MAX_ID = (1 << 24) - 1
+"""The largest id of a token."""
+MAX_MERGES = (1 << 21) - 257
+"""The largest number of merges in a model: the encoder packs two ranks below 2**21 and their result into 64 bits."""
 MAX_BYTES = 1 << 28
-"""Of all tokens together: a small file can describe a token of any length, by doubling it again and again."""
-
+"""Maximum size of all merged tokens together: a small file can describe a huge token by repeated doubling."""
 MAX_SPECIAL_BYTES = 1 << 20
-"""Of all special tokens together."""
-MAX_DEPTH, MAX_LINES, MAX_SHOWN = 100, 10_000, 200
-"""Of a tree that is printed: levels, lines, and bytes of a token."""
+"""Maximum size of all special tokens together: searching for them takes a hundred times as much memory."""
 
 
-class UnknownTokenError(KeyError, ValueError):
-    """No token has that id: to tiktoken a KeyError, to minbpe and the paper's program a ValueError."""
+class UnknownTokenError(DataError, KeyError):
+    """A token does not exist. It is a `KeyError` as in tiktoken, and a `ValueError` as in minbpe.
 
-    def __init__(self, token: object, largest: int) -> None:
-        """Name the id, and the largest that there is."""
-        super().__init__(f"there is no token {short(token)}; the largest id is {largest}")
+    >>> raise UnknownTokenError.of_id(300, largest=279)
+    Traceback (most recent call last):
+    ...
+    batchbpe.model.UnknownTokenError: token id 300 does not exist; the largest id is 279
+    """
 
-    __str__ = Exception.__str__  # KeyError's own shows the message in quotes
+    @classmethod
+    def of_id(cls, token: object, largest: int) -> UnknownTokenError:
+        """Create the error for an id that no token has."""
+        return cls(f"token id {short(token)} does not exist; the largest id is {largest}")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class MergeTree:
-    """A token, and the two that it was merged from, if it was. Printed, it is the tree, a token a line.
-
-    A tree may be deep, and have more tokens than fit in memory when it is drawn: `str` shows 100 levels and 10,000
-    lines at most, "… N more tokens" in place of the others, and the first 60 bytes of a long token.
-    """
-
-    token: int
-    value: bytes
-    parts: tuple[MergeTree, MergeTree] | tuple[()] = ()
-
-    def __str__(self) -> str:
-        """Draw the tree, a token a line."""
-        lines: list[str] = []
-        todo: list[tuple[str, str, int, MergeTree]] = [("", "", 0, self)]
-        sizes: dict[int, int] = {}
-        while todo:
-            before, below, depth, tree = todo.pop()
-            if len(lines) >= MAX_LINES:
-                rest = sum(_size(other[-1], sizes) for other in todo) + _size(tree, sizes)
-                return "\n".join([*lines, f"… {rest:,} more tokens"])
-            if depth >= MAX_DEPTH:
-                lines.append(f"{before}… {_size(tree, sizes):,} more tokens")
-                continue
-            lines.append(f"{before}{tree.token} {_text(tree.value)}")
-            if tree.parts:
-                first, last = tree.parts
-                todo.append((f"{below}└─ ", f"{below}   ", depth + 1, last))
-                todo.append((f"{below}├─ ", f"{below}│  ", depth + 1, first))
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        """Name the token and its parts, not what they consist of."""
-        parts = "".join(f", {part.token}" for part in self.parts)
-        return f"MergeTree({self.token}, {_text(self.value)}{parts})"
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the other is the same tree."""
-        if not isinstance(other, MergeTree):
-            return NotImplemented
-        todo, seen = [(self, other)], set()
-        while todo:
-            one, two = todo.pop()
-            if one is two or (id(one), id(two)) in seen:
-                continue
-            seen.add((id(one), id(two)))
-            if (one.token, one.value, len(one.parts)) != (two.token, two.value, len(two.parts)):
-                return False
-            todo += zip(one.parts, two.parts, strict=True)
-        return True
-
-    def __hash__(self) -> int:
-        """Give a number that equal trees share."""
-        return hash((self.token, self.value))
-
-
-def _text(value: bytes) -> str:
-    if len(value) <= MAX_SHOWN:
-        return repr(value.decode("utf-8", "backslashreplace"))
-    return f"{value[:60].decode('utf-8', 'backslashreplace')!r}… ({len(value):,} bytes)"
-
-
-def _size(root: MergeTree, sizes: dict[int, int]) -> int:
-    """Count the tokens of a tree; parts that it has more than once are looked at once."""
-    todo = [root]
-    while todo:
-        tree = todo[-1]
-        missing = [part for part in tree.parts if id(part) not in sizes]
-        todo += missing
-        if not missing:
-            sizes[id(todo.pop())] = 1 + sum(sizes[id(part)] for part in tree.parts)
-    return sizes[id(root)]
-
-
-def check_special_size(special_tokens: Iterable[str]) -> None:
-    """Raise if special tokens are so long that looking for them takes too much memory.
-
-    >>> check_special_size(["<|endoftext|>", "x" * 2_000_000])
-    Traceback (most recent call last):
-    ...
-    ValueError: special tokens may have 1,048,576 bytes in all, not 2,000,013: shorten 'xxx…xxx' (2,000,000 characters)
-    """
-    sizes = {name: len(name.encode("utf-8", "surrogatepass")) for name in special_tokens}
-    size = sum(sizes.values())
-    if size > MAX_SPECIAL_BYTES:
-        longest = short(max(sizes, key=lambda name: sizes[name]), limit=9)
-        raise ValueError(f"special tokens may have {MAX_SPECIAL_BYTES:,} bytes in all, not {size:,}: shorten {longest}")
-
-
-def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> None:
-    """Raise unless these are different texts, in an order or with ids.
-
-    >>> check_special_tokens("<|endoftext|>")
-    Traceback (most recent call last):
-    ...
-    TypeError: special_tokens='<|endoftext|>': give a list of texts, or a dict with their ids
-    """
-    if isinstance(special_tokens, str) or not isinstance(special_tokens, Sequence | Mapping):
-        raise TypeError(f"special_tokens={short(special_tokens)}: give a list of texts, or a dict with their ids")
-    for name in special_tokens:
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"the special token {short(name)} is no text: give a str that is not empty")
-        if isinstance(special_tokens, Mapping) and type(special_tokens[name]) is not int:
-            raise TypeError(f"special token {short(name)}: the id {short(special_tokens[name])} is no int")
-    check_special_size(special_tokens)
-    if len(set(special_tokens)) < len(special_tokens):
-        raise ValueError(f"special_tokens={short(special_tokens)}: one is there twice")
-
-
-@dataclass(frozen=True)
 class Model:
-    """A pattern, and tokens with their ids: bytes, stop words, merges in the order they were made, special tokens.
+    """A pattern and the tokens: bytes, stop words, merges in the order they were made, and special tokens.
+
+    The mappings are copied and read-only. Models with the same pattern and tokens are equal, however they were trained.
 
     >>> model = Model(pattern=r"\\w+", merges={(97, 97): 256, (256, 98): 257})
+    >>> model
+    Model(tokens=258, merges=2, stop_words=0, special_tokens=0, pattern='\\\\w+')
     >>> model.vocab[257]
     b'aab'
     >>> Model(pattern=r"\\w+", merges={(97, 256): 257})
     Traceback (most recent call last):
     ...
-    ValueError: merge 0, (97, 256) -> 257: there is no token 256 before it; put merges in the order they were made
-    """
+    batchbpe.errors.DataError: merge 0, (97, 256) -> 257: token 256 is not defined before this merge; list merges in the order they were made
+    """  # noqa: E501  the last line is an error message
 
     pattern: str
-    """The regular expression that cuts text into chunks."""
+    """The regular expression that splits text into chunks."""
     merges: Mapping[tuple[int, int], int]
+    """The pairs of ids that are merged, in order of rank, and the ids they become."""
     stop_words: Mapping[bytes, int] = field(default_factory=dict)
+    """Chunks that are a token of their own."""
     special_tokens: Mapping[str, int] = field(default_factory=dict)
+    """Tokens that only the caller can ask for, such as <|endoftext|>."""
     byte_ids: tuple[int, ...] = tuple(range(256))
     """The id of each byte."""
     training: Mapping[str, Any] = field(default_factory=dict)
-    """How it was trained: for the record, nothing depends on it."""
+    """How the model was trained. This is for information only and not part of equality."""
+    vocab: Mapping[int, bytes] = field(init=False)
+    """The bytes of every token by id, in ascending order of id, including special tokens."""
 
     def __post_init__(self) -> None:
-        """Check everything, so that whoever holds a model need not."""
-        self.vocab  # noqa: B018  builds it, which checks the ids
-
-    @cached_property
-    def vocab(self) -> dict[int, bytes]:
-        """The bytes of every token, by id, special tokens included."""
+        """Copy the arguments into read-only mappings and validate them."""
         if not isinstance(self.pattern, str):
-            raise TypeError(f"pattern is {short(self.pattern)}: give a regular expression as a str")
+            raise ArgumentTypeError("pattern", self.pattern, "must be a regular expression (str)")
         if not self.pattern:
-            raise ValueError("the pattern is empty: give a regular expression")
-        if len(self.byte_ids) != 256 or len(set(self.byte_ids)) != 256:
-            raise ValueError("byte_ids must be 256 different ids, one for each byte")
-        size = 0
-        vocab = {token: bytes([byte]) for byte, token in enumerate(self.byte_ids)}
-        for rank, ((first, last), token) in enumerate(self.merges.items()):
-            try:
-                value = vocab[first] + vocab[last]
-            except KeyError as missing:
-                raise ValueError(
-                    f"merge {rank}, ({first}, {last}) -> {token}: there is no token {missing} before it; "
-                    "put merges in the order they were made"
-                ) from None
-            if token in vocab:
-                raise ValueError(
-                    f"merge {rank}, ({first}, {last}) -> {token}: the id is taken by {short(vocab[token])}"
-                )
-            size += len(value)
-            if size > MAX_BYTES:
-                what = f"merge {rank}, ({first}, {last}) -> {token}"
-                raise ValueError(f"{what}: the tokens have over {MAX_BYTES} bytes in all")
-            vocab[token] = value
-        for word in self.stop_words:
-            if not isinstance(word, bytes):
-                raise TypeError(f"the stop word {short(word)} is a {type(word).__name__}: give bytes")
-        for name in self.special_tokens:
-            if not isinstance(name, str):
-                raise TypeError(f"the special token {short(name)} is a {type(name).__name__}: give a str")
-        check_special_size(self.special_tokens)
-        special_tokens = ((name.encode("utf-8"), token) for name, token in self.special_tokens.items())
-        for value, token in (*self.stop_words.items(), *special_tokens):
-            if not value:
-                raise ValueError(f"the token {token} is empty: give it at least one byte")
-            if token in vocab:
-                raise ValueError(f"{short(value)}: the id {token} is taken by {short(vocab[token])}; choose another")
-            vocab[token] = value
-        if set(map(type, vocab)) != {int} or min(vocab) < 0 or max(vocab) > MAX_ID:
-            wrong = next(token for token in vocab if type(token) is not int or not 0 <= token <= MAX_ID)
-            raise ValueError(
-                f"the id {short(wrong)} of {short(vocab[wrong])} is out of range: ids go from 0 to {MAX_ID}"
-            )
-        return {token: vocab[token] for token in sorted(vocab)}
+            raise ArgumentError("pattern", self.pattern, "must not be empty")
+        if self.pattern in NAMED_PATTERNS:  # as a regular expression it would only match itself
+            reason = f"must be a regular expression, not a name; use batchbpe.PATTERNS[{self.pattern!r}]"
+            raise ArgumentError("pattern", self.pattern, reason)
+        for name in ("merges", "stop_words", "special_tokens", "training"):
+            value = getattr(self, name)
+            if not isinstance(value, Mapping):
+                raise ArgumentTypeError(name, value, "must be a mapping")
+            copied = deepcopy(dict(value)) if name == "training" else dict(value)
+            object.__setattr__(self, name, MappingProxyType(copied))
+        object.__setattr__(self, "byte_ids", tuple(self.byte_ids))
+        _check_types(self)
+        object.__setattr__(self, "vocab", MappingProxyType(_build_vocab(self)))
 
     @property
     def n_vocab(self) -> int:
-        """One more than the largest id."""
-        return next(reversed(self.vocab)) + 1
+        """The largest id plus one: `len(model.vocab)` unless there are gaps between ids.
+
+        >>> Model(pattern=r"\\w+", merges={}, special_tokens={"<e>": 300}).n_vocab
+        301
+        """
+        return self._largest_id + 1
+
+    @lazy
+    def _largest_id(self) -> int:
+        return max(self.vocab)
+
+    @lazy
+    def token_ids(self) -> Mapping[bytes, int]:
+        """The ids of all tokens by their bytes, except special tokens.
+
+        A stop word takes precedence over a merge with the same bytes, as in encoding.
+
+        >>> Model(pattern=r"\\w+", merges={(97, 97): 257}, stop_words={b"aa": 256}).token_ids[b"aa"]
+        256
+        """
+        ids: dict[bytes, int] = {}
+        for token in (*self.stop_words.values(), *self.byte_ids, *self.merges.values()):
+            ids.setdefault(self.vocab[token], token)
+        return MappingProxyType(ids)
 
     def merge_tree(self, token: int) -> MergeTree:
-        """Show how a token is built."""
+        """Return the tree of merges that builds a token.
+
+        >>> print(Model(pattern=r"\\w+", merges={(97, 97): 256}).merge_tree(256))
+        256 'aa'
+        ├─ 97 'a'
+        └─ 97 'a'
+        """
         if token not in self.vocab:
-            raise UnknownTokenError(token, self.n_vocab - 1)
-        made = {merged: pair for pair, merged in self.merges.items()}
-        needed, todo = set(), [token]
-        while todo:
-            part = todo.pop()
+            raise UnknownTokenError.of_id(token, self.n_vocab - 1)
+        pairs = {merged: pair for pair, merged in self.merges.items()}
+        needed: set[int] = set()
+        stack = [token]
+        while stack:
+            part = stack.pop()
             if part not in needed:
                 needed.add(part)
-                todo += made.get(part, ())
-        trees = {part: MergeTree(part, self.vocab[part]) for part in needed - made.keys()}
-        for (first, last), merged in self.merges.items():  # each after its parts
+                stack += pairs.get(part, ())
+        trees = {part: MergeTree(part, self.vocab[part]) for part in needed - pairs.keys()}
+        for (first, last), merged in self.merges.items():  # parts come before what they are merged into
             if merged in needed:
                 trees[merged] = MergeTree(merged, self.vocab[merged], (trees[first], trees[last]))
         return trees[token]
+
+    def __repr__(self) -> str:
+        """Show the numbers of tokens and the pattern, by name if it has one."""
+        names = {regex: name for name, regex in patterns()}
+        counts = (f"{name}={len(getattr(self, name))}" for name in ("merges", "stop_words", "special_tokens"))
+        pattern = names.get(self.pattern) or self.pattern
+        return f"Model(tokens={len(self.vocab)}, {', '.join(counts)}, pattern={short(pattern, 60)})"
+
+    def __eq__(self, other: object) -> bool:
+        """Compare all fields but `training`. The order of merges matters, because it is their rank."""
+        if not isinstance(other, Model):
+            return NotImplemented
+        return self is other or (
+            (self.pattern, self.byte_ids) == (other.pattern, other.byte_ids)
+            and (self.stop_words, self.special_tokens) == (other.stop_words, other.special_tokens)
+            and len(self.merges) == len(other.merges)
+            and all(mine == theirs for mine, theirs in zip(self.merges.items(), other.merges.items(), strict=True))
+        )
+
+    def __hash__(self) -> int:
+        """Hash all fields but `training`."""
+        return self._hash
+
+    @lazy
+    def _hash(self) -> int:
+        unordered = frozenset(self.stop_words.items()), frozenset(self.special_tokens.items())
+        return hash((self.pattern, self.byte_ids, unordered, tuple(self.merges.items())))
+
+    def __reduce__(self) -> Any:
+        """Pickle the fields as plain dicts, since read-only mappings cannot be pickled."""
+        mappings = (dict(self.merges), dict(self.stop_words), dict(self.special_tokens))
+        return type(self), (self.pattern, *mappings, self.byte_ids, dict(self.training))
+
+    def __copy__(self) -> Model:
+        """Return the model itself, which is immutable."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        """Return the model itself, which is immutable."""
+        return self
+
+
+def check_special_size(special_tokens: Iterable[str]) -> None:
+    """Raise if special tokens are so long that searching for them takes too much memory.
+
+    >>> check_special_size(["<|endoftext|>", "x" * 2_000_000])
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: special_tokens must have at most 1,048,576 bytes in total, got 2000013; shorten 'xxx…xxx' (2,000,000 characters)
+    """  # noqa: E501  the last line is an error message
+    sizes = {name: len(name.encode("utf-8", "surrogatepass")) for name in special_tokens}
+    size = sum(sizes.values())
+    if size > MAX_SPECIAL_BYTES:
+        longest = max(sizes, key=lambda name: sizes[name])
+        reason = f"must have at most {MAX_SPECIAL_BYTES:,} bytes in total"
+        raise ArgumentError("special_tokens", size, reason, remedy=f"shorten {short(longest, limit=9)}")
+
+
+def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> None:
+    """Raise unless the argument is a list of different strings, or a mapping from strings to ids.
+
+    >>> check_special_tokens("<|endoftext|>")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentTypeError: special_tokens must be a list of strings or a mapping from strings to ids, got '<|endoftext|>'
+    """  # noqa: E501  the last line is an error message
+    if isinstance(special_tokens, str) or not isinstance(special_tokens, Sequence | Mapping):
+        reason = "must be a list of strings or a mapping from strings to ids"
+        raise ArgumentTypeError("special_tokens", special_tokens, reason)
+    for name in special_tokens:
+        if not isinstance(name, str) or not name:
+            raise ArgumentTypeError("special_tokens", name, "must be non-empty strings")
+        if isinstance(special_tokens, Mapping) and type(special_tokens[name]) is not int:
+            reason = f"must map {short(name)} to an integer"
+            raise ArgumentTypeError("special_tokens", special_tokens[name], reason)
+        if not _is_encodable(name):
+            raise ArgumentError("special_tokens", name, "must not contain lone surrogates")
+    check_special_size(special_tokens)
+    if len(set(special_tokens)) < len(special_tokens):
+        raise ArgumentError("special_tokens", special_tokens, "must not contain duplicates")
+    if isinstance(special_tokens, Mapping) and len({*special_tokens.values()}) < len(special_tokens):
+        raise ArgumentError("special_tokens", dict(special_tokens), "must have different ids")
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_types(model: Model) -> None:
+    """Raise unless tokens are of the right type and ids are integers in range.
+
+    Most checks use sets of types, which are fast to build for a large vocabulary.
+    """
+    if len(model.merges) > MAX_MERGES:
+        raise DataError(f"a model can have at most {MAX_MERGES:,} merges, got {len(model.merges):,}")
+    pairs = model.merges.keys()
+    if not (
+        {*map(type, pairs)} <= {tuple}
+        and {*map(len, pairs)} <= {2}
+        and {*map(type, chain.from_iterable(pairs))} <= {int}
+    ):
+        wrong = next(
+            pair for pair in pairs if not isinstance(pair, tuple) or len(pair) != 2 or {*map(type, pair)} != {int}
+        )
+        raise ArgumentTypeError("merges", wrong, "must have pairs of integers as keys")
+    if len(model.byte_ids) != 256:
+        raise ArgumentError("byte_ids", model.byte_ids, "must be 256 different ids, one for each byte")
+    for word in model.stop_words:
+        if not isinstance(word, bytes):
+            raise ArgumentTypeError("stop_words", word, "must have bytes as keys")
+    for name in model.special_tokens:
+        if not isinstance(name, str):
+            raise ArgumentTypeError("special_tokens", name, "must have strings as keys")
+    check_special_size(model.special_tokens)
+    _check_ids("byte", dict(enumerate(model.byte_ids)))
+    _check_ids("merge", model.merges)
+    _check_ids("stop word", model.stop_words)
+    _check_ids("special token", model.special_tokens)
+    if len(set(model.byte_ids)) != 256:
+        raise ArgumentError("byte_ids", model.byte_ids, "must be 256 different ids, one for each byte")
+
+
+def _check_ids(kind: str, ids: Mapping[Any, int]) -> None:
+    values = ids.values()
+    if {*map(type, values)} <= {int} and min(values, default=0) >= 0 and max(values, default=0) <= MAX_ID:
+        return
+    for name, token in ids.items():
+        if type(token) is not int or not 0 <= token <= MAX_ID:
+            raise DataError(f"id of {kind} {short(name)} must be an integer from 0 to {MAX_ID}, got {short(token)}")
+
+
+def _build_vocab(model: Model) -> dict[int, bytes]:
+    """Return the bytes of every token, sorted by id. Raise if ids collide or merges are out of order."""
+    size = 0
+    vocab = {token: bytes([byte]) for byte, token in enumerate(model.byte_ids)}
+    for rank, ((first, last), token) in enumerate(model.merges.items()):
+        try:
+            value = vocab[first] + vocab[last]
+        except KeyError as missing:
+            raise DataError(
+                f"token {missing} is not defined before this merge",
+                where=f"merge {rank}, ({first}, {last}) -> {token}",
+                remedy="list merges in the order they were made",
+            ) from None
+        size += len(value)
+        if token in vocab or size > MAX_BYTES:
+            reason = (
+                f"id {token} is already used by {short(vocab[token])}"
+                if token in vocab
+                else f"the tokens have more than {MAX_BYTES:,} bytes in total"
+            )
+            raise DataError(reason, where=f"merge {rank}, ({first}, {last}) -> {token}")
+        vocab[token] = value
+    for word, token in model.stop_words.items():
+        _add(vocab, token, word, f"stop word {short(word)}")
+    for name, token in model.special_tokens.items():
+        try:
+            value = name.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise DataError(f"special token {short(name)} has a surrogate at character {error.start}") from None
+        _add(vocab, token, value, f"special token {short(name)}")
+    return {token: vocab[token] for token in sorted(vocab)}
+
+
+def _add(vocab: dict[int, bytes], token: int, value: bytes, name: str) -> None:
+    if not value:
+        raise DataError(f"{name} with id {token} must not be empty")
+    if token in vocab:
+        raise DataError(f"id {token} of {name} is already used by {short(vocab[token])}", remedy="choose another id")
+    vocab[token] = value

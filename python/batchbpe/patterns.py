@@ -1,43 +1,66 @@
-"""Patterns: the regular expressions that cut text into chunks."""
+"""Patterns: the regular expressions that split text into chunks. Merges never cross a chunk boundary."""
 
 from __future__ import annotations
 
 import re
 
 from . import _core
-from .errors import short
-from .surrogates import surrogate_error
+from .errors import ArgumentError, ArgumentTypeError, short
+from .surrogates import combine_surrogates
 
 PATTERNS: dict[str, str] = dict(_core.patterns())
 """The regular expression of each named pattern: gpt2, gpt4 (the paper's default), cl100k, o200k."""
+_NAMES = {pattern: name for name, pattern in PATTERNS.items()}
 
 
-def pattern_of(name: str) -> str:
-    """Give the regular expression of a named pattern, or the argument if it is no name.
+def resolve_pattern(pattern: str) -> str:
+    """Return the regular expression of a named pattern; a regular expression is checked and returned as it is.
 
-    >>> pattern_of("gpt2") == PATTERNS["gpt2"], pattern_of(r" ?\\w+")
+    >>> resolve_pattern("gpt2") == PATTERNS["gpt2"], resolve_pattern(r" ?\\w+")
     (True, ' ?\\\\w+')
     """
-    if not isinstance(name, str):
-        raise TypeError(f"pattern is {short(name)}: give one of {', '.join(PATTERNS)}, or a regular expression")
-    if not name:
-        raise ValueError(f"pattern='' is empty: give one of {', '.join(PATTERNS)}, or a regular expression")
-    if name not in PATTERNS:
-        if re.fullmatch(r"\w+", name):
-            raise ValueError(
-                f"pattern={short(name)} is none of {', '.join(PATTERNS)}, and as a regular expression cuts nothing"
-            )
-        _core.split_text(name, "")  # an error if it does not compile
-    return PATTERNS.get(name, name)
+    choices = f"must be a regular expression or one of {', '.join(PATTERNS)}"
+    if not isinstance(pattern, str):
+        raise ArgumentTypeError("pattern", pattern, choices)
+    if pattern in PATTERNS:
+        return PATTERNS[pattern]
+    if re.fullmatch(r"\w*", pattern):  # a misspelled name, which as a regular expression would match only itself
+        raise ArgumentError("pattern", pattern, choices)
+    check_pattern(pattern)
+    return pattern
+
+
+def check_pattern(pattern: str) -> None:
+    """Raise unless a regular expression can be used as a pattern.
+
+    >>> check_pattern("(a")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: pattern must be a supported regular expression (Parsing error at ...), got '(a'
+    """
+    try:
+        _core.split_text(pattern, "")
+    except ValueError as error:
+        raise ArgumentError("pattern", pattern, f"must be a supported regular expression ({error})") from None
+
+
+def describe_pattern(pattern: str) -> str:
+    """Return the name of a pattern for a message, or the regular expression itself if it has no name.
+
+    >>> describe_pattern(PATTERNS["gpt2"]), describe_pattern("a+")
+    ('gpt2', "'a+'")
+    """
+    return _NAMES.get(pattern) or short(pattern)
 
 
 def split(text: str, pattern: str = "gpt4") -> list[str]:
-    """Cut a text into chunks. Merges never cross from one chunk into another.
+    """Split a text into chunks.
 
     >>> split("I'll go to 12345 cafés.")
     ['I', "'ll", ' go', ' to', ' ', '123', '45', ' cafés', '.']
     """
+    pattern = resolve_pattern(pattern)
     try:
-        return _core.split_text(pattern_of(pattern), text)
-    except UnicodeEncodeError as error:
-        raise surrogate_error(error) from None
+        return _core.split_text(pattern, text)
+    except UnicodeEncodeError:
+        return _core.split_text(pattern, combine_surrogates(text))

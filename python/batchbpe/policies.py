@@ -1,8 +1,8 @@
-"""Which pairs make a batch: the decision that training leaves to Python.
+"""Policies: which pairs of tokens are merged in the next batch. This is the decision that training leaves to Python.
 
-A policy is a function from the `Candidates` (the commonest pairs of tokens, best first) to those of them that are to
-be merged now. The four of the paper are here; any function of that form will do, see docs/policies.md. Pure functions
-over arrays: nothing here knows how pairs are counted or merged.
+A policy is a function that receives `Candidates` (the most frequent pairs, best first) and returns the ones to merge
+now. The four policies of the paper are here; docs/policies.md shows how to write your own. Policies are pure functions
+over arrays: they know nothing about how pairs are counted or merged.
 """
 
 from __future__ import annotations
@@ -15,126 +15,127 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .errors import ArgumentError, ArgumentTypeError
+
 Ids = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 
 
-class Pairs(Protocol):
-    """Where candidates come from: the core's `PairTable`."""
+class PairSource(Protocol):
+    """Where candidates come from: the part of the core's `PairTable` that a policy may use."""
 
     def top(self, n: int) -> tuple[Ids, Ids, Counts]:
-        """Give the n commonest pairs: first tokens, last tokens, counts."""
-
-    def merge(self, first: Ids, last: Ids) -> None:
-        """Merge these pairs, all at once."""
+        """Return the n most frequent pairs: first tokens, last tokens, counts."""
 
     def forget(self, first: Ids, last: Ids) -> None:
-        """Leave these pairs out from now on."""
+        """Exclude these pairs from now on."""
 
 
-class Vocab(Mapping[int, bytes]):
-    """The bytes of each token, made when one asks for them: most policies never do.
+class GrowingVocab(Mapping[int, bytes]):
+    """The bytes of each token while the vocabulary grows, built on demand because most policies never ask.
 
-    >>> vocab = Vocab({0: b"a", 1: b"b"})
-    >>> vocab.merged += [(0, 1), (2, 0)]
+    >>> vocab = GrowingVocab({0: b"a", 1: b"b"})
+    >>> vocab.merges += [(0, 1), (2, 0)]
     >>> vocab[3], vocab.next_id, len(vocab)
     (b'aba', 4, 4)
     """
 
     def __init__(self, tokens: Mapping[int, bytes], next_id: int | None = None) -> None:
-        """Start with tokens, and the id of the next one, by default the one after theirs."""
+        """Start with some tokens. `next_id` is the id of the first new one, by default one more than the largest."""
         self._tokens = dict(tokens)
-        self._given = len(self._tokens)
-        self._next_id = max(self._tokens) + 1 if next_id is None else next_id
-        self.merged: list[tuple[int, int]] = []
-        """The pairs that made the tokens after the given ones."""
+        self._initial = len(self._tokens)
+        self._first_new = max(self._tokens) + 1 if next_id is None else next_id
+        self.merges: list[tuple[int, int]] = []
+        """The pairs that became the new tokens, in order."""
 
     @property
     def next_id(self) -> int:
         """The id of the next token."""
-        return self._next_id + len(self.merged)
+        return self._first_new + len(self.merges)
 
     def __getitem__(self, token: int) -> bytes:
-        """Give the bytes of a token."""
-        made = len(self._tokens) - self._given
-        for new, (first, last) in enumerate(self.merged[made:], start=self._next_id + made):
+        """Return the bytes of a token."""
+        built = len(self._tokens) - self._initial
+        for new, (first, last) in enumerate(self.merges[built:], start=self._first_new + built):
             self._tokens[new] = self._tokens[first] + self._tokens[last]
         return self._tokens[token]
 
     def __len__(self) -> int:
-        """Give the number of tokens."""
-        return self._given + len(self.merged)
+        """Return the number of tokens."""
+        return self._initial + len(self.merges)
 
     def __iter__(self) -> Iterator[int]:
-        """Go through the ids."""
-        return chain(islice(self._tokens, self._given), range(self._next_id, self.next_id))
+        """Iterate over the ids."""
+        return chain(islice(self._tokens, self._initial), range(self._first_new, self.next_id))
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Pairs of tokens that could be merged, in parallel arrays, the best first.
+    """Pairs of tokens that could be merged, as parallel arrays, best first.
 
-    `candidates[mask]`, `candidates[indices]` and `candidates[:n]` are candidates again. That is also how a policy
-    says what to merge: it returns some of them, in the order in which they are to get their ids.
+    `candidates[mask]`, `candidates[indices]` and `candidates[:n]` are candidates again. This is also how a policy
+    chooses: it returns some of the candidates, in the order in which they receive their ids.
     """
 
     first: Ids
     last: Ids
     count: Counts
     vocab: Mapping[int, bytes]
-    """The bytes of each token."""
-    lengths: npt.NDArray[np.int64]
+    """The bytes of each token, by id."""
+    token_lengths: npt.NDArray[np.int64]
     """The number of bytes of each token, by id."""
-    pairs: Pairs
+    source: PairSource
 
     @classmethod
-    def best(cls, pairs: Pairs, n: int, vocab: Mapping[int, bytes], lengths: npt.NDArray[np.int64]) -> Candidates:
-        """Give the n commonest pairs as candidates."""
-        return cls(*pairs.top(n), vocab=vocab, lengths=lengths, pairs=pairs)
+    def best(
+        cls, source: PairSource, n: int, vocab: Mapping[int, bytes], token_lengths: npt.NDArray[np.int64]
+    ) -> Candidates:
+        """Return the n most frequent pairs."""
+        return cls(*source.top(n), vocab=vocab, token_lengths=token_lengths, source=source)
 
     def __len__(self) -> int:
-        """Give the number of candidates."""
+        """Return the number of candidates."""
         return len(self.first)
 
     def __getitem__(self, which: Any) -> Candidates:
-        """Give some of the candidates: by a slice, a mask, an array of places, or one place."""
+        """Return some of the candidates: by slice, mask, array of indices, or one index."""
         which = [which] if isinstance(which, int | np.integer) else which
         return replace(self, first=self.first[which], last=self.last[which], count=self.count[which])
 
     @property
-    def length(self) -> npt.NDArray[np.int64]:
-        """How many bytes each pair would have as one token."""
-        return self.lengths[self.first] + self.lengths[self.last]
+    def merged_length(self) -> npt.NDArray[np.int64]:
+        """The number of bytes that each pair would have as one token."""
+        return self.token_lengths[self.first] + self.token_lengths[self.last]
+
+    @property
+    def merged_bytes(self) -> list[bytes]:
+        """The bytes that each pair would have as one token."""
+        return [self.vocab[first] + self.vocab[last] for first, last in self.tuples]
 
     @property
     def tuples(self) -> list[tuple[int, int]]:
         """The pairs as tuples of Python integers."""
         return list(zip(self.first.tolist(), self.last.tolist(), strict=True))
 
-    @property
-    def merged(self) -> list[bytes]:
-        """The bytes that each pair would have as one token."""
-        return [self.vocab[first] + self.vocab[last] for first, last in self.tuples]
-
     def more(self, n: int) -> Candidates:
-        """Give the n commonest pairs instead of these."""
-        return self.best(self.pairs, n, self.vocab, self.lengths)
+        """Return the n most frequent pairs instead of these."""
+        return self.best(self.source, n, self.vocab, self.token_lengths)
 
     def keep(self, wanted: Callable[[Candidates], Mask]) -> Candidates:
-        """Veto the pairs that are not wanted, for good, and give as many candidates as before.
+        """Veto the pairs for which `wanted` is false, for the rest of training, and return as many others instead.
 
-        What is wanted must depend on the two tokens alone, since nobody is asked twice.
+        `wanted` is called once per pair, so its answer must depend on the two tokens alone.
         """
         n = len(self)
         kept = self
         while len(kept):
             mask = np.asarray(wanted(kept), dtype=bool)
             if mask.shape != (len(kept),):
-                raise ValueError(f"`wanted` gave {mask.shape} truth values for {len(kept)} pairs: give one for each")
+                raise ValueError(f"wanted must return {len(kept)} booleans, one for each pair, got shape {mask.shape}")
             if mask.all():
                 break
-            self.pairs.forget(kept.first[~mask], kept.last[~mask])
+            self.source.forget(kept.first[~mask], kept.last[~mask])
             kept = self.more(n)
         return kept
 
@@ -143,20 +144,24 @@ Policy = Callable[[Candidates], Candidates]
 
 
 def _earliest(tokens: npt.NDArray[Any], size: int) -> npt.NDArray[np.int32]:
-    """For each token the first place where it stands, or a place behind the last.
+    """Return the first index of each token, or `len(tokens)` for a token that does not occur.
 
     >>> _earliest(np.array([2, 0, 2], dtype=np.uint32), 4).tolist()
     [1, 3, 0, 3]
     """
-    places = np.full(size, len(tokens), dtype=np.int32)
+    earliest = np.full(size, len(tokens), dtype=np.int32)
     rank = np.arange(len(tokens), dtype=np.int32)
-    places[tokens[::-1]] = rank[::-1]  # of equal indices the last one assigned stays
-    return places
+    earliest[tokens[::-1]] = rank[::-1]  # of equal indices, the last assignment stays
+    return earliest
 
 
 def _safe(candidates: Candidates) -> Mask:
-    """Which pairs share no token with any better one, in the position where the two would overlap."""
-    first, last = candidates.first.astype(np.intp), candidates.last.astype(np.intp)  # as numpy wants indices
+    """Return which pairs cannot overlap a better one.
+
+    Two pairs can overlap where the last token of one is the first of the other. Listing 1 collects the tokens of better
+    pairs in two sets while it walks the candidates; comparing ranks gives the same answer without a loop.
+    """
+    first, last = candidates.first.astype(np.intp), candidates.last.astype(np.intp)  # numpy's type for indices
     size = int(max(first.max(initial=0), last.max(initial=0))) + 1
     rank = np.arange(len(candidates))
     safe: Mask = (_earliest(last, size)[first] >= rank) & (_earliest(first, size)[last] >= rank)
@@ -173,19 +178,53 @@ def serial(candidates: Candidates) -> Candidates:
 
 
 def naive(candidates: Candidates) -> Candidates:
-    """Merge pairs until one has a token in common with a better one (the paper's first stage)."""
+    """Merge pairs until one shares a token with a better pair (the paper's first stage)."""
     tokens = np.stack([candidates.first, candidates.last], axis=1).ravel()
     rank = np.arange(len(candidates))
-    earliest = _earliest(tokens, len(candidates.lengths)) // 2
+    earliest = _earliest(tokens, len(candidates.token_lengths)) // 2
     unused = (earliest[candidates.first] >= rank) & (earliest[candidates.last] >= rank)
     return candidates[_until_first_false(unused)]
 
 
 def positional(candidates: Candidates) -> Candidates:
-    """Merge pairs until one could overlap a better one (the paper's second stage)."""
+    """Merge pairs until one could overlap a better pair (the paper's second stage)."""
     return candidates[_until_first_false(_safe(candidates))]
 
 
 def continue_search(candidates: Candidates) -> Candidates:
-    """Merge every pair that cannot overlap a better one, merged or not (the paper's third stage, the default)."""
+    """Merge every pair that cannot overlap a better pair, merged or not (the paper's third stage, the default)."""
     return candidates[_safe(candidates)]
+
+
+PAPER_POLICIES: Mapping[str, Policy] = {
+    "serial": serial,
+    "naive": naive,
+    "positional": positional,
+    "continue_search": continue_search,
+}
+"""The policies of the paper by name."""
+
+
+def resolve_policy(policy: Policy | str) -> Policy:
+    """Return the policy with that name; a function is returned as it is.
+
+    >>> resolve_policy("serial") is serial
+    True
+    """
+    if isinstance(policy, str) and policy in PAPER_POLICIES:
+        return PAPER_POLICIES[policy]
+    expected = f"must be a function or one of {', '.join(map(repr, PAPER_POLICIES))}"
+    if isinstance(policy, str):
+        raise ArgumentError("policy", policy, expected)
+    if not callable(policy):
+        raise ArgumentTypeError("policy", policy, expected)
+    return policy
+
+
+def policy_name(policy: Policy | str) -> str:
+    """Return the name of a policy for messages and model files.
+
+    >>> policy_name(serial), policy_name("naive")
+    ('serial', 'naive')
+    """
+    return policy if isinstance(policy, str) else getattr(policy, "__name__", type(policy).__name__)

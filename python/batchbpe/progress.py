@@ -1,4 +1,4 @@
-"""How far a long job has come: a bar in a terminal or a notebook, in a log a line every few seconds."""
+"""Progress of long jobs: a bar in a terminal or notebook, or a line every few seconds in a log."""
 
 from __future__ import annotations
 
@@ -12,54 +12,60 @@ from typing import TYPE_CHECKING, Any
 from .memory import memory
 
 if TYPE_CHECKING:
-    from .counting import Counter
-    from .data.readers import Source
+    from .counting import ChunkCounter
+    from .data.source import Source
     from .training import Batch
 
-
-class Stopped(Exception):
-    """A job was asked to stop. What it has done is saved."""
-
-
-EVERY = 5.0
+LOG_EVERY = 5.0
 """Seconds between two lines of a log."""
-BEGUN = 0.05
-"""If more than this share is done at once, it was done before."""
+RESUMED = 0.05
+"""If more than this share is done at the first update, the job was resumed."""
 Update = Callable[[float, str], object]
-"""Told how much is done, and what else is to be said."""
+"""Receives how much is done, and a note to show."""
 
 
 @contextmanager
-def bar(what: str, total: float, *, show: bool = True) -> Iterator[Update]:
-    """Show how much of `total` is done, and how long the rest will take. With a total of 0 it is not known."""
+def bar(title: str, total: float, *, show: bool = True) -> Iterator[Update]:
+    """Show how much of `total` is done and how long the rest will take. A total of 0 means unknown.
+
+    >>> with bar("counting", 100, show=False) as update:
+    ...     update(50, "halfway")
+    """
     if not show:
         yield lambda done, note: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     if console.is_jupyter:
-        notebook = _Notebook(what, total)
+        notebook = _Notebook(title, total)
         try:
             yield notebook
         finally:
-            notebook.end()
-        return
-    if not console.is_terminal:
-        yield _Log(what, total)
-        return
+            notebook.close()
+    elif console.is_terminal:
+        with _terminal_bar(console, title, total) as update:
+            yield update
+    else:
+        yield _Log(title, total)
+
+
+@contextmanager
+def _terminal_bar(console: Any, title: str, total: float) -> Iterator[Update]:
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
     columns: list[Any] = [TextColumn("{task.description}"), TextColumn("{task.fields[note]}")]
     columns[1:1] = [BarColumn(None), TimeRemainingColumn(compact=True)] if total else [SpinnerColumn()]
     with Progress(*columns, console=console, transient=True, expand=bool(total), refresh_per_second=5) as progress:
-        task = progress.add_task(what, total=total or None, note="")
-        first = [True]
+        task = progress.add_task(title, total=total or None, note="")
+        is_first = True
 
         def update(done: float, note: str) -> None:
-            if first:
-                first.clear()
-                # A job may go on with another one's work, which says nothing of its own speed.
-                progress.reset(task, completed=int(done) if done > BEGUN * total else 0, note=note)
+            nonlocal is_first
+            if is_first:
+                is_first = False
+                # The work of an earlier process says nothing about the speed of this one.
+                progress.reset(task, completed=int(done) if done > RESUMED * total else 0, note=note)
             progress.update(task, completed=done, note=note)
 
         yield update
@@ -70,52 +76,52 @@ class _Log:
 
     every: float | None = None
 
-    def __init__(self, what: str, total: float) -> None:
-        self.what, self.total = what, total
+    def __init__(self, title: str, total: float) -> None:
+        self.title, self.total = title, total
         self.start = self.last = time.monotonic()
-        self.before: float | None = None
-        """What was done when it began: a job may go on with another one's work."""
+        self.done_before: float | None = None
+        """How much an earlier process had done."""
 
     def __call__(self, done: float, note: str) -> None:
         now = time.monotonic()
-        if self.before is None:
-            self.before = done if done > BEGUN * self.total else 0
-        if now - self.last < (EVERY if self.every is None else self.every):
+        if self.done_before is None:
+            self.done_before = done if done > RESUMED * self.total else 0
+        if now - self.last < (LOG_EVERY if self.every is None else self.every):
             return
         self.last = now
-        new = done - self.before
+        new = done - self.done_before
         left = (now - self.start) * (self.total - done) / new if new > 0 else 0
         share = f"{100 * done / self.total:.0f} %, {left:.0f} s left, " if self.total and done else ""
-        self.write(done, f"{self.what}: {share}{note}")
+        self.write(done, f"{self.title}: {share}{note}")
 
     def write(self, done: float, line: str) -> None:
         sys.stderr.write(line + "\n")
 
 
 class _Notebook(_Log):
-    """A bar that stands still. That of rich would need widgets."""
+    """A bar in a notebook. The bar of rich would need widgets."""
 
     every = 0.2
 
-    def __init__(self, what: str, total: float) -> None:
+    def __init__(self, title: str, total: float) -> None:
         from IPython.display import HTML, display
 
-        super().__init__(what, total)
+        super().__init__(title, total)
         self.html = HTML
-        self.place = display(HTML(""), display_id=True)
+        self.display = display(HTML(""), display_id=True)
 
     def write(self, done: float, line: str) -> None:
-        bar = f'<progress value="{done}" max="{self.total}"></progress> ' if self.total else ""
-        self.place.update(self.html(bar + html.escape(line)))
+        element = f'<progress value="{done}" max="{self.total}"></progress> ' if self.total else ""
+        self.display.update(self.html(element + html.escape(line)))
 
-    def end(self) -> None:
-        self.place.update(self.html(""))
+    def close(self) -> None:
+        self.display.update(self.html(""))
 
 
-def size(number: float) -> str:
-    """Give a number of bytes as people read it.
+def format_size(number: float) -> str:
+    """Format a number of bytes.
 
-    >>> size(999), size(1_234_567), size(50e9)
+    >>> format_size(999), format_size(1_234_567), format_size(50e9)
     ('999 B', '1.2 MB', '50.0 GB')
     """
     units = ["B", "kB", "MB", "GB", "TB"]
@@ -126,42 +132,45 @@ def size(number: float) -> str:
 
 
 @contextmanager
-def counting_bar(counter: Counter, sources: Sequence[Source], *, show: bool = True) -> Iterator[None]:
-    """Show how much of some sources a counter has counted."""
+def counting_bar(counter: ChunkCounter, sources: Sequence[Source], *, show: bool = True) -> Iterator[None]:
+    """Show how much of some sources has been counted."""
     if not show:
         yield
         return
     total = sum(source.size for source in sources)
-    moved, start, before = counter.moved, time.monotonic(), counter.read
+    on_progress, start, before = counter.on_progress, time.monotonic(), counter.bytes_read
     with bar("counting", total) as update:
 
-        def both(done: int) -> None:
-            moved(done)
-            speed = (counter.read - before) / max(time.monotonic() - start, 1e-3)
-            note = f"{size(counter.read)}, {size(speed)}/s, ≤ {counter.unique:,} unique, {size(memory())} memory"
-            update(sum(source.at for source in sources), note)
+        def report(position: int) -> None:
+            on_progress(position)
+            speed = (counter.bytes_read - before) / max(time.monotonic() - start, 1e-3)
+            note = (
+                f"{format_size(counter.bytes_read)}, {format_size(speed)}/s, "
+                f"≤ {counter.unique:,} unique, {format_size(memory())} memory"
+            )
+            update(sum(source.position for source in sources), note)
 
-        counter.moved = both
+        counter.on_progress = report
         yield
 
 
 @contextmanager
 def training_bar(*, show: bool = True) -> Iterator[Callable[[Batch], None] | None]:
-    """Give what is to be called after each batch to show how many merges are done."""
+    """Yield a function to call after each batch, which shows how many merges are done. None if nothing is shown."""
     if not show:
         yield None
         return
-    shown: list[Any] = []
+    started: list[Any] = []  # the bar and its update function, once the first batch tells the total
 
     def on_batch(batch: Batch) -> None:
-        if not shown:
-            shown.append(bar("training", batch.merges_wanted))
-            shown.append(shown[0].__enter__())
+        if not started:
+            started.append(bar("training", batch.merges_wanted))
+            started.append(started[0].__enter__())
         note = f"{batch.merges_done:,} of {batch.merges_wanted:,} merges, batch of {batch.size}"
-        shown[1](batch.merges_done, note)
+        started[1](batch.merges_done, note)
 
     try:
         yield on_batch
     finally:
-        if shown:
-            shown[0].__exit__(None, None, None)
+        if started:
+            started[0].__exit__(None, None, None)

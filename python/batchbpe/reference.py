@@ -1,6 +1,6 @@
-"""The whole algorithm in plain Python, to read beside the paper: split, count, train (its Listing 1), encode.
+"""The whole algorithm in plain Python, to read along with the paper: split, count, train (Listing 1), encode.
 
-The oracle of the tests: the core gives the same, to the last id. Needs the `regex` package.
+The tests compare the core with this module: both produce the same ids. It needs the `regex` package.
 """
 
 import heapq
@@ -15,12 +15,16 @@ Chunks = list[tuple[list[int], int]]
 
 
 def split(text: str, pattern: str) -> list[str]:
-    """Cut a text into chunks; what the pattern does not match is dropped."""
+    """Split a text into chunks. Text that the pattern does not match is dropped.
+
+    >>> split("to be", r" ?\\w+")
+    ['to', ' be']
+    """
     return [match.group() for match in regex.finditer(pattern, text) if match.group()]
 
 
 def count_chunks(texts: Iterable[str], pattern: str) -> dict[str, int]:
-    """Count the chunks of texts: the commonest first, those of equal count in the order of their bytes.
+    """Count the chunks of texts, most frequent first; chunks of equal count are ordered by their bytes.
 
     >>> count_chunks(["to be or not to be"], r" ?\\w+")
     {' be': 2, ' not': 1, ' or': 1, ' to': 1, 'to': 1}
@@ -30,9 +34,10 @@ def count_chunks(texts: Iterable[str], pattern: str) -> dict[str, int]:
 
 
 def get_stats(ids: Chunks, overlapping: bool = False) -> dict[Pair, int]:
-    """Count the pairs of tokens in chunks, each as often as its chunk occurs.
+    """Count the pairs of tokens in chunks. A chunk is a list of tokens and its own count.
 
-    In a run of one token a pair counts as often as it can be merged, or at every place if `overlapping`.
+    In a run of one repeated token, a pair is counted as often as it can be merged, or at every position if
+    `overlapping`.
 
     >>> get_stats([([97, 97, 97, 98], 10)])
     {(97, 97): 10, (97, 98): 10}
@@ -50,7 +55,7 @@ def get_stats(ids: Chunks, overlapping: bool = False) -> dict[Pair, int]:
 
 
 def merge_batch(ids: Chunks, pairs: Mapping[Pair, int]) -> None:
-    """Replace each of the pairs by its new token, in place, from left to right.
+    """Replace each of the pairs with its new token, in place, from left to right.
 
     >>> ids = [([1, 2, 3, 1, 2], 1)]
     >>> merge_batch(ids, {(1, 2): 4})
@@ -67,7 +72,7 @@ def merge_batch(ids: Chunks, pairs: Mapping[Pair, int]) -> None:
 
 
 def safe_batch(top_pairs: Iterable[Pair], policy: str) -> list[Pair]:
-    """Choose the pairs that can be merged at once, out of pairs from the commonest on.
+    """Choose the pairs that can be merged at once. `top_pairs` are the most frequent pairs, best first.
 
     >>> pairs = [(101, 114), (116, 104), (101, 110), (104, 101), (115, 116)]  # er, th, en, he, st
     >>> len(safe_batch(pairs, "naive")), len(safe_batch(pairs, "positional"))
@@ -100,7 +105,7 @@ def train(
     policy: str = "continue_search",
     overlapping: bool = False,
 ) -> tuple[dict[Pair, int], dict[str, int]]:
-    """Listing 1 of the paper. Returns the merges and the stop words, with their tokens.
+    """Train as in Listing 1 of the paper. Return the merges and the stop words, with their ids.
 
     >>> train({"aaabdaaabac": 1}, 259)[0]
     {(97, 97): 256, (97, 98): 257, (256, 257): 258}
@@ -115,10 +120,10 @@ def train(
     while merges_remaining > 0:
         stats = get_stats(ids, overlapping)  # update token-pair frequencies
         num_pairs_to_search = min(merges_remaining // cap_divisor, curr_vocab_size, max_batch_size or vocab_size) or 1
-        # Equal counts: the pair with the smaller ids goes first.
+        # Of pairs with equal counts, the one with the smaller ids comes first.
         top_pairs = heapq.nsmallest(num_pairs_to_search, stats, key=lambda pair: (-stats[pair], pair))
         if not top_pairs:
-            break  # nothing left to merge
+            break  # no pairs are left
         batch = top_pairs[:1] if policy == "serial" else safe_batch(top_pairs, policy)
         pairs_to_merge = {pair: token for token, pair in enumerate(batch, start=curr_vocab_size)}
         curr_vocab_size += len(pairs_to_merge)
@@ -129,7 +134,7 @@ def train(
 
 
 def encode(text: str, pattern: str, merges: Mapping[Pair, int], stop_words: Mapping[str, int]) -> list[int]:
-    """Encode a text: in each chunk, always merge the pair that was merged first in training.
+    """Encode a text. In each chunk, the pair that was merged first in training is always merged next.
 
     >>> merges, _ = train({"aaabdaaabac": 1}, 259)
     >>> encode("aaabdaaabac", r"\\w+", merges, {})

@@ -1,19 +1,91 @@
-"""Strings of Python that hold surrogates, which UTF-8 cannot encode."""
+"""Surrogates in Python strings: combine pairs into characters, reject or replace lone ones.
+
+A `str` may hold surrogates (U+D800–U+DFFF), for example after `json.loads` or `os.fsdecode`. A high surrogate followed
+by a low one stands for one character; a lone surrogate stands for nothing and cannot be encoded as UTF-8.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
 
-def surrogate_error(error: UnicodeEncodeError) -> UnicodeEncodeError:
-    """Say what to do about a str that holds a lone surrogate, which no file and no model can."""
-    mend = "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
-    reason = f"a lone surrogate is no character; {mend} puts U+FFFD in its place"
-    return UnicodeEncodeError(error.encoding, error.object, error.start, error.end, reason)
+from .errors import ArgumentError, DataError, Setting, short
+
+Errors = Literal["strict", "replace"]
+"""What to do about lone surrogates and invalid UTF-8: raise an error, or put U+FFFD in their place."""
+
+_LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 
 
-def without_surrogates(text: str) -> str:
-    """Put U+FFFD in place of lone surrogates.
+class SurrogateError(DataError, UnicodeEncodeError):
+    """A string has a lone surrogate. `start` is its position, as in any `UnicodeEncodeError`."""
 
-    >>> without_surrogates("a\\ud800")
-    'a\ufffd'
-    """
+    reason: str
+
+    def __init__(self, text: str, position: int, *, where: str = "") -> None:
+        """Store the text, the position of the surrogate, and which document the text is."""
+        reason = f"lone surrogate {text[position]!r} at character {position}"
+        UnicodeEncodeError.__init__(self, "utf-8", text, position, position + 1, reason)
+        self.parameter, self.value, self.where = None, None, where
+        self.remedy = ("use ", Setting("errors", "replace"), " to replace it with U+FFFD")
+
+    def __reduce__(self) -> Any:
+        """Pickle the text and the position."""
+        return _restore, (self.object, self.start, self.where)
+
+
+def _restore(text: str, position: int, where: str) -> SurrogateError:
+    return SurrogateError(text, position, where=where)
+
+
+def combine_surrogates(text: str, errors: Errors = "strict", *, where: str = "") -> str:
+    r"""Combine surrogate pairs into characters, as tiktoken does; raise or replace lone surrogates.
+
+    `where` says which document the text is, for the error message.
+
+    >>> combine_surrogates("\ud83d\ude00")
+    '😀'
+    >>> combine_surrogates("a\ud800", errors="replace")
+    'a�'
+    >>> combine_surrogates("a\ud800")
+    Traceback (most recent call last):
+    ...
+    batchbpe.surrogates.SurrogateError: lone surrogate '\ud800' at character 1; use errors="replace" to replace it with U+FFFD
+    """  # noqa: E501  the last line is an error message
+    check_errors(errors)
+    lone = _LONE.search(text) if errors == "strict" else None
+    if lone:
+        raise SurrogateError(text, lone.start(), where=where)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def check_errors(errors: str) -> None:
+    """Raise unless `errors` is "strict" or "replace".
+
+    >>> check_errors("ignore")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: errors must be "strict" or "replace", got 'ignore'
+    """
+    if errors not in ("strict", "replace"):
+        raise ArgumentError("errors", errors, 'must be "strict" or "replace"')
+
+
+def combine_all(texts: Sequence[str], errors: Errors = "strict") -> list[str]:
+    r"""Combine surrogates in several texts; an error gives the number of the text.
+
+    >>> combine_all(["a", "\ud83d\ude00"])
+    ['a', '😀']
+    """
+    return [combine_surrogates(text, errors, where=f"text {number}") for number, text in enumerate(texts)]
+
+
+def combine_documents(texts: Sequence[str], errors: str = "strict") -> list[str]:
+    r"""Combine surrogates in a batch of documents; an error shows the document, whose number in a batch is useless.
+
+    >>> combine_documents(["a\ud800"], "replace")
+    ['a�']
+    """
+    how: Any = errors
+    return [combine_surrogates(text, how, where=f"document {short(text, 60)}") for text in texts]

@@ -1,29 +1,52 @@
-"""The paper's loop (its Listing 1): Rust counts and merges, a policy in Python chooses."""
+"""The paper's training loop (Listing 1): Rust counts and merges, a policy in Python chooses.
+
+`merge_in_batches` is the loop. `train` counts the data and sets it up.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from . import policies
 from ._core import PairTable
 from .counts import ChunkCounts
-from .errors import short
-from .loaded import Loaded
-from .model import MAX_ID, Model, check_special_tokens
-from .policies import Candidates, Pairs, Policy, Vocab
+from .data import corpus
+from .data.limits import MAX_DOCUMENT_BYTES
+from .encoder import encoder_for
+from .errors import ArgumentError, ArgumentTypeError, DataError, short
+from .model import MAX_ID, MAX_MERGES, Model, check_special_tokens
+from .patterns import describe_pattern, resolve_pattern
+from .policies import (
+    Candidates,
+    Counts,
+    GrowingVocab,
+    Ids,
+    PairSource,
+    Policy,
+    policy_name,
+    resolve_policy,
+)
+from .progress import training_bar
 
 logger = logging.getLogger(__name__)
 
 
+class HasModel(Protocol):
+    """A tokenizer."""
+
+    @property
+    def model(self) -> Model:
+        """Its model."""
+
+
 @dataclass(frozen=True)
 class Batch:
-    """What `on_batch` is told after each batch."""
+    """What `on_batch` receives after each batch."""
 
     number: int
     """1 for the first batch."""
@@ -36,152 +59,213 @@ class Batch:
     count: int
     """How often the best pair of the batch occurred."""
     seconds: float
-    """Since merging began."""
+    """Time since merging began."""
 
 
 @dataclass(frozen=True)
-class Options:
-    """How to train, checked when made: a mistake shows before anything is counted."""
+class TrainingOptions:
+    """The options of training. Invalid ones are an error here, before anything is counted."""
 
     vocab_size: int
-    """The total: 256 bytes, stop words, merges, and special tokens."""
+    """Total number of tokens: 256 bytes, stop words, merges and special tokens."""
     stop_list_size: int = 0
-    """So many of the commonest chunks get a token of their own."""
+    """Number of stop words: the most frequent chunks get whole-chunk tokens."""
     freq_cutoff: int = 1
-    """Chunks seen fewer times are left out."""
+    """Ignore chunks that occur fewer times."""
     special_tokens: Sequence[str] | Mapping[str, int] = ()
-    """Given as names they get the last ids, given as a mapping the ids it says."""
+    """A list of names, which get the last ids, or a mapping from name to id."""
     cap_divisor: int = 2
-    """One of so many of the merges that remain is searched for a batch, at most."""
+    """Search at most `merges_remaining // cap_divisor` pairs per batch."""
     max_batch_size: int = 0
-    """At most so many pairs are searched for a batch; 0 for no limit."""
-    policy: Policy = policies.continue_search
-    """Which of the pairs searched are merged."""
+    """Search at most this many pairs per batch; 0 for no limit."""
+    policy: Policy | str = "continue_search"
+    """Chooses which of the pairs searched are merged: a function, or a name from `batchbpe.policies`."""
     overlapping: bool = False
-    """Count a pair in a run of one token at every place, as QuickTokenizer does."""
+    """Count "aa" four times in "aaaaa", as QuickTokenizer does, instead of twice."""
     base: Model | None = None
-    """A vocabulary to go on from: it stays as it is, but for special tokens if `special_tokens` says which."""
+    """Model or tokenizer to extend. Its tokens keep their ids, except for special tokens listed in `special_tokens`."""
 
     def __post_init__(self) -> None:
-        """Check what can be checked without the data."""
+        """Check everything that can be checked without the data."""
+        object.__setattr__(self, "policy", resolve_policy(self.policy))
         check_special_tokens(self.special_tokens)
-        needed = 256 + len(self.special_tokens)
-        least = {"vocab_size": 1, "stop_list_size": 0, "freq_cutoff": 0, "cap_divisor": 1, "max_batch_size": 0}
-        for name, smallest in least.items():
-            _check_number(name, getattr(self, name), smallest)
-        if self.vocab_size > MAX_ID:
-            raise ValueError(f"vocab_size={self.vocab_size} is too large: ids go from 0 to {MAX_ID}")
-        if self.vocab_size < needed and not self.base:
-            raise ValueError(
-                f"vocab_size={self.vocab_size} is too small: 256 bytes and {len(self.special_tokens)} special tokens "
-                f"need {needed}"
-            )
+        _check_integer("vocab_size", self.vocab_size)
+        if self.vocab_size == 0:  # the default
+            raise ArgumentError("vocab_size", 0, "must be the total number of tokens, such as 32768")
+        for name, least in {"stop_list_size": 0, "freq_cutoff": 0, "cap_divisor": 1, "max_batch_size": 0}.items():
+            _check_integer(name, getattr(self, name), least)
+        object.__setattr__(self, "base", getattr(self.base, "model", self.base))
         if self.base is not None and not isinstance(self.base, Model):
-            raise TypeError(
-                f"base={short(self.base)} is no vocabulary: give a Tokenizer, which from_file loads, or a Model"
-            )
-        lost = [name for name in self.base.special_tokens if name not in self.special_tokens] if self.base else []
-        if self.special_tokens and lost:
-            raise ValueError(f"special_tokens lacks {short(lost[0])} of the base: add it, or leave special_tokens out")
-        if self.base and self.stop_list_size:
-            raise ValueError(f"stop_list_size={self.stop_list_size}: stop words come before merges, and base has those")
-        if not callable(self.policy):
-            raise TypeError(f"policy={short(self.policy)} is no function: give one of batchbpe.policies, or your own")
-        if isinstance(self.special_tokens, Mapping) and not self.base:
-            first = self.vocab_size - len(self.special_tokens)
+            raise ArgumentTypeError("base", self.base, "must be a Tokenizer or a Model")
+        largest = min(MAX_ID, 256 + MAX_MERGES)
+        if self.vocab_size > largest:
+            raise ArgumentError("vocab_size", self.vocab_size, f"must be at most {largest}")
+        if self.base:
+            self._check_base(self.base)
+        self._check_smallest()
+
+    def _check_base(self, base: Model) -> None:
+        missing = [name for name in base.special_tokens if name not in self.special_tokens]
+        if self.special_tokens and missing:
+            reason = f"must include the special tokens of base, such as {short(missing[0])}"
+            raise ArgumentError("special_tokens", list(self.special_tokens), reason)
+        if isinstance(self.special_tokens, Mapping):
+            for name, token in self.special_tokens.items():
+                if token in base.vocab and token not in base.special_tokens.values():
+                    raise ArgumentError(
+                        "special_tokens", {name: token}, "must not have the ids of other tokens of base"
+                    )
+        if self.stop_list_size:
+            reason = "must be 0 with a base, since stop words come before merges"
+            raise ArgumentError("stop_list_size", self.stop_list_size, reason)
+
+    def _check_smallest(self) -> None:
+        """Raise if the tokens that are known before counting do not fit."""
+        special, base = len(self.all_special_tokens), self.base
+        tokens = len(base.vocab) - len(base.special_tokens) if base else 256
+        if self.vocab_size < tokens + special:
+            parts = f"{tokens} {'tokens of base' if base else 'bytes'} + {special} special token{'s' * (special != 1)}"
+            raise ArgumentError("vocab_size", self.vocab_size, f"must be at least {tokens + special} ({parts})")
+        if base is None and isinstance(self.special_tokens, Mapping):
+            first = self.vocab_size - special
             for name, token in self.special_tokens.items():
                 if token < first:
-                    raise ValueError(
-                        f"special token {short(name)}: the id {token} is needed for another token; "
-                        f"choose one from {first} on"
-                    )
+                    raise ArgumentError("special_tokens", {name: token}, f"must have ids of at least {first}")
 
     @property
     def all_special_tokens(self) -> Sequence[str] | Mapping[str, int]:
         """The special tokens, or if there are none those of the base, with their ids."""
         return self.special_tokens or (self.base.special_tokens if self.base else ())
 
-    def described(self) -> dict[str, Any]:
-        """Give what a model file records of it."""
+    def as_metadata(self) -> dict[str, Any]:
+        """Return what a model file records about its training."""
         plain = ("vocab_size", "stop_list_size", "freq_cutoff", "cap_divisor", "max_batch_size")
         numbers = {name: int(getattr(self, name)) for name in plain}
         base = {"base_vocab_size": len(self.base.vocab)} if self.base else {}
-        return numbers | base | {"policy": _name(self.policy), "overlapping": bool(self.overlapping)}
+        return numbers | base | {"policy": policy_name(self.policy), "overlapping": bool(self.overlapping)}
 
 
 def train(
-    counts: ChunkCounts,
-    vocab_size: int,
+    data: corpus.Data | None = None,
+    vocab_size: int = 0,
     *,
+    texts: str | Iterable[str] | None = None,
+    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    pattern: str | None = None,
+    stop_list_size: int = 0,
+    freq_cutoff: int = 1,
+    special_tokens: Sequence[str] | Mapping[str, int] = (),
+    cap_divisor: int = 2,
+    max_batch_size: int = 0,
+    policy: Policy | str = "continue_search",
+    overlapping: bool = False,
+    base: Model | HasModel | None = None,
+    text_column: str = "text",
+    errors: Literal["strict", "replace"] = "strict",
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    sample: float = 1.0,
+    seed: int = 0,
+    limit_bytes: int | None = None,
+    progress: Callable[[int], object] | bool | None = None,
+    on_counts: Callable[[ChunkCounts], object] | None = None,
     on_batch: Callable[[Batch], object] | None = None,
     threads: int | None = None,
-    **options: Any,
 ) -> Model:
-    """Train a vocabulary of `vocab_size` tokens, or of as many as can be made before no pairs are left.
+    """Train a vocabulary of `vocab_size` tokens, or of fewer if no pairs are left to merge.
 
-    `options` are those of `Options`. `on_batch` is called after each batch.
+    Parameters
+    ----------
+    data, pattern, texts, files, text_column, errors, max_document_bytes, sample, seed, limit_bytes: what to train on;
+        see `ChunkCounts.count`.
+    vocab_size, …, base: how to train; see `TrainingOptions`.
+    progress: True shows progress bars; a function is called with the number of bytes read so far.
+    on_counts: called with the counts before training.
+    on_batch: called with a `Batch` after each batch.
+    threads: number of threads; all cores by default.
 
-    >>> model = train(ChunkCounts.count("aaabdaaabac"), 259)
-    >>> model.merges
+    >>> dict(train("aaabdaaabac", 259).merges)
     {(97, 97): 256, (97, 98): 257, (256, 257): 258}
+
     """
-    return train_on(counts, Options(vocab_size, **options), on_batch=on_batch, threads=threads)
+    options = TrainingOptions(
+        vocab_size=vocab_size,
+        stop_list_size=stop_list_size,
+        freq_cutoff=freq_cutoff,
+        special_tokens=special_tokens,
+        cap_divisor=cap_divisor,
+        max_batch_size=max_batch_size,
+        policy=policy,
+        overlapping=overlapping,
+        base=base,  # type: ignore[arg-type]  # a tokenizer is replaced by its model
+    )
+    counts = ChunkCounts.count(
+        corpus.choose(data, texts, files),
+        pattern_for(options, pattern),
+        special_tokens=list(options.all_special_tokens),
+        text_column=text_column,
+        errors=errors,
+        max_document_bytes=max_document_bytes,
+        sample=sample,
+        seed=seed,
+        limit_bytes=limit_bytes,
+        progress=progress,
+        threads=threads,
+    )
+    if on_counts:
+        on_counts(counts)
+    with training_bar(show=progress is True) as show:
+
+        def after_batch(batch: Batch) -> None:
+            if show:
+                show(batch)
+            if on_batch:
+                on_batch(batch)
+
+        handed_over = [counts]
+        del data, counts  # so that training can free them
+        return train_on_counts(handed_over.pop(), options, on_batch=after_batch, threads=threads)
 
 
-def train_on(
+def pattern_for(options: TrainingOptions, pattern: str | None) -> str | None:
+    """Return the pattern to count with: the given one, or that of the base. They must agree.
+
+    >>> pattern_for(TrainingOptions(300), "gpt2")
+    'gpt2'
+    """
+    base = options.base
+    if base is None or pattern is None:
+        return base.pattern if base else pattern
+    if resolve_pattern(pattern) != base.pattern:
+        raise ArgumentError("pattern", pattern, f"must be the pattern of base, {describe_pattern(base.pattern)}")
+    return pattern
+
+
+def train_on_counts(
     counts: ChunkCounts,
-    options: Options,
+    options: TrainingOptions,
     *,
     on_batch: Callable[[Batch], object] | None = None,
     threads: int | None = None,
 ) -> Model:
-    """Train with options that have been checked; see `train`."""
+    """Train on counts; see `train`.
+
+    >>> len(train_on_counts(ChunkCounts.count("aaabdaaabac"), TrainingOptions(259)).vocab)
+    259
+    """
     if not counts.unique:
-        raise ValueError(
-            f"there is nothing to train on: the data holds no chunks of the pattern {short(counts.pattern)}"
-        )
-    base = options.base
-    skip: list[int] = []
-    if base is None:
-        skip, words = counts.stop_words(options.stop_list_size)
-        if len(words) < options.stop_list_size:
-            logger.warning("only %d chunks have more than one character, not %d", len(words), options.stop_list_size)
-        stop_words = {word: token for token, word in enumerate(words, start=256)}
-        base = Model(pattern=counts.pattern, merges={}, stop_words=stop_words)
-    elif counts.pattern != base.pattern:
-        raise ValueError(
-            f"the counts were made with the pattern {short(counts.pattern)}, the base has {short(base.pattern)}"
-        )
-    # Special tokens of the base that keep their ids come before the new tokens, others after them.
+        pattern = describe_pattern(counts.pattern)
+        raise DataError(f"nothing to train on: the data is empty, or the pattern {pattern} matches none of it")
+    base, skipped = _base_for(counts, options)
     special_tokens = options.all_special_tokens
-    special_ids = set(base.special_tokens.values())
-    tokens = {token: value for token, value in base.vocab.items() if token not in special_ids}
-    given_ids = special_tokens.values() if isinstance(special_tokens, Mapping) else ()
-    vocab = Vocab(tokens, max((*tokens, *(token for token in given_ids if token < base.n_vocab))) + 1)
+    vocab = _initial_vocab(base, special_tokens)
     first_merge = vocab.next_id
     wanted = options.vocab_size - len(vocab) - len(special_tokens)
-    if wanted < 0:
-        given = "tokens of the base" if options.base else "bytes"
-        raise ValueError(
-            f"vocab_size={options.vocab_size} is too small: {len(vocab) - len(base.stop_words)} {given}, "
-            f"{len(base.stop_words)} stop words and {len(special_tokens)} special tokens need "
-            f"{options.vocab_size - wanted}"
-        )
-    if isinstance(special_tokens, Mapping):
-        for name, token in special_tokens.items():
-            if first_merge <= token < first_merge + wanted:
-                raise ValueError(
-                    f"special token {short(name)}: the id {token} is needed for a new token; choose another"
-                )
-    if first_merge + wanted > MAX_ID:
-        raise ValueError(f"vocab_size={options.vocab_size} is too large: ids go from 0 to {MAX_ID}")
-    kept = counts.at_least(options.freq_cutoff)
-    encoder = Loaded(base).encoder if options.base else None
-    table = PairTable.from_chunks(
-        kept.data, kept.offsets, kept.counts, skip, first_merge, wanted, bool(options.overlapping), threads, encoder
-    )
-    training = options.described() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
-    del counts, kept  # a large part of the memory, if nobody else holds them
+    _check_wanted(wanted, first_merge, len(base.stop_words), options)
+    kept = counts.at_least(options.freq_cutoff).arrays
+    encoder = encoder_for(base) if options.base else None
+    table = PairTable.from_chunks(*kept[:3], skipped, first_merge, wanted, bool(options.overlapping), threads, encoder)
+    metadata = options.as_metadata() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
+    del counts, kept  # most of the memory, unless the caller holds them
 
     merge_in_batches(
         table,
@@ -189,21 +273,81 @@ def train_on(
         wanted,
         cap_divisor=options.cap_divisor,
         max_batch_size=options.max_batch_size or options.vocab_size,
-        policy=options.policy,
+        policy=resolve_policy(options.policy),
         on_batch=on_batch,
     )
-    if len(vocab.merged) < wanted:
-        reached = options.vocab_size - wanted + len(vocab.merged)
-        logger.warning("no pairs are left to merge: the vocabulary has %d tokens, not %d", reached, options.vocab_size)
+    if len(vocab.merges) < wanted:
+        reached = options.vocab_size - wanted + len(vocab.merges)
+        logger.warning("no pairs left to merge: the vocabulary has %d tokens, not %d", reached, options.vocab_size)
     if not isinstance(special_tokens, Mapping):
         special_tokens = {name: token for token, name in enumerate(special_tokens, start=vocab.next_id)}
-    merges = {pair: token for token, pair in enumerate(vocab.merged, start=first_merge)}
-    return replace(base, merges=dict(base.merges) | merges, special_tokens=dict(special_tokens), training=training)
+    merges = {pair: token for token, pair in enumerate(vocab.merges, start=first_merge)}
+    return replace(base, merges=dict(base.merges) | merges, special_tokens=dict(special_tokens), training=metadata)
+
+
+def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, list[int]]:
+    """Return the model to start from, and the indices of the chunks that are stop words and need no merging."""
+    if options.base is None:
+        indices, words = counts.stop_words(options.stop_list_size)
+        if len(words) < options.stop_list_size:
+            logger.warning("only %d chunks have more than one character, not %d", len(words), options.stop_list_size)
+        stop_words = {word: token for token, word in enumerate(words, start=256)}
+        return Model(pattern=counts.pattern, merges={}, stop_words=stop_words), indices
+    if counts.pattern != options.base.pattern:
+        raise DataError(
+            f"the counts were made with the pattern {describe_pattern(counts.pattern)}, "
+            f"but base has {describe_pattern(options.base.pattern)}"
+        )
+    return options.base, []
+
+
+def _initial_vocab(base: Model, special_tokens: Sequence[str] | Mapping[str, int]) -> GrowingVocab:
+    """Return the tokens of the base. Special tokens that keep their ids come before the new tokens, others after."""
+    special_ids = set(base.special_tokens.values())
+    tokens = {token: value for token, value in base.vocab.items() if token not in special_ids}
+    given_ids = special_tokens.values() if isinstance(special_tokens, Mapping) else ()
+    return GrowingVocab(tokens, max((*tokens, *(token for token in given_ids if token < base.n_vocab))) + 1)
+
+
+def _check_wanted(wanted: int, first_merge: int, stop_words: int, options: TrainingOptions) -> None:
+    """Raise unless there is room for the new tokens."""
+    special_tokens = options.all_special_tokens
+    if wanted < 0:  # only without a base: `TrainingOptions` knows the tokens of a base
+        parts = f"256 bytes + {stop_words} stop words + {len(special_tokens)} special tokens"
+        reason = f"must be at least {options.vocab_size - wanted} ({parts})"
+        raise ArgumentError("vocab_size", options.vocab_size, reason)
+    if isinstance(special_tokens, Mapping):
+        for name, token in special_tokens.items():
+            if first_merge <= token < first_merge + wanted:
+                reason = f"must not have the ids {first_merge} to {first_merge + wanted - 1}, which new tokens need"
+                raise ArgumentError("special_tokens", {name: token}, reason)
+    if first_merge + wanted > MAX_ID:
+        raise ArgumentError("vocab_size", options.vocab_size, f"must leave all ids below {MAX_ID}")
+
+
+class _Table(PairSource, Protocol):
+    """The core's `PairTable`."""
+
+    def merge(self, first: Ids, last: Ids) -> None:
+        """Merge these pairs, all at once."""
+
+
+class _Searchable:
+    """The part of the table that policies may use: they choose pairs, but only the loop merges them."""
+
+    def __init__(self, table: _Table) -> None:
+        self._top, self._forget = table.top, table.forget
+
+    def top(self, n: int) -> tuple[Ids, Ids, Counts]:
+        return self._top(n)
+
+    def forget(self, first: Ids, last: Ids) -> None:
+        self._forget(first, last)
 
 
 def merge_in_batches(
-    table: Pairs,
-    vocab: Vocab,
+    table: _Table,
+    vocab: GrowingVocab,
     merges_remaining: int,
     *,
     cap_divisor: int,
@@ -211,24 +355,25 @@ def merge_in_batches(
     policy: Policy,
     on_batch: Callable[[Batch], object] | None,
 ) -> None:
-    """Run Listing 1 of the paper: add tokens to `vocab`, batch by batch."""
+    """Add `merges_remaining` tokens to `vocab`, batch by batch: Listing 1 of the paper."""
     start = time.perf_counter()
     merges_wanted = merges_remaining
-    lengths = np.zeros(vocab.next_id + merges_wanted, dtype=np.int64)
-    lengths[list(vocab)] = [len(token) for token in vocab.values()]
+    searchable = _Searchable(table)
+    token_lengths = np.zeros(vocab.next_id + merges_wanted, dtype=np.int64)
+    token_lengths[list(vocab)] = [len(token) for token in vocab.values()]
     batch_count = 0
     while merges_remaining > 0:
         num_pairs_to_search = min(merges_remaining // cap_divisor, len(vocab), max_batch_size) or 1
-        top_pairs = Candidates.best(table, num_pairs_to_search, vocab, lengths)
-        pairs_to_merge = _chosen(policy, top_pairs, merges_remaining)
+        top_pairs = Candidates.best(searchable, num_pairs_to_search, vocab, token_lengths)
+        pairs_to_merge = _ask(policy, top_pairs, merges_remaining)
         if not len(pairs_to_merge):
-            break  # nothing left to merge
+            break  # no pairs are left
         try:
             table.merge(np.ascontiguousarray(pairs_to_merge.first), np.ascontiguousarray(pairs_to_merge.last))
         except ValueError as error:
-            raise ValueError(f"the choice of policy {_name(policy)} cannot be merged: {error}") from None
-        lengths[vocab.next_id : vocab.next_id + len(pairs_to_merge)] = pairs_to_merge.length
-        vocab.merged += pairs_to_merge.tuples
+            raise ValueError(f"policy {policy_name(policy)} chose pairs that cannot be merged: {error}") from None
+        token_lengths[vocab.next_id : vocab.next_id + len(pairs_to_merge)] = pairs_to_merge.merged_length
+        vocab.merges += pairs_to_merge.tuples
         merges_remaining -= len(pairs_to_merge)
         batch_count += 1
         if on_batch:
@@ -237,7 +382,7 @@ def merge_in_batches(
                     number=batch_count,
                     size=len(pairs_to_merge),
                     searched=len(top_pairs),
-                    merges_done=len(vocab.merged),
+                    merges_done=len(vocab.merges),
                     merges_wanted=merges_wanted,
                     count=int(pairs_to_merge.count[0]),
                     seconds=time.perf_counter() - start,
@@ -245,33 +390,29 @@ def merge_in_batches(
             )
 
 
-def _chosen(policy: Policy, candidates: Candidates, merges_remaining: int) -> Candidates:
-    """What the policy chooses, which is nothing only if there is nothing left to choose from."""
+def _ask(policy: Policy, candidates: Candidates, merges_remaining: int) -> Candidates:
+    """Return what the policy chooses. It must choose something unless there is nothing to choose from."""
     if not len(candidates):
         return candidates
-    name = _name(policy)
+    name = policy_name(policy)
     batch = policy(candidates)
     if not isinstance(batch, Candidates):
-        raise TypeError(f"policy {name} returned {type(batch).__name__}: return some of its candidates")
+        raise TypeError(f"policy {name} must return some of its candidates, got {type(batch).__name__}")
     if len(batch) > merges_remaining:
         raise ValueError(
             f"policy {name} chose {len(batch)} pairs, but only {merges_remaining} merges remain; "
-            f"return at most {len(candidates)}, as many as it was given"
+            f"return at most the {len(candidates)} candidates it received"
         )
     if not len(batch) and len(candidates.more(1)):
         raise ValueError(
-            f"policy {name} chose none of {len(candidates)} pairs, so training cannot go on; "
-            "veto pairs with candidates.keep, which finds others"
+            f"policy {name} chose none of {len(candidates)} pairs, so training cannot continue; "
+            "to veto pairs, use candidates.keep, which finds others"
         )
     return batch
 
 
-def _name(policy: Policy) -> str:
-    return getattr(policy, "__name__", type(policy).__name__)
-
-
-def _check_number(name: str, value: object, least: int) -> None:
+def _check_integer(name: str, value: object, least: int | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name}={short(value)} is no whole number")
-    if value < least:
-        raise ValueError(f"{name}={value} is too small: give {least} or more")
+        raise ArgumentTypeError(name, value, "must be an integer")
+    if least is not None and value < least:
+        raise ArgumentError(name, value, f"must be at least {least}")

@@ -6,6 +6,9 @@
 //! The threads live as long as the `ChunkTable` and take texts from a short queue, so the caller can continue reading.
 //! When the queue is full, the caller counts as well, so no more than the requested number of threads ever work.
 //! The threads do not exist in a forked process, where a table that has started some returns `Error::Forked`.
+//!
+//! No text is freed by these threads, nor by `add` or `finish`: the owner of its bytes may be an object that only the
+//! caller can free. Texts that have been counted are kept until `drop_spent` is called or the table is dropped.
 
 mod order;
 #[cfg(test)]
@@ -22,7 +25,7 @@ use bytes::Bytes;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
 use crate::chunk_map::{ChunkMap, Pending};
-use crate::error::{Cancel, Error, Result, quoted};
+use crate::error::{Cancel, Error, Result, quoted, try_push};
 use crate::special::special_matcher;
 use crate::split::Splitter;
 pub use order::Counted;
@@ -71,11 +74,21 @@ impl SharedText {
     }
 }
 
-/// The unit of work of a thread: one or more texts, `size` bytes in total.
-#[derive(Default)]
+/// The unit of work of a thread: one or more texts, `size` bytes in total. Wherever it is dropped, it returns its texts
+/// to the table.
 struct Piece {
     texts: Vec<SharedText>,
     size: usize,
+    spent: Sender<Vec<SharedText>>,
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        if !self.texts.is_empty() {
+            // The table drops the receiver last. If sending failed nevertheless, the texts would have to be leaked.
+            let _ = self.spent.send(std::mem::take(&mut self.texts)).map_err(std::mem::forget);
+        }
+    }
 }
 
 pub struct ChunkTable {
@@ -87,13 +100,17 @@ pub struct ChunkTable {
     size: usize,
     /// Started when there is enough text.
     workers: Option<Workers>,
+    /// The texts that have been counted. Declared after `workers`, which may still return some when it is dropped.
+    spent: (Sender<Vec<SharedText>>, Receiver<Vec<SharedText>>),
 }
 
 struct Workers {
     /// The process in which the threads run.
     process: u32,
+    counter: Arc<Counter>,
     threads: usize,
-    queue: Sender<Piece>,
+    /// `None` once it is closed.
+    queue: Option<Sender<Piece>>,
     pieces: Receiver<Piece>,
     results: Receiver<Result<ChunkMap>>,
 }
@@ -135,7 +152,8 @@ impl ChunkTable {
             queued: AtomicUsize::new(0),
             cancel: Cancel::default(),
         };
-        Ok(Self { counter: Arc::new(counter), threads, own: ChunkMap::default(), size: 0, workers: None })
+        let (counter, own) = (Arc::new(counter), ChunkMap::default());
+        Ok(Self { counter, threads, own, size: 0, workers: None, spent: unbounded() })
     }
 
     /// Returns the number of chunks found in the texts so far, including repetitions.
@@ -159,6 +177,11 @@ impl ChunkTable {
         if splitter.has_scanner() { size / COUNTING_SPEEDUP } else { splitter.cost(size) }
     }
 
+    /// Returns the cost of `finish`, in the same unit.
+    pub fn finish_cost(&self) -> usize {
+        if self.workers.is_some() { usize::MAX } else { self.memory() }
+    }
+
     /// Returns the last place after `from` and up to `at` where `text` can be cut without changing its chunks. There is
     /// none if a special token contains a newline, since such a token could cross the cut.
     pub fn cut_before(&self, text: &str, from: usize, at: usize) -> Option<usize> {
@@ -166,32 +189,53 @@ impl ChunkTable {
     }
 
     /// Counts the texts, on this thread or in the background. The iterator may be lazy, so that each text is validated
-    /// only when it is needed.
+    /// only when it is needed. The caller must hold a clone of each text, or of its bytes, until this returns.
     pub fn add(&mut self, texts: impl IntoIterator<Item = Result<SharedText>>, cancel: &Cancel) -> Result<()> {
-        let mut piece = Piece::default();
+        self.check_process()?;
+        let mut piece = self.new_piece();
         for shared in texts {
             let shared = shared?;
             let text = shared.as_str();
             let mut start = 0;
-            while start < text.len() {
-                let mut end = text.len();
-                if end - start > 2 * PIECE_BYTES {
-                    let at = text.floor_char_boundary(start + PIECE_BYTES);
-                    end = self.cut_before(text, start, at).unwrap_or(end);
-                }
-                piece.texts.push(shared.slice(start..end));
-                piece.size += end - start;
+            while text.len() - start > 2 * PIECE_BYTES {
+                let at = text.floor_char_boundary(start + PIECE_BYTES);
+                let Some(end) = self.cut_before(text, start, at) else { break };
+                self.add_to_piece(&mut piece, shared.slice(start..end), cancel)?;
                 start = end;
-                if piece.size >= PIECE_BYTES {
-                    self.add_piece(std::mem::take(&mut piece), cancel)?;
-                }
             }
+            let rest = if start == 0 { shared } else { shared.slice(start..text.len()) };
+            self.add_to_piece(&mut piece, rest, cancel)?;
         }
         if piece.size == 0 { Ok(()) } else { self.add_piece(piece, cancel) }
     }
 
+    fn add_to_piece(&mut self, piece: &mut Piece, text: SharedText, cancel: &Cancel) -> Result<()> {
+        let size = text.as_str().len();
+        if size == 0 {
+            return Ok(());
+        }
+        try_push(&mut piece.texts, text)?;
+        piece.size += size;
+        if piece.size < PIECE_BYTES {
+            return Ok(());
+        }
+        let full = std::mem::replace(piece, self.new_piece());
+        self.add_piece(full, cancel)
+    }
+
+    fn new_piece(&self) -> Piece {
+        Piece { texts: Vec::new(), size: 0, spent: self.spent.0.clone() }
+    }
+
+    /// Frees the texts that have been counted. In a forked process, does nothing: a lock of the channel may be held
+    /// forever.
+    pub fn drop_spent(&mut self) {
+        if self.check_process().is_ok() {
+            self.spent.1.try_iter().for_each(drop);
+        }
+    }
+
     fn add_piece(&mut self, piece: Piece, cancel: &Cancel) -> Result<()> {
-        self.check_process()?;
         self.size += piece.size;
         if self.threads > 1 && self.size > MIN_PARALLEL_BYTES {
             let workers = self.workers.get_or_insert_with(|| Workers::start(&self.counter, self.threads - 1));
@@ -201,7 +245,8 @@ impl ChunkTable {
             }
             if self.counter.queued.load(Relaxed) < QUEUE_BYTES {
                 self.counter.queued.fetch_add(piece.size, Relaxed);
-                workers.queue.send(piece).expect("this table holds a receiver");
+                let queue = workers.queue.as_ref().expect("only `join_workers` closes it");
+                queue.send(piece).expect("this table holds a receiver");
                 return cancel.check();
             }
         }
@@ -229,15 +274,15 @@ impl ChunkTable {
     /// Helps the workers to empty the queue and waits for them. Returns their tables, or the error that stopped them.
     fn join_workers(&mut self, cancel: &Cancel) -> Result<Vec<ChunkMap>> {
         self.check_process()?;
-        let Some(Workers { queue, pieces, results, threads, .. }) = self.workers.take() else { return Ok(Vec::new()) };
-        drop(queue); // The workers end when the queue is closed and empty.
-        for piece in pieces.iter().take_while(|_| self.counter.cancel.check().is_ok()) {
+        let Some(mut workers) = self.workers.take() else { return Ok(Vec::new()) };
+        workers.queue = None; // The threads end when the queue is closed and empty.
+        for piece in workers.pieces.iter().take_while(|_| self.counter.cancel.check().is_ok()) {
             self.counter.count_piece(&piece, &mut self.own, cancel)?;
         }
         let mut tables = Vec::new();
         let mut error = None;
         loop {
-            match results.recv_timeout(POLL_INTERVAL) {
+            match workers.results.recv_timeout(POLL_INTERVAL) {
                 Ok(Ok(table)) => tables.push(table),
                 // A worker that fails cancels the others: its error takes precedence over theirs.
                 Ok(Err(Error::Cancelled)) => error = error.or(Some(Error::Cancelled)),
@@ -248,13 +293,14 @@ impl ChunkTable {
         }
         match error {
             Some(error) => Err(error),
-            None if tables.len() < threads => panic!("a counting thread panicked"),
+            None if tables.len() < workers.threads => panic!("a counting thread panicked"),
             None => Ok(tables),
         }
     }
 
     /// Sums the threads' tables and sorts the chunks. Also returns the number of bytes dropped and of chunks skipped.
-    pub fn finish(mut self, cancel: &Cancel) -> Result<(Counted, usize, usize)> {
+    /// The table cannot be used again.
+    pub fn finish(&mut self, cancel: &Cancel) -> Result<(Counted, usize, usize)> {
         let mut tables = self.join_workers(cancel)?;
         tables.push(std::mem::take(&mut self.own));
         tables.retain(|table| !table.is_empty());
@@ -264,13 +310,23 @@ impl ChunkTable {
 }
 
 impl Drop for ChunkTable {
-    /// Cancels the threads, which then end by themselves. In a forked process, leaks the channels instead: the threads
-    /// do not exist there, and a lock of the channels may be held forever.
+    /// In a forked process, leaks the threads' channels and their texts: the threads do not exist there, and a lock of
+    /// the channels may be held forever.
     fn drop(&mut self) {
-        self.counter.cancel.cancel();
         if self.check_process().is_err() {
             std::mem::forget(self.workers.take());
+            std::mem::forget(std::mem::replace(&mut self.spent, unbounded()));
         }
+    }
+}
+
+impl Drop for Workers {
+    /// Cancels the threads and waits until all texts are returned to the table.
+    fn drop(&mut self) {
+        self.counter.cancel.cancel();
+        self.queue = None;
+        self.results.iter().for_each(drop); // ends when all threads have ended
+        self.pieces.iter().for_each(drop);
     }
 }
 
@@ -296,7 +352,8 @@ impl Workers {
             // If the system refuses to start a thread, continue with fewer: the caller counts in any case.
             running += usize::from(started.is_ok());
         }
-        Self { process: std::process::id(), threads: running, queue, pieces, results }
+        let (process, counter) = (std::process::id(), counter.clone());
+        Self { process, counter, threads: running, queue: Some(queue), pieces, results }
     }
 }
 

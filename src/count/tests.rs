@@ -117,3 +117,67 @@ fn sums_beyond_64_bits_return_an_error() {
     let error = table.add_counts(rows.into_iter(), &NEVER).expect_err("the sum overflows");
     assert!(error.to_string().contains("more than 2**64 - 1"), "{error}");
 }
+
+/// Frees texts only on the thread that created them, as Python requires. Other threads must not even do so on errors.
+struct Owned {
+    text: String,
+    thread: std::thread::ThreadId,
+    alive: Arc<AtomicUsize>,
+}
+
+impl AsRef<[u8]> for Owned {
+    fn as_ref(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+}
+
+thread_local! {
+    /// Whether this thread may free texts at the moment.
+    static MAY_FREE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if self.thread == std::thread::current().id() && MAY_FREE.get() {
+            self.alive.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+#[test]
+fn texts_are_freed_only_by_the_caller() {
+    let fails = r"((a|aa)+)(?!a)b\1|[\s\S]"; // on the text of `bad`
+    for (pattern, bad, cancelled) in [(NAMED[1].1, false, false), (fails, true, false), (NAMED[1].1, false, true)] {
+        for threads in [1, 3] {
+            let alive = Arc::new(AtomicUsize::new(0));
+            let owned = |text: String| {
+                alive.fetch_add(1, Relaxed);
+                let owner = Owned { text, thread: std::thread::current().id(), alive: alive.clone() };
+                SharedText::new(Bytes::from_owner(owner)).expect("valid UTF-8")
+            };
+            let splitter = Splitter::new(pattern).expect("a valid pattern");
+            let mut table = ChunkTable::new(splitter, &[], usize::MAX, threads).expect("no special tokens");
+            let cancel = Cancel::default();
+            for round in 0..20 {
+                let mut texts: Vec<_> = (0..40).map(|i| owned("to be\nor not ".repeat(i))).collect();
+                if bad && round == 10 {
+                    texts.push(owned("a".repeat(60)));
+                }
+                if cancelled && round == 10 {
+                    cancel.cancel();
+                }
+                let added = table.add(texts.iter().cloned().map(Ok), &cancel);
+                assert!(added.is_ok() || bad || cancelled);
+                MAY_FREE.set(true);
+                drop(texts);
+                table.drop_spent();
+                MAY_FREE.set(false);
+            }
+            let _ = table.finish(&cancel);
+            MAY_FREE.set(true);
+            drop(table);
+            MAY_FREE.set(false);
+            assert_eq!(alive.load(Relaxed), 0, "{pattern}, {threads} threads, cancelled: {cancelled}");
+        }
+    }
+}

@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 
 use crate::chunk_map::{ChunkMap, Key};
-use crate::error::Result;
+use crate::error::{Result, try_reserve};
 
 /// A cache that reaches this many chunks or bytes is cleared.
 const MAX_CHUNKS: usize = if cfg!(test) { 1 << 6 } else { 1 << 18 };
@@ -40,6 +40,8 @@ impl ChunkCache {
             self.spans = ChunkMap::default();
             self.ids = Vec::new();
         }
+        // Before the span is stored: a cache is still used after an error.
+        try_reserve(&mut self.ids, ids.len())?;
         *self.spans.entry_with_key(chunk, key)? = (self.ids.len() as u64) << 32 | ids.len() as u64;
         self.ids.extend_from_slice(ids);
         Ok(())

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::error::{Cancel, Error, Result, try_with_capacity};
+use crate::error::{Cancel, Error, Result, check_memory, try_push, try_with_capacity};
 use crate::hash::{HashMap, Seeds};
 
 /// The rank of a pair that cannot be merged. `apply_long` also marks cells with it.
@@ -206,7 +206,11 @@ impl Merges {
         }
         while let Some((token, mut starts)) = places.pop() {
             cancel.check()?;
-            // The places come from at most two passes, each from left to right, so a stable sort is fast.
+            // The places come from at most two passes, each from left to right, so a stable sort is fast. Its buffer is
+            // at most as long as what it sorts.
+            if starts.len() > SHORT {
+                check_memory(starts.len() * size_of::<u32>())?;
+            }
             starts.sort();
             let (first, last) = self.pairs[token as usize - 256];
             let (first_width, width) = (self.widths[first as usize] as usize, self.widths[token as usize] as usize);
@@ -261,12 +265,7 @@ impl Places {
         if places.is_empty() {
             self.ranks.push(Reverse(rank));
         }
-        if places.len() == places.capacity() {
-            let more = places.len().max(4);
-            places.try_reserve(more).map_err(|_| Error::OutOfMemory(more * size_of::<u32>()))?;
-        }
-        places.push(place);
-        Ok(())
+        Ok(try_push(places, place)?)
     }
 
     /// Removes and returns the lowest rank that has places, and its places.

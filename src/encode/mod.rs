@@ -17,8 +17,8 @@ mod tokens;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::chunk_map::{ChunkMap, Key, Pending};
-use crate::error::{Cancel, Error, Result, quoted};
+use crate::chunk_map::{ChunkMap, Key, LOOKUP_GROUP, Pending};
+use crate::error::{Cancel, Error, Result, quoted, try_push, try_reserve, try_with_capacity};
 use crate::hash::HashMap;
 use crate::parallel;
 use crate::split::Splitter;
@@ -132,7 +132,7 @@ impl Encoder {
             let (mut own, mut pooled) =
                 (ChunkCache::default(), (text.len() >= MIN_CACHED_TEXT).then(|| self.caches.take()));
             let cache = pooled.as_mut().map_or(&mut own, |guard| &mut guard.cache);
-            let mut ids = Vec::with_capacity(text.len() / 4 + 1);
+            let mut ids = try_with_capacity(text.len() / 4 + LOOKUP_GROUP)?;
             for piece in &pieces {
                 self.encode_piece(piece, cache, &mut ids, cancel)?;
             }
@@ -170,7 +170,7 @@ impl Encoder {
             threads,
             || self.caches.take(),
             |guard, text| {
-                let mut ids = Vec::with_capacity(text.len() / 4 + 1);
+                let mut ids = try_with_capacity(text.len() / 4 + LOOKUP_GROUP)?;
                 for piece in self.pieces(text, special)? {
                     self.encode_piece(&piece, &mut guard.cache, &mut ids, cancel)?;
                 }
@@ -189,9 +189,10 @@ impl Encoder {
             for chunk in *block {
                 let start = ids.len();
                 if let Some(id) = self.whole_chunks.get(chunk) {
-                    ids.push(id as u32);
+                    try_push(&mut ids, id as u32)?;
                 } else {
                     self.merges.apply(chunk, ranks, cancel)?;
+                    try_reserve(&mut ids, ranks.len())?;
                     ids.extend(ranks.iter().map(|&rank| self.ids[rank as usize]));
                 }
                 sizes.push((ids.len() - start) as u32);
@@ -243,32 +244,31 @@ impl Encoder {
         let mut start = 0;
         if let Some(matcher) = self.special.matcher(&special.allowed)? {
             for found in matcher.find_iter(text) {
-                self.cut_into_pieces(&text[start..found.start()], &mut pieces);
-                pieces.push(Piece::Special(self.special.id(&text[found.range()])));
+                self.cut_into_pieces(&text[start..found.start()], &mut pieces)?;
+                try_push(&mut pieces, Piece::Special(self.special.id(&text[found.range()])))?;
                 start = found.end();
             }
         }
-        self.cut_into_pieces(&text[start..], &mut pieces);
+        self.cut_into_pieces(&text[start..], &mut pieces)?;
         Ok(pieces)
     }
 
-    fn cut_into_pieces<'t>(&self, text: &'t str, pieces: &mut Vec<Piece<'t>>) {
+    fn cut_into_pieces<'t>(&self, text: &'t str, pieces: &mut Vec<Piece<'t>>) -> Result<()> {
         let mut start = 0;
         while text.len() - start > 2 * PIECE_BYTES {
             let at = text.floor_char_boundary(start + PIECE_BYTES);
             let Some(cut) = self.splitter.cut_before(text, start, at) else { break };
-            pieces.push(Piece::Text(&text[start..cut]));
+            try_push(pieces, Piece::Text(&text[start..cut]))?;
             start = cut;
         }
-        pieces.push(Piece::Text(&text[start..]));
+        Ok(try_push(pieces, Piece::Text(&text[start..]))?)
     }
 
     fn encode_piece(&self, piece: &Piece, cache: &mut ChunkCache, ids: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
         let text = match *piece {
             Piece::Text(text) => text,
             Piece::Special(id) => {
-                ids.push(id);
-                return Ok(());
+                return Ok(try_push(ids, id)?);
             }
         };
         let mut pending = Pending::new(text.as_bytes());
@@ -291,10 +291,13 @@ impl Encoder {
         cancel: &Cancel,
     ) -> Result<()> {
         cancel.check()?;
+        // There is always room for an id of each chunk of the group, so that `push` does not have to grow `ids`.
+        try_reserve(ids, LOOKUP_GROUP)?;
         for (key, chunk) in pending.take(&self.whole_chunks) {
             if let Some(id) = self.whole_chunks.get_with_key(chunk, key) {
                 ids.push(id as u32);
             } else if let Some(cached) = cache.get(chunk, key) {
+                try_reserve(ids, cached.len() + LOOKUP_GROUP)?;
                 ids.extend_from_slice(cached);
             } else {
                 self.merge_chunk(chunk, key, cache, ids, cancel)?;
@@ -314,6 +317,7 @@ impl Encoder {
     ) -> Result<()> {
         self.merges.apply(chunk, &mut cache.ranks, cancel)?;
         let start = ids.len();
+        try_reserve(ids, cache.ranks.len() + LOOKUP_GROUP)?;
         ids.extend(cache.ranks.iter().map(|&rank| self.ids[rank as usize]));
         if chunk.len() > MAX_CHUNK_BYTES {
             cache.ranks = Vec::new();

@@ -9,21 +9,38 @@ use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyString;
 
-use super::{Array, Utf8Text, block_text, run, shared_bytes, spans, threads_or_all};
+use super::{Array, Texts, Threads, Utf8Text, block_text, run, shared_bytes, spans, threads_or_all};
 use crate::count::{self, SharedText};
 use crate::counts_csv;
-use crate::error::Error;
+use crate::error::{Error, Result, try_collect};
 use crate::split;
 
 /// Counts the chunks of texts and adds existing counts. Unusable after `finish`.
+///
+/// The texts are Python objects, which must be freed by a thread that holds the GIL: without it, PyO3 locks a mutex, and
+/// if the process forks at that moment, the child hangs. The core returns the texts that it has counted. They are freed
+/// after each call and when the table is dropped.
 #[pyclass(module = "batchbpe._core")]
 pub struct ChunkTable(Option<count::ChunkTable>);
 
 impl ChunkTable {
     fn table(&mut self) -> PyResult<&mut count::ChunkTable> {
         self.0.as_mut().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is already finished; create a new one"))
+    }
+
+    /// Counts texts of which the caller holds clones. `size` is their size in bytes.
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        size: usize,
+        texts: impl Iterator<Item = Result<SharedText>> + Send,
+    ) -> PyResult<()> {
+        let table = self.table()?;
+        table.drop_spent();
+        let added = run(py, table.cost(size), |cancel| table.add(texts, cancel));
+        table.drop_spent();
+        added
     }
 }
 
@@ -34,11 +51,11 @@ impl ChunkTable {
     fn new(
         pattern: &str,
         special_tokens: Vec<String>,
-        threads: Option<i64>,
+        threads: Option<Threads>,
         max_chunk_bytes: Option<usize>,
     ) -> PyResult<Self> {
         let (splitter, max_chunk_bytes) = (split::Splitter::new(pattern)?, max_chunk_bytes.unwrap_or(usize::MAX));
-        Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, max_chunk_bytes, threads_or_all(threads)?)?)))
+        Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, max_chunk_bytes, threads_or_all(threads))?)))
     }
 
     /// The number of chunks found in the texts so far, including repetitions.
@@ -59,13 +76,14 @@ impl ChunkTable {
         Ok(self.table()?.memory())
     }
 
-    fn add_strings(&mut self, py: Python<'_>, texts: Vec<Bound<'_, PyString>>) -> PyResult<()> {
-        let texts = texts.iter().map(Utf8Text::new).collect::<PyResult<Vec<_>>>()?;
-        let size = texts.iter().map(|text| text.as_str().len()).sum();
+    /// Count strings, and return how many bytes of UTF-8 they have.
+    fn add_strings(&mut self, py: Python<'_>, texts: Texts) -> PyResult<usize> {
         // SAFETY: `Utf8Text::as_ref` returns the bytes of a `str`.
-        let shared = |text: Utf8Text| Ok(unsafe { SharedText::new_unchecked(Bytes::from_owner(text)) });
-        let table = self.table()?;
-        run(py, table.cost(size), |cancel| table.add(texts.into_iter().map(shared), cancel))
+        let shared = |text: Utf8Text| unsafe { SharedText::new_unchecked(Bytes::from_owner(text)) };
+        let texts = try_collect(texts.0.into_iter().map(shared))?;
+        let size = texts.iter().map(|text| text.as_str().len()).sum();
+        self.add(py, size, texts.iter().cloned().map(Ok))?;
+        Ok(size)
     }
 
     /// Count documents in the layout of a pyarrow string array: their concatenated bytes, and the offset of each.
@@ -75,32 +93,26 @@ impl ChunkTable {
         data: PyReadonlyArray1<u8>,
         offsets: PyReadonlyArray1<i64>,
     ) -> PyResult<()> {
-        let table = self.table()?;
         let spans = spans(data.as_slice()?, offsets.as_slice()?)?;
-        let cost = table.cost(spans.iter().map(Range::len).sum());
+        let size = spans.iter().map(Range::len).sum();
         let bytes = shared_bytes(&data)?;
-        run(py, cost, |cancel| {
-            let document = |(i, span): (usize, Range<usize>)| {
-                let text = SharedText::new(bytes.slice(span));
-                text.map_err(|error| Error::utf8(format_args!("document {i}"), 0, error))
-            };
-            table.add(spans.into_iter().enumerate().map(document), cancel)
-        })
+        let document = |(i, span): (usize, Range<usize>)| {
+            let text = SharedText::new(bytes.slice(span));
+            text.map_err(|error| Error::utf8(format_args!("document {i}"), 0, error))
+        };
+        self.add(py, size, spans.into_iter().enumerate().map(document))
     }
 
     /// Count a block of a text up to the last place where it can be cut, or all of it if it is the last block.
     ///
     /// Return the number of bytes counted. `offset` is where the block starts, for the error if it is invalid UTF-8.
     fn add_block(&mut self, py: Python<'_>, block: PyBackedBytes, offset: usize, last: bool) -> PyResult<usize> {
-        let table = self.table()?;
-        run(py, table.cost(block.len()), |cancel| {
-            let len = block_text(&block, offset, last)?.len();
-            // SAFETY: `block_text` has validated the first `len` bytes.
-            let text = unsafe { SharedText::new_unchecked(Bytes::from_owner(block).slice(..len)) };
-            let end = if last { len } else { table.cut_before(text.as_str(), 0, len).unwrap_or(0) };
-            table.add([Ok(text.slice(0..end))], cancel)?;
-            Ok(end)
-        })
+        let len = py.detach(|| block_text(&block, offset, last).map(str::len))?;
+        // SAFETY: `block_text` has validated the first `len` bytes.
+        let text = unsafe { SharedText::new_unchecked(Bytes::from_owner(block).slice(..len)) };
+        let end = if last { len } else { self.table()?.cut_before(text.as_str(), 0, len).unwrap_or(0) };
+        self.add(py, end, std::iter::once(Ok(text.slice(0..end))))?;
+        Ok(end)
     }
 
     fn add_counts(
@@ -117,7 +129,7 @@ impl ChunkTable {
         }
         let table = self.table()?;
         let chunks = spans.into_iter().map(|span| &data[span]).zip(counts.iter().copied());
-        run(py, usize::MAX, |cancel| table.add_counts(chunks, cancel))
+        run(py, data.len(), |cancel| table.add_counts(chunks, cancel))
     }
 
     /// Return the concatenated chunks, their offsets and their counts, sorted by descending count, then by their bytes.
@@ -129,22 +141,30 @@ impl ChunkTable {
         py: Python<'py>,
     ) -> PyResult<(Array<'py, u8>, Array<'py, i64>, Array<'py, u64>, usize, usize)> {
         self.table()?;
-        let table = self.0.take().expect("checked above");
-        let (counted, dropped, skipped) = run(py, usize::MAX, |cancel| table.finish(cancel))?;
+        let mut table = self.0.take().expect("checked above");
+        let (counted, dropped, skipped) = run(py, table.finish_cost(), |cancel| table.finish(cancel))?;
         let offsets = counted.offsets.into_pyarray(py);
         Ok((counted.data.into_pyarray(py), offsets, counted.counts.into_pyarray(py), dropped, skipped))
     }
 }
 
 /// Read a CSV file of the paper's program: return the concatenated chunks, their offsets and counts, and the pattern.
+///
+/// A file of more than `max_bytes` bytes is an error.
 #[pyfunction]
+#[pyo3(signature = (path, max_bytes = None))]
 #[allow(clippy::type_complexity)]
 pub fn read_counts_csv(
     py: Python<'_>,
     path: PathBuf,
+    max_bytes: Option<u64>,
 ) -> PyResult<(Array<'_, u8>, Array<'_, i64>, Array<'_, u64>, String)> {
     let file = File::open(path)?;
-    let (counted, pattern) = run(py, usize::MAX, |cancel| counts_csv::read(file, cancel))?;
+    let size = file.metadata()?.len();
+    if let Some(limit) = max_bytes.filter(|&limit| size > limit) {
+        return Err(PyValueError::new_err(format!("the file has {size} bytes, more than the limit of {limit}")));
+    }
+    let (counted, pattern) = run(py, size as usize, |cancel| counts_csv::read(file, size as usize, cancel))?;
     Ok((counted.data.into_pyarray(py), counted.offsets.into_pyarray(py), counted.counts.into_pyarray(py), pattern))
 }
 

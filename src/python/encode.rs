@@ -9,12 +9,15 @@ use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyInt, PyList, PyString};
+use pyo3::types::{PyBytes, PyInt, PyList, PySequence};
 
-use super::{Array, LONG_WORK, Utf8Text, block_text, run, shared_bytes, spans, threads_or_all};
+use super::{
+    Array, LONG_WORK, Texts, Threads, Utf8Text, block_text, check_python_memory, run, shared_bytes, spans,
+    threads_or_all,
+};
 use crate::count::utf8;
 use crate::encode::{self, SpecialRules, SpecialSet};
-use crate::error::{Error, Result};
+use crate::error::{Error, check_memory, try_collect, try_collect_ok, try_with_capacity};
 use crate::parallel;
 use crate::split;
 
@@ -40,6 +43,8 @@ pub struct Encoder {
     warned: AtomicBool,
 }
 
+/// Lists of fewer ids are built without checking that there is memory for them.
+const MIN_CHECKED_IDS: usize = 1 << 12;
 /// The number of Python integers to keep. Larger ids are rare: they are mostly those of special tokens.
 const MAX_INTEGERS: usize = 1 << 19;
 
@@ -50,22 +55,29 @@ impl Encoder {
             let Ok(integer) = id.into_pyobject(py);
             integer.unbind()
         };
-        let integers = self.integers.get_or_init(py, || (0..len).map(new_integer).collect());
+        let integers = self.integers.get_or_try_init(py, || {
+            check_python_memory(len as usize, 0)?;
+            Ok::<_, PyErr>(try_collect((0..len).map(new_integer))?)
+        })?;
         let integer =
             |&id: &u32| integers.get(id as usize).map_or_else(|| new_integer(id), |integer| integer.clone_ref(py));
+        // Asking for a little memory would take longer than a short text does.
+        if ids.len() >= MIN_CHECKED_IDS {
+            let new_integers = ids.iter().filter(|&&id| id >= len).count();
+            check_memory(size_of_val(ids) * 2 + new_integers * size_of::<[u64; 4]>())?;
+        }
         PyList::new(py, ids.iter().map(integer))
     }
 
     fn encode_texts(
         &self,
         py: Python<'_>,
-        texts: &[Bound<'_, PyString>],
+        texts: &Texts,
         tokens: TokenSets,
-        threads: Option<i64>,
+        threads: Option<Threads>,
     ) -> PyResult<Vec<Vec<u32>>> {
-        let threads = threads_or_all(threads)?;
-        let texts = texts.iter().map(Utf8Text::new).collect::<PyResult<Vec<_>>>()?;
-        let texts: Vec<&str> = texts.iter().map(Utf8Text::as_str).collect();
+        let threads = threads_or_all(threads);
+        let texts: Vec<&str> = try_collect(texts.0.iter().map(Utf8Text::as_str))?;
         let (size, rules) = (texts.iter().map(|text| text.len()).sum(), special_rules(tokens));
         let cost = self.encoder.cost(size);
         let ids = run(py, cost, |cancel| self.encoder.encode_batch(&texts, &rules, threads, cancel))?;
@@ -78,15 +90,21 @@ impl Encoder {
         py: Python<'_>,
         text: PyBackedStr,
         tokens: TokenSets,
-        threads: Option<i64>,
+        threads: Option<Threads>,
     ) -> PyResult<Vec<u32>> {
         // Finding the number of cores takes longer than encoding a short text.
         let threads =
-            if text.len() < LONG_WORK { threads_or_all(threads.or(Some(1)))? } else { threads_or_all(threads)? };
+            if text.len() < LONG_WORK { threads_or_all(threads.or(Some(Threads(1)))) } else { threads_or_all(threads) };
         let (cost, rules) = (self.encoder.cost(text.len()), special_rules(tokens));
         let ids = run(py, cost, |cancel| self.encoder.encode(&text, &rules, threads, cancel))?;
         self.warn_if_dropped(py)?;
         Ok(ids)
+    }
+
+    fn decode_ids<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = run(py, ids.len(), |cancel| self.encoder.decode(ids, cancel))?;
+        check_python_memory(1, bytes.len())?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Warns, once per encoder, if text was dropped.
@@ -95,8 +113,9 @@ impl Encoder {
         if dropped == 0 || self.warned.swap(true, Relaxed) {
             return Ok(());
         }
-        let message =
-            format!("{dropped} bytes lie between the matches of the pattern and are dropped: decoding omits them");
+        let message = format!(
+            "the pattern does not match {dropped} bytes of the text; they are dropped, and decoding will not restore them"
+        );
         let message = CString::new(message).expect("the message has no zero byte");
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2)
     }
@@ -107,15 +126,16 @@ impl Encoder {
 fn concat_ids<'py>(
     py: Python<'py>,
     ids: &[Vec<u32>],
-    threads: Option<i64>,
+    threads: Option<Threads>,
 ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
-    let offsets: Vec<i64> = std::iter::once(0)
-        .chain(ids.iter().scan(0, |end, ids| {
-            *end += ids.len() as i64;
-            Some(*end)
-        }))
-        .collect();
-    let threads = threads_or_all(threads)?;
+    let mut offsets = try_with_capacity(ids.len() + 1)?;
+    offsets.push(0);
+    let mut end = 0;
+    for ids in ids {
+        end += ids.len() as i64;
+        offsets.push(end);
+    }
+    let threads = threads_or_all(threads);
     Ok((py.detach(|| parallel::concat(ids, threads))?.into_pyarray(py), offsets.into_pyarray(py)))
 }
 
@@ -153,7 +173,7 @@ impl Encoder {
         py: Python<'py>,
         text: PyBackedStr,
         tokens: TokenSets,
-        threads: Option<i64>,
+        threads: Option<Threads>,
     ) -> PyResult<Bound<'py, PyList>> {
         self.to_list(py, &self.encode_text(py, text, tokens, threads)?)
     }
@@ -163,7 +183,7 @@ impl Encoder {
         py: Python<'py>,
         text: PyBackedStr,
         tokens: TokenSets,
-        threads: Option<i64>,
+        threads: Option<Threads>,
     ) -> PyResult<Array<'py, u32>> {
         Ok(self.encode_text(py, text, tokens, threads)?.into_pyarray(py))
     }
@@ -171,11 +191,14 @@ impl Encoder {
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
-        texts: Vec<Bound<'py, PyString>>,
+        texts: Texts,
         tokens: TokenSets,
-        threads: Option<i64>,
+        threads: Option<Threads>,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        self.encode_texts(py, &texts, tokens, threads)?.into_iter().map(|ids| self.to_list(py, &ids)).collect()
+        let ids = self.encode_texts(py, &texts, tokens, threads)?;
+        drop(texts);
+        check_python_memory(ids.len(), ids.iter().map(|ids| 8 * ids.len()).sum())?;
+        try_collect_ok(ids.into_iter().map(|ids| self.to_list(py, &ids)))
     }
 
     /// Return the concatenated ids of all texts, and where the ids of each text start.
@@ -183,9 +206,9 @@ impl Encoder {
     fn encode_batch_to_numpy<'py>(
         &self,
         py: Python<'py>,
-        texts: Vec<Bound<'py, PyString>>,
+        texts: Texts,
         tokens: TokenSets,
-        threads: Option<i64>,
+        threads: Option<Threads>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         concat_ids(py, &self.encode_texts(py, &texts, tokens, threads)?, threads)
     }
@@ -200,18 +223,18 @@ impl Encoder {
         data: PyReadonlyArray1<u8>,
         offsets: PyReadonlyArray1<i64>,
         tokens: TokenSets,
-        threads: Option<i64>,
+        threads: Option<Threads>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let spans = spans(data.as_slice()?, offsets.as_slice()?)?;
         let data = shared_bytes(&data)?;
-        let (rules, n_threads) = (special_rules(tokens), threads_or_all(threads)?);
+        let (rules, n_threads) = (special_rules(tokens), threads_or_all(threads));
         let cost = self.encoder.cost(spans.iter().map(Range::len).sum());
         let ids = run(py, cost, |cancel| {
             let document = |(i, span): (usize, Range<usize>)| {
                 let text = utf8(&data[span]);
                 text.map_err(|error| Error::utf8(format_args!("document {i}"), 0, error))
             };
-            let texts = spans.into_iter().enumerate().map(document).collect::<Result<Vec<_>>>()?;
+            let texts = try_collect_ok(spans.into_iter().enumerate().map(document))?;
             self.encoder.encode_batch(&texts, &rules, n_threads, cancel)
         })?;
         self.warn_if_dropped(py)?;
@@ -225,14 +248,15 @@ impl Encoder {
         py: Python<'py>,
         data: PyReadonlyArray1<u8>,
         offsets: PyReadonlyArray1<i64>,
-        threads: Option<i64>,
+        threads: Option<Threads>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, u32>)> {
         let data = data.as_slice()?;
-        let chunks: Vec<&[u8]> = spans(data, offsets.as_slice()?)?.into_iter().map(|span| &data[span]).collect();
+        let spans = spans(data, offsets.as_slice()?)?;
+        let chunks: Vec<&[u8]> = try_collect(spans.into_iter().map(|span| &data[span]))?;
         if chunks.iter().any(|chunk| chunk.is_empty()) {
             return Err(PyValueError::new_err("cannot encode an empty chunk; remove it"));
         }
-        let threads = threads_or_all(threads)?;
+        let threads = threads_or_all(threads);
         let (ids, sizes) = run(py, data.len(), |cancel| self.encoder.encode_chunks(&chunks, threads, cancel))?;
         Ok((ids.into_pyarray(py), sizes.into_pyarray(py)))
     }
@@ -248,9 +272,9 @@ impl Encoder {
         offset: usize,
         last: bool,
         tokens: TokenSets,
-        threads: Option<i64>,
+        threads: Option<Threads>,
     ) -> PyResult<(Array<'py, u32>, usize)> {
-        let (rules, threads) = (special_rules(tokens), threads_or_all(threads)?);
+        let (rules, threads) = (special_rules(tokens), threads_or_all(threads));
         let (ids, end) = run(py, self.encoder.cost(block.len()), |cancel| {
             let text = block_text(block, offset, last)?;
             let end = if last { text.len() } else { self.encoder.last_cut(text).unwrap_or(0) };
@@ -260,12 +284,12 @@ impl Encoder {
         Ok((ids.into_pyarray(py), end))
     }
 
-    fn decode<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &run(py, ids.len(), |cancel| self.encoder.decode(&ids, cancel))?))
+    fn decode<'py>(&self, py: Python<'py>, ids: Bound<'py, PySequence>) -> PyResult<Bound<'py, PyBytes>> {
+        check_memory(ids.len()? * size_of::<u32>())?;
+        self.decode_ids(py, &ids.extract::<Vec<u32>>()?)
     }
 
     fn decode_numpy<'py>(&self, py: Python<'py>, ids: PyReadonlyArray1<u32>) -> PyResult<Bound<'py, PyBytes>> {
-        let ids = ids.as_slice()?;
-        Ok(PyBytes::new(py, &run(py, ids.len(), |cancel| self.encoder.decode(ids, cancel))?))
+        self.decode_ids(py, ids.as_slice()?)
     }
 }

@@ -17,14 +17,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyKeyboardInterrupt, PyMemoryError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::PyString;
+use pyo3::types::{PySequence, PyString};
 
 use crate::count::utf8;
-use crate::error::{Cancel, Error, Result, try_with_capacity};
+use crate::error::{Cancel, Error, OutOfMemory, Result, check_memory, try_collect_ok, try_push, try_with_capacity};
 use crate::hash;
 use crate::split;
 
@@ -52,17 +54,38 @@ impl From<Error> for PyErr {
     }
 }
 
-/// Runs `work` on another thread, without the GIL, while this thread handles signals.
-fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
+impl From<OutOfMemory> for PyErr {
+    fn from(failed: OutOfMemory) -> Self {
+        Error::from(failed).into()
+    }
+}
+
+/// Fails if there is not enough memory for `objects` Python objects that take `bytes` bytes. PyO3 panics if Python
+/// cannot allocate one.
+fn check_python_memory(objects: usize, bytes: usize) -> Result<()> {
+    /// The header of an object, what the allocator adds to it, and its place in a list.
+    const OVERHEAD: usize = 96;
+    /// Python allocates small objects in arenas of a megabyte.
+    const ARENAS: usize = 1 << 21;
+    check_memory(objects.saturating_mul(OVERHEAD).saturating_add(bytes).saturating_add(ARENAS))
+}
+
+/// Runs `work` on another thread, without the GIL, while this thread handles signals. Returns `None`, without a call of
+/// `work`, if no thread can be started.
+fn interruptible<T: Send>(
+    py: Python<'_>,
+    work: &mut Option<impl FnOnce(&Cancel) -> Result<T> + Send>,
+) -> Option<PyResult<T>> {
     let cancel = Cancel::default();
     py.detach(|| {
         std::thread::scope(|scope| {
             let (done, waiting) = channel::<()>();
             let started = Builder::new().spawn_scoped(scope, || {
                 let _done = done;
+                let work = work.take().expect("called once");
                 work(&cancel)
             });
-            let worker = started.map_err(|error| PyRuntimeError::new_err(format!("cannot start a thread: {error}")))?;
+            let worker = started.ok()?;
             let mut signal = Ok(());
             while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(Duration::from_millis(50)) {
                 if signal.is_ok() {
@@ -73,25 +96,37 @@ fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Cancel) -> Result<T
                 }
             }
             let result = worker.join();
-            signal?;
-            result
-                .map_err(|_| PyRuntimeError::new_err("internal error: the core panicked; please report this"))?
-                .map_err(PyErr::from)
+            Some(signal.and_then(|()| {
+                result
+                    .map_err(|_| PyRuntimeError::new_err("internal error: the core panicked; please report this"))?
+                    .map_err(PyErr::from)
+            }))
         })
     })
 }
 
 /// Runs `work` without the GIL. Signals interrupt it if it takes long. `cost` is an estimate (see `Splitter::cost`).
+///
+/// `work` must not own Python objects, because they would be dropped without the GIL: see `ChunkTable`.
 fn run<T: Send>(py: Python<'_>, cost: usize, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
-    if cost >= LONG_WORK {
-        return interruptible(py, work);
+    let mut work = Some(work);
+    if cost >= LONG_WORK
+        && let Some(result) = interruptible(py, &mut work)
+    {
+        return result;
     }
+    let work = work.expect("it has not run");
     let signal = Mutex::new(Ok(()));
     let interrupted = || {
-        let checked = Python::attach(|py| py.check_signals());
-        let failed = checked.is_err();
-        *signal.lock().expect("no panic while it is held") = checked;
-        failed
+        // The exception is stored, and an earlier one is dropped, with the GIL.
+        Python::attach(|py| {
+            let checked = py.check_signals();
+            let failed = checked.is_err();
+            if failed {
+                *signal.lock().expect("no panic while it is held") = checked;
+            }
+            failed
+        })
     };
     let result = py.detach(|| work(&Cancel::polling(&interrupted)));
     signal.into_inner().expect("no panic while it is held")?;
@@ -99,18 +134,35 @@ fn run<T: Send>(py: Python<'_>, cost: usize, work: impl FnOnce(&Cancel) -> Resul
 }
 
 /// More threads than this are useless on any machine.
-const MAX_THREADS: i64 = 256;
+const MAX_THREADS: usize = 256;
+
+/// A number of threads from 1 to `MAX_THREADS`. A larger Python integer, of any size, becomes `MAX_THREADS`.
+#[derive(Clone, Copy)]
+struct Threads(usize);
+
+impl<'py> FromPyObject<'_, 'py> for Threads {
+    type Error = PyErr;
+
+    fn extract(threads: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match threads.extract::<usize>() {
+            Ok(threads) if threads > 0 => Ok(Self(threads.min(MAX_THREADS))),
+            Err(error) if !error.is_instance_of::<PyOverflowError>(threads.py()) => Err(error),
+            Err(_) if threads.gt(0)? => Ok(Self(MAX_THREADS)),
+            _ => Err(PyValueError::new_err(format!(
+                "threads must be at least 1, or None for all cores, got {}",
+                threads.repr()?
+            ))),
+        }
+    }
+}
 
 /// Return the number of threads to use: `threads`, or one for each core available to this process.
 #[pyfunction]
 #[pyo3(signature = (threads = None))]
-fn threads_or_all(threads: Option<i64>) -> PyResult<usize> {
+fn threads_or_all(threads: Option<Threads>) -> usize {
     match threads {
-        Some(threads) if threads < 1 => {
-            Err(PyValueError::new_err(format!("threads={threads}: give at least 1, or None for all cores")))
-        }
-        Some(threads) => Ok(threads.min(MAX_THREADS) as usize),
-        None => Ok(std::thread::available_parallelism().map_or(1, |threads| threads.get())),
+        Some(Threads(threads)) => threads,
+        None => std::thread::available_parallelism().map_or(1, |threads| threads.get()),
     }
 }
 
@@ -133,14 +185,16 @@ fn shared_bytes(array: &PyReadonlyArray1<u8>) -> PyResult<Bytes> {
     }
     let bytes = array.as_slice()?;
     if array.getattr(intern!(array.py(), "flags"))?.getattr(intern!(array.py(), "writeable"))?.is_truthy()? {
-        return Ok(Bytes::copy_from_slice(bytes));
+        let mut copy = try_with_capacity(bytes.len())?;
+        copy.extend_from_slice(bytes);
+        return Ok(Bytes::from(copy));
     }
     Ok(Bytes::from_owner(View { bytes, _array: (**array).clone().unbind() }))
 }
 
 /// Returns where each item starts and ends in `data`, after checking the offsets.
 fn spans(data: &[u8], offsets: &[i64]) -> PyResult<Vec<Range<usize>>> {
-    let mut spans = try_with_capacity(offsets.len()).map_err(Error::from)?;
+    let mut spans = try_with_capacity(offsets.len())?;
     for pair in offsets.windows(2) {
         match (usize::try_from(pair[0]), usize::try_from(pair[1])) {
             (Ok(start), Ok(end)) if start <= end && end <= data.len() => spans.push(start..end),
@@ -174,6 +228,25 @@ impl Utf8Text {
             // SAFETY: `new` got these bytes from `encode_utf8`, which returns valid UTF-8 in an immutable `bytes`.
             Self::Encoded(bytes) => unsafe { std::str::from_utf8_unchecked(bytes) },
         }
+    }
+}
+
+/// A Python sequence of strings.
+struct Texts(Vec<Utf8Text>);
+
+impl<'py> FromPyObject<'_, 'py> for Texts {
+    type Error = PyErr;
+
+    fn extract(texts: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if texts.is_instance_of::<PyString>() {
+            return Err(PyTypeError::new_err("expected a list of strings, got a single one"));
+        }
+        let texts = texts.cast::<PySequence>()?;
+        let mut utf8 = try_with_capacity(texts.len()?)?;
+        for text in texts.try_iter()? {
+            try_push(&mut utf8, Utf8Text::new(text?.cast::<PyString>()?)?)?;
+        }
+        Ok(Self(utf8))
     }
 }
 
@@ -218,12 +291,13 @@ fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResul
     let chunks = run(py, splitter.cost(text.len()), |cancel| {
         let mut chunks: Vec<&str> = Vec::new();
         splitter.split(&text, cancel, |chunk| {
-            chunks.push(chunk);
+            try_push(&mut chunks, chunk)?;
             cancel.check()
         })?;
         Ok(chunks)
     })?;
-    chunks.into_iter().map(|chunk| Ok(chunk.into_pyobject(py)?.into_any())).collect()
+    check_python_memory(chunks.len(), 2 * text.len())?;
+    try_collect_ok(chunks.iter().map(|chunk| Ok(chunk.into_pyobject(py)?.into_any())))
 }
 
 #[pymodule]

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::encode::Encoder;
-use super::{Array, BAD_OFFSETS, run, threads_or_all};
+use super::{Array, BAD_OFFSETS, Threads, run, threads_or_all};
 use crate::hash::HashSet;
 use crate::train::{self, Pair};
 
@@ -35,7 +35,7 @@ impl PairTable {
         next_id: u32,
         merges: usize,
         overlapping: bool,
-        threads: Option<i64>,
+        threads: Option<Threads>,
         base: Option<&Encoder>,
     ) -> PyResult<Self> {
         let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
@@ -43,7 +43,7 @@ impl PairTable {
         if *first < 0 || !offsets.is_sorted() || *last > data.len() as i64 {
             return Err(PyValueError::new_err(BAD_OFFSETS));
         }
-        let threads = threads_or_all(threads)?;
+        let threads = threads_or_all(threads);
         let skip: HashSet<usize> = skip.into_iter().collect();
         Ok(Self(run(py, data.len(), |cancel| {
             let chunks = offsets.windows(2).zip(counts).enumerate().filter(|(i, _)| !skip.contains(i));
@@ -52,10 +52,17 @@ impl PairTable {
                 let sequences = chunks.map(|(chunk, count)| (chunk.iter().map(|&byte| u32::from(byte)), count));
                 return train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel);
             };
-            // The expected failure is cancellation, for which the table checks as well.
-            let ids = |chunk| base.encoder.training_ids(chunk, cancel).unwrap_or_default().into_iter();
-            let sequences = chunks.map(|(chunk, count)| (ids(chunk), count));
-            train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel)
+            let mut failure = None;
+            let mut ids = |chunk| {
+                let ids = base.encoder.training_ids(chunk, cancel);
+                ids.unwrap_or_else(|error| {
+                    failure.get_or_insert(error);
+                    Vec::new()
+                })
+            };
+            let sequences = chunks.map(|(chunk, count)| (ids(chunk).into_iter(), count));
+            let table = train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel);
+            failure.map_or(table, Err)
         })?))
     }
 

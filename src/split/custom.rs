@@ -40,8 +40,7 @@ pub struct Custom {
 
 impl Custom {
     pub fn new(pattern: &str) -> Result<Custom> {
-        let regex = compile(pattern, STEP_LIMIT, false)?
-            .ok_or_else(|| Error::invalid(format!("pattern={} can never match; correct it", quoted(pattern))))?;
+        let regex = compile(pattern, STEP_LIMIT, false)?.ok_or_else(|| Error::invalid("it can never match"))?;
         Ok(Custom { pattern: pattern.to_owned(), regex, not_empty: OnceBox::new() })
     }
 
@@ -235,11 +234,6 @@ fn compile(pattern: &str, step_limit: usize, not_empty: bool) -> Result<Option<R
     match built {
         Ok(regex) => Ok(Some(regex)),
         Err(RegexError::CompileError(error)) if matches!(*error, CompileError::PatternCanNeverMatch) => Ok(None),
-        Err(error) => Err(Error::invalid(format!(
-            "pattern={} is not a supported regular expression: {error}. Correct it, \
-             or use a named pattern ({})",
-            quoted(pattern),
-            super::NAMED.map(|(name, _)| name).join(", "),
-        ))),
+        Err(error) => Err(Error::invalid(error.to_string())),
     }
 }

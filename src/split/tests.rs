@@ -216,8 +216,9 @@ fn long_chunks_stay_within_the_limits() {
 
 #[test]
 fn errors_name_the_pattern_and_the_position() {
+    // The caller knows the pattern.
     let unclosed = message(Splitter::new(r"(\p{L}+"));
-    assert!(unclosed.contains(r"(\\p{L}+") && unclosed.contains("gpt4"), "{unclosed}");
+    assert!(unclosed.contains("position 7: Opening parenthesis"), "{unclosed}");
 
     let endless = Splitter::new(r"b|(?:a|a|ab)+(?<!a)c").unwrap();
     let error = message(endless.split(&("b".to_owned() + &"a".repeat(40)), &NEVER, |_| Ok(())));

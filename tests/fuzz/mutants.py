@@ -1,4 +1,4 @@
-"""Damaged copies of a file: always the same ones for a seed."""
+"""Damaged copies of a file. Equal seeds produce equal copies."""
 
 import os
 import random
@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 
 MUTANTS = int(os.environ.get("BATCHBPE_FUZZ_MUTANTS", "0"))
-"""How many to make of each file; 0 is the test's own number."""
+"""Number of mutants of each file; 0 for the default of each test."""
 EXTREMES = [0, 1, -1, 127, -128, 255, 2**15, 2**16 - 1, 2**31 - 1, -(2**31), 2**32 - 1, 2**62, 2**63 - 1, -(2**63)]
 
 
@@ -27,7 +27,7 @@ def _flip(data: bytearray, chance: random.Random) -> None:
 
 
 def _overwrite(data: bytearray, chance: random.Random) -> None:
-    """Write an extreme integer of 1 to 8 bytes, where one could stand."""
+    """Overwrite 1 to 8 bytes, mostly aligned ones, with an extreme integer."""
     size = chance.choice([1, 2, 4, 4, 8, 8])
     value = (chance.choice(EXTREMES) + chance.choice([0, 0, 0, 1, -1])) % (1 << 8 * size)
     if len(data) >= size:

@@ -1,6 +1,6 @@
-"""Real processes, ended by signals at random moments and resumed, write the bytes of one that was left alone.
+"""Processes that are killed by signals at random moments and resumed write the same bytes as uninterrupted ones.
 
-`BATCHBPE_FUZZ_KILLS` sets how many are ended, 6 by default.
+`BATCHBPE_FUZZ_KILLS` sets the number of kills, 6 by default.
 """
 
 import json
@@ -21,12 +21,12 @@ from batchbpe import Tokenizer
 KILLS = int(os.environ.get("BATCHBPE_FUZZ_KILLS", "6"))
 RUN = """if True:
     import signal
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background
     from batchbpe import __main__
-    from batchbpe.data import readers, tables
+    from batchbpe.data import limits
     from batchbpe.jobs import count
     count.SAVE_EVERY = 0.02
-    readers.BATCH_CHARACTERS = tables.BATCH_CHARACTERS = 20_000
+    limits.BATCH_CHARACTERS = 20_000
     print("ready", flush=True)
     __main__.main()
 """
@@ -36,22 +36,22 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are posix")
 
 
 def run(place: Path, command: list[str], ended_by: str | None = None, after: float = 0.0) -> int:
-    """Run a command, and end it after so many seconds of work."""
+    """Run a command, and send it a signal after some seconds of work."""
     given = [sys.executable, "-c", RUN, *command]
     with subprocess.Popen(given, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout and process.stdout.readline() == "ready\n"
         if ended_by:
             time.sleep(after)
             process.send_signal(getattr(signal, ended_by))
-        told = process.communicate(timeout=60)[1]
-    # While Python starts and ends, signals do what they do to any process.
+        stderr = process.communicate(timeout=60)[1]
+    # During start-up and exit of Python, a signal kills the process.
     allowed = {0, -number, 128 + number} if (number := getattr(signal, ended_by or "", 0)) else {0}
-    assert process.returncode in allowed and "Traceback" not in told, told
+    assert process.returncode in allowed and "Traceback" not in stderr, stderr
     return process.returncode
 
 
 def written(place: Path, name: str) -> dict[str, bytes]:
-    """Give the files of an output, and whatever else a job has left beside it."""
+    """Return the files of an output, and anything else that a job has left next to it."""
     inputs = {"data.jsonl", "mine.model", "mine.vocab", f"whole{Path(name).suffix}"}
     found = (path for path in place.rglob("*") if path.is_file())
     files = {str(path.relative_to(place)): path.read_bytes() for path in found}

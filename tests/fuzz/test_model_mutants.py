@@ -1,4 +1,4 @@
-"""Damaged models and counts: an error that names the file, or something that works; never a crash or a traceback."""
+"""Damaged models and counts either raise an error that names the file, or load and work. They never crash."""
 
 import gzip
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 from mutants import mutants
 
 from batchbpe import ChunkCounts, Tokenizer
+from batchbpe.formats.tiktoken import Published
 
 TEXT = "to be, or not to be: that is the question. Être, ou ne pas être? 生きるべきか " * 20
 PLAIN = Tokenizer.train(TEXT, 400, special_tokens=["<|endoftext|>"])
@@ -14,19 +15,19 @@ STOP_WORDS = Tokenizer.train(TEXT, 400, stop_list_size=9, special_tokens=["<|end
 
 
 def check(path: Path, content: bytes) -> bool:
-    """Load a tokenizer, and use it if that is possible."""
+    """Load and use a tokenizer; return whether that worked."""
     path.write_bytes(content)
     try:
         tokenizer = Tokenizer.from_file(path)
         ids = tokenizer.encode(TEXT, "all")
         tokenizer.decode(ids)
-    except ValueError as error:  # also of a pattern that is damaged
+    except ValueError as error:
         assert str(path) in str(error) or "pattern" in str(error)
         return False
     return True
 
 
-@pytest.mark.filterwarnings("ignore:.*bytes lie between the matches")
+@pytest.mark.filterwarnings("ignore:.*pattern does not match")
 @pytest.mark.parametrize(
     ("format", "name", "tokenizer"),
     [
@@ -38,9 +39,9 @@ def check(path: Path, content: bytes) -> bool:
     ],
 )
 def test_models(format: str, name: str, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if format == "tiktoken":  # such a file does not say its pattern: it has to be known by its name
-        known = {"a": ("gpt4", len(tokenizer.vocab) - 1, {"<|endoftext|>": 399})}
-        monkeypatch.setattr("batchbpe.formats.tiktoken.KNOWN", known)
+    if format == "tiktoken":  # rank files do not store their pattern, which must be known for the name
+        published = {"a": Published("gpt4", len(tokenizer.vocab) - 1, {"<|endoftext|>": 399})}
+        monkeypatch.setattr("batchbpe.formats.tiktoken.PUBLISHED", published)
     path = tmp_path / name
     tokenizer.export(path, format)  # type: ignore[arg-type]
     content = path.read_bytes()
@@ -50,7 +51,7 @@ def test_models(format: str, name: str, tokenizer: Tokenizer, tmp_path: Path, mo
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.csv.gz"])
 def test_counts(name: str, tmp_path: Path) -> None:
-    """A parquet file has checksums, so what can be loaded is right; a csv has none, but its rows must be counts."""
+    """Parquet has checksums, so a file that loads has the right counts. Csv has none, but its rows must be valid."""
     counts = ChunkCounts.count(TEXT)
     path = tmp_path / name
     plain = tmp_path / name.removesuffix(".gz")

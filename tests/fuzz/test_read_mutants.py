@@ -1,7 +1,7 @@
-"""Damaged files: each is read, or refused with an error that names it; none ends the process or fills the memory.
+"""Damaged files: each is read or rejected with an error that names it; none crashes the process or fills the memory.
 
-A child process reads all mutants of a file. If it dies, the last name that it has printed says of which.
-BATCHBPE_FUZZ_MUTANTS=500 tries more of them.
+A child process reads all mutants of a file. If it dies, the last name it printed is the culprit.
+Set BATCHBPE_FUZZ_MUTANTS=500 to try more mutants.
 """
 
 import gzip
@@ -20,20 +20,16 @@ TEXTS = ["to be or not to be", None, "naïve 語", "", "x" * 40, None, "to be or
 CHILD = """if True:
     import re, sys
     from pathlib import Path
-    from batchbpe import ChunkCounts
-    from batchbpe.data.corpus import sources
-    from batchbpe.counting import Counter
     from batchbpe.analysis.groups import by_column
-    from batchbpe.data.sampling import Selection
-    from batchbpe.data.tables import ReadOptions
+    from batchbpe.counting import ChunkCounter
+    from batchbpe.data.corpus import sources
+    from batchbpe.data.options import ReadOptions
+    from batchbpe.data.sampling import Sampling
 
     def count(path, errors, sample):
-        counter = Counter("gpt4", errors=errors, threads=1)
-        for source in sources(path, errors=errors, max_document_bytes=1 << 20):
-            with source.named():
-                for documents in Selection(sample=sample).of(source):
-                    counter.add(documents)
-        return counter.finish().total
+        counter = ChunkCounter("gpt4", errors=errors, threads=1)
+        counter.add_sources(sources(path, errors=errors, max_document_bytes=1 << 20), Sampling(sample))
+        counter.finish()
 
     def group(path):
         options = ReadOptions(max_document_bytes=1 << 20)
@@ -47,7 +43,7 @@ CHILD = """if True:
                 work()
             except (ValueError, OSError) as error:
                 if path.name not in str(error):
-                    raise AssertionError(f"{path} is not named") from error
+                    raise AssertionError(f"{path} is not in the message") from error
     print("kilobytes", re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
 """
 
@@ -90,7 +86,7 @@ FILES = {
 }
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded as Linux does it")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory from /proc")
 @pytest.mark.parametrize("name", FILES)
 def test_mutants(name: str, tmp_path: Path) -> None:
     for number, mutant in enumerate(mutants(FILES[name], 40, seed=1)):
@@ -99,6 +95,6 @@ def test_mutants(name: str, tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:
-        told, error = child.communicate(timeout=600)
-        assert child.returncode == 0, (child.returncode, told.split()[-1:], error[-2000:])
-    assert int(told.split()[-1]) < 400_000, told[-30:]
+        output, error = child.communicate(timeout=600)
+        assert child.returncode == 0, (child.returncode, output.split()[-1:], error[-2000:])
+    assert int(output.split()[-1]) < 400_000, output[-30:]

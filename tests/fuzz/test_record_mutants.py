@@ -1,4 +1,4 @@
-"""Damaged records, runs and experiments: an error that names the file, or the right result; never a wrong one.
+"""Damaged records, runs and experiments raise an error that names the file, or do not change the result.
 
 `BATCHBPE_FUZZ_MUTANTS` sets the number of mutants of each file, 40 by default.
 """
@@ -17,11 +17,11 @@ from mutants import mutants
 
 from batchbpe import Tokenizer
 from batchbpe.data.corpus import sources
-from batchbpe.data.readers import Source
+from batchbpe.data.source import Source
+from batchbpe.errors import Stopped
 from batchbpe.experiments import report, sweep
 from batchbpe.jobs.count import count_files
-from batchbpe.jobs.encode import encode_files
-from batchbpe.progress import Stopped
+from batchbpe.jobs.encode import EncodeOptions, encode_files
 
 MUTANTS = 40
 TEXTS = [multilingual(300, seed) for seed in range(12)]
@@ -31,7 +31,7 @@ TOKENIZER = Tokenizer.train(iter(TEXTS), 400)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
-        "batchbpe.data.readers.BATCH_CHARACTERS": 900,
+        "batchbpe.data.limits.BATCH_CHARACTERS": 900,
         "batchbpe.jobs.count.SAVE_EVERY": -1.0,
         "batchbpe.jobs.spill.RANGES": 4,
         "os.fsync": lambda _: None,
@@ -53,7 +53,7 @@ def content(folder: Path) -> dict[str, bytes]:
 def check(
     folder: Path, name: str, use: Callable[[Path], object], expected: object, *, seed: int, only_sizes: bool = False
 ) -> None:
-    """Use a copy of a folder with each mutant of one of its files."""
+    """Call `use` with copies of a folder, each with a mutant of one of its files."""
     whole = (folder / name).read_bytes()
     refused = 0
     for number, mutant in enumerate(mutants(whole, MUTANTS, seed)):
@@ -69,7 +69,7 @@ def check(
             refused += 1
             assert Path(name).name in str(error), (number, error)
         else:
-            assert found == expected, f"mutant {number} of {name}, seed {seed}, gives another result"
+            assert found == expected, f"mutant {number} of {name}, seed {seed}, changes the result"
     assert refused > MUTANTS // 3
 
 
@@ -94,8 +94,8 @@ def test_counts(name: str, data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["shards.json", "shard_000000.bin"])
 def test_shards(name: str, data: Path, tmp_path: Path) -> None:
-    """A shard with another content of the same size is not noticed."""
-    options: Any = {"shard_tokens": 500, "threads": 1, "resume": True}
+    """Changes that keep the size of a shard are not detected."""
+    options: Any = {"options": EncodeOptions(shard_tokens=500), "threads": 1, "resume": True}
     encode_files(TOKENIZER, sources(data), tmp_path / "whole", **options)
 
     def read(source: Source) -> Iterator[Any]:

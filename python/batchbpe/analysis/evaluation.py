@@ -1,299 +1,281 @@
-"""How good tokenizers are on a text: how short they make it, how well they use their vocabulary, for whom.
+"""Evaluate tokenizers on a text: how short they make it and how well they use their vocabulary.
 
-A text is counted once, and each tokenizer then encodes each chunk of it once, however often that occurs.
-docs/evaluation.md has the formulas and where they come from.
+The text is counted once for each pattern, and each tokenizer encodes every unique chunk once. This is exact, because
+tokens never cross chunk boundaries. Other tokenizers, and subclasses that override `encode`, encode every document.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from io import BytesIO
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..counting import Counter, dropped_text
+from ..batch_tokenizer import BatchTokenizer
+from ..counting import dropped_text
 from ..counts import ChunkCounts
-from ..data.readers import Documents, TextFile
-from ..data.tables import CountsFile, too_large
-from ..errors import short
+from ..data import corpus
+from ..data.documents import Counts, Documents
+from ..data.limits import MAX_DOCUMENT_BYTES
+from ..data.sampling import Sampling
+from ..data.source import Source
+from ..errors import ArgumentError, ArgumentTypeError, DataError, short
+from ..model import MAX_ID
+from ..progress import bar, format_size
 from ..tokenizer import Tokenizer
+from .counted_text import CountedText, repeatable, texts_of
+from .metrics import Evaluation
 
-WORDS = r"\S+"
-"""The pattern of words: what stands between white space."""
-ALPHA = 2.5
-"""The order of Rényi's entropy that goes best with how good translations are."""
-Unit = Literal["text", "byte", "character", "word"]
+Frequencies = npt.NDArray[np.uint64]
+T = TypeVar("T")
 
 
-class Text:
-    """A text as counts: of its words, and of its chunks by each pattern.
+class TextEncoder(Protocol):
+    """Anything that encodes text: a `Tokenizer`, a `tiktoken.Encoding`, a class of your own.
 
-    >>> text = Text(["gpt4"])
-    >>> text.add(["to be or not to be"])
-    >>> text.bytes, text.characters, text.words.total
-    (18, 18, 6)
+    The size of the vocabulary is read from the attribute `vocab_size` or `n_vocab`, if there is one.
+
+    >>> class Bytes:
+    ...     vocab_size = 256
+    ...
+    ...     def encode(self, text):
+    ...         return list(text.encode())
+    >>> evaluate({"bytes": Bytes()}, "to be")[0].tokens
+    5
     """
 
-    def __init__(self, patterns: Iterable[str], threads: int | None = None, errors: str = "strict") -> None:
-        """Begin with nothing; patterns are names or regular expressions."""
-        self._counters = [Counter(pattern, (), errors, threads) for pattern in (WORDS, *patterns)]
-
-    @classmethod
-    def of_counts(cls, counts: ChunkCounts, dropped: int = 0) -> Text:
-        """Take a text of which only the chunks are known, and how many bytes lie between them, not its words."""
-        text = cls([])
-        text.words, text.chunks, text.dropped = None, {counts.pattern: counts}, {counts.pattern: dropped}
-        return text
-
-    def add(self, documents: Documents) -> None:
-        """Count documents, before any question is asked."""
-        if isinstance(documents, CountsFile | ChunkCounts | Mapping):
-            raise ValueError("chunk counts are no text to encode: give documents")
-        if isinstance(documents, TextFile) and documents.once:
-            with documents.open() as stream:
-                block = stream.read(documents.max_document_bytes + 1)
-            if len(block) > documents.max_document_bytes:
-                problem = too_large("the text is too long", documents.max_document_bytes)
-                raise ValueError(f"{documents.name}: {problem}")
-            documents = replace(documents, open=lambda: BytesIO(block), once=False)
-        for counter in self._counters:
-            counter.add(documents)
-
-    @cached_property
-    def words(self) -> ChunkCounts | None:
-        """How often each word occurs; None if only chunks are known."""
-        return self._counters[0].take()
-
-    @cached_property
-    def chunks(self) -> dict[str, ChunkCounts]:
-        """How often each chunk occurs, by the pattern."""
-        counts = [counter.take() for counter in self._counters[1:]]
-        return {each.pattern: each for each in counts}
-
-    @cached_property
-    def dropped(self) -> dict[str, int]:
-        """How many bytes each pattern does not match: they are in no chunk."""
-        return {pattern: counter.dropped for pattern, counter in zip(self.chunks, self._counters[1:], strict=True)}
-
-    @cached_property
-    def _some(self) -> tuple[ChunkCounts, int]:
-        """The chunks by the pattern that drops least, and how many bytes it drops."""
-        best = min(self.chunks, key=lambda pattern: self.dropped[pattern])
-        return self.chunks[best], self.dropped[best]
-
-    @property
-    def bytes(self) -> int:
-        """How many bytes the text has."""
-        counts, dropped = self._some
-        return int((np.diff(counts.offsets) * counts.counts.astype(np.int64)).sum()) + dropped
-
-    @property
-    def characters(self) -> int:
-        """How many characters the text has."""
-        counts, dropped = self._some
-        begins = np.concatenate([[0], np.cumsum((counts.data & 0xC0) != 0x80)])
-        return int((np.diff(begins[counts.offsets]) * counts.counts.astype(np.int64)).sum()) + dropped
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What a tokenizer makes of a text."""
-
-    name: str
-    vocab_size: int
-    tokens: int
-    bytes: int
-    characters: int
-    words: int | None
-    """What stands between white space."""
-    single_token_words: int | None
-    """How many of them are one token, with a space before it."""
-    dropped: int
-    """How many of the bytes are lost: the pattern does not match them."""
-    frequencies: npt.NDArray[np.uint64] = field(repr=False, compare=False)
-    """How often each token occurs, by id."""
-
-    @property
-    def bytes_per_token(self) -> float | None:
-        """The more the better: the text is shorter. None if there are no tokens."""
-        return self.bytes / self.tokens if self.tokens else None
-
-    @property
-    def characters_per_token(self) -> float | None:
-        """The more the better: the text is shorter."""
-        return self.characters / self.tokens if self.tokens else None
-
-    @property
-    def tokens_per_word(self) -> float | None:
-        """Fertility: 1 would be a token for each word."""
-        return self.tokens / self.words if self.words else None
-
-    @property
-    def single_token_word_rate(self) -> float | None:
-        """STRR: the share of words that are one token."""
-        return None if self.single_token_words is None or not self.words else self.single_token_words / self.words
-
-    @property
-    def vocabulary_used(self) -> int:
-        """How many different tokens the text has."""
-        return int(np.count_nonzero(self.frequencies))
-
-    @property
-    def shannon_efficiency(self) -> float:
-        """Entropy of the tokens, of the most it could be: 1 if all occur equally often."""
-        return renyi_entropy(self._shares, 1) / self._most
-
-    @property
-    def renyi_efficiency(self) -> float:
-        """The same with Rényi's entropy, which very common tokens lower more."""
-        return renyi_entropy(self._shares, ALPHA) / self._most
-
-    @property
-    def average_rank(self) -> float:
-        """The mean place of a token of the text, commonest first: larger if more of the vocabulary is really used."""
-        return float((self._shares * np.arange(1, len(self._shares) + 1)).sum())
-
-    @cached_property
-    def _shares(self) -> npt.NDArray[np.float64]:
-        used: npt.NDArray[np.float64] = np.sort(self.frequencies[self.frequencies > 0])[::-1].astype(np.float64)
-        return used / max(1.0, float(used.sum()))
-
-    @property
-    def _most(self) -> float:
-        return float(np.log(max(2, self.vocab_size)))
-
-    def change(self, reference: Evaluation) -> float | None:
-        """Give the percent change in encoded length against another tokenizer, the paper's metric."""
-        return 100 * (self.tokens - reference.tokens) / reference.tokens if reference.tokens else None
-
-    def normalised_length(self, reference: Evaluation) -> float | None:
-        """NSL: the encoded length as a share of another tokenizer's."""
-        return self.tokens / reference.tokens if reference.tokens else None
-
-    def cost(self, unit: Unit) -> float | None:
-        """How many tokens a byte, a character or a word takes, or all of the text; None if there is none."""
-        size = {"text": 1, "byte": self.bytes, "character": self.characters, "word": self.words}[unit]
-        if size is None:
-            raise ValueError("the words of chunk counts are not known: choose another unit than word")
-        return self.tokens / size if size and self.tokens else None
-
-    def metrics(self, reference: Evaluation) -> dict[str, float | None]:
-        """Give all metrics by their names."""
-        against = {"change": self.change(reference), "normalised_length": self.normalised_length(reference)}
-        return {name: against[name] if name in against else getattr(self, name) for name in METRICS}
-
-
-METRICS = {
-    "vocab_size": "vocabulary",
-    "tokens": "tokens",
-    "change": "change in length, %",
-    "normalised_length": "normalised length (NSL)",
-    "bytes_per_token": "bytes per token",
-    "characters_per_token": "characters per token",
-    "tokens_per_word": "tokens per word (fertility)",
-    "single_token_word_rate": "words of one token (STRR)",
-    "vocabulary_used": "vocabulary used",
-    "shannon_efficiency": "Shannon efficiency",
-    "renyi_efficiency": f"Rényi efficiency (α = {ALPHA})",
-    "average_rank": "average rank",
-    "dropped": "bytes that are lost",
-}
-"""What each metric of an `Evaluation` is called in a table."""
+    def encode(self, text: str, /) -> Sequence[int]:
+        """Encode a text to ids."""
 
 
 def evaluate(
-    tokenizers: Mapping[str, Tokenizer], documents: Iterable[Documents], *, threads: int | None = None
+    tokenizers: Mapping[str, TextEncoder],
+    data: corpus.Data | None = None,
+    *,
+    texts: str | Iterable[str] | None = None,
+    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    text_column: str = "text",
+    errors: str = "strict",
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    sampling: Sampling | None = None,
+    threads: int | None = None,
+    progress: bool = False,
 ) -> list[Evaluation]:
-    """Encode documents with each tokenizer.
+    """Evaluate tokenizers on the same text.
 
-    >>> from batchbpe.data.corpus import documents
+    Special tokens in the text are encoded as ordinary text. A tokenizer that is not a `Tokenizer`, or that overrides
+    `Tokenizer.encode`, is called as `encode(document)` for every document and every unique word, which is slower.
+
+    Parameters
+    ----------
+    tokenizers: tokenizers by name.
+    data: anything that `ChunkCounts.count` accepts. Words are unknown in chunk counts, and only tokenizers with the
+        same pattern can encode them.
+    texts: evaluate on these strings, whatever they look like, instead of `data`.
+    files: evaluate on these paths, globs, directories or urls instead of `data`.
+    text_column: column of tables, or field of jsonl files, that contains the text.
+    errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
+    max_document_bytes: maximum size of one document.
+    sampling: part of the documents to evaluate on.
+    threads: number of threads; all cores by default.
+    progress: whether to display a progress bar.
+
     >>> plain, merged = (Tokenizer.train("to be or not to be", size) for size in (256, 258))
-    >>> [it.tokens for it in evaluate({"bytes": plain, "merged": merged}, documents("to be"))]
+    >>> [result.tokens for result in evaluate({"bytes": plain, "merged": merged}, "to be")]
     [5, 3]
+
     """
-    text = Text({tokenizer.pattern: None for tokenizer in tokenizers.values()}, threads)
-    for some in documents:
-        text.add(some)
-    return [evaluate_text(name, tokenizer, text, threads=threads) for name, tokenizer in tokenizers.items()]
+    evaluator = Evaluator(tokenizers, errors=errors, threads=threads)
+    data = corpus.choose(data, texts, files)
+    sources = corpus.sources(data, text_column=text_column, errors=errors, max_document_bytes=max_document_bytes)
+    sampling = sampling or Sampling()
+    documents = ((source, some) for source in sources for some in sampling.of(source))
+    for source, some in with_progress(documents, sources, show=progress):
+        with source.blamed():
+            evaluator.add(some)
+    return evaluator.results()
 
 
-def evaluate_text(name: str, tokenizer: Tokenizer, text: Text, *, threads: int | None = None) -> Evaluation:
-    """Evaluate a tokenizer on a text that has been counted with its pattern.
+class Evaluator:
+    """Evaluate tokenizers on a text that is added in parts.
+
+    >>> from batchbpe.data.documents import Texts
+    >>> evaluator = Evaluator({"mine": Tokenizer.train("to be or not to be", 258)})
+    >>> for document in ["to be", "or not"]:
+    ...     evaluator.add(Texts([document]))
+    >>> evaluator.results()[0].tokens
+    9
+    """
+
+    def __init__(
+        self, tokenizers: Mapping[str, TextEncoder], *, errors: str = "strict", threads: int | None = None
+    ) -> None:
+        """Check the tokenizers and start with an empty text."""
+        if not isinstance(tokenizers, Mapping):
+            raise ArgumentTypeError("tokenizers", tokenizers, "must be a dict of names and tokenizers")
+        if not tokenizers:
+            raise ArgumentError("tokenizers", dict(tokenizers), "must contain at least one tokenizer")
+        for tokenizer in tokenizers.values():
+            if isinstance(tokenizer, str) or not callable(getattr(tokenizer, "encode", None)):
+                raise ArgumentTypeError("tokenizers", tokenizer, "must contain objects with a method encode(text)")
+        if errors not in ("strict", "replace"):
+            raise ArgumentError("errors", errors, 'must be "strict" or "replace"')
+        tokenizers = {name: _held(tokenizer) for name, tokenizer in tokenizers.items()}
+        self._tokenizers, self._errors, self._threads = tokenizers, errors, threads
+        counted = [each.pattern for each in tokenizers.values() if encodes_chunks(each)]
+        # Bytes and characters are measured by chunks, so at least one pattern is needed.
+        self.text = CountedText(counted or ["gpt4"], threads, errors)
+        self._by_document = {
+            name: _DocumentEncoder(name, each) for name, each in tokenizers.items() if not encodes_chunks(each)
+        }
+
+    def add(self, documents: Documents) -> None:
+        """Add documents, or chunk counts, to the text."""
+        documents = repeatable(documents)
+        self.text.add(documents)
+        if not self._by_document:
+            return
+        if isinstance(documents, Counts):
+            raise DataError(
+                f"chunk counts cannot be encoded by {short(next(iter(self._by_document)))}, which encodes documents",
+                remedy="evaluate on the documents instead",
+            )
+        for text in texts_of(documents, self._errors):
+            for encoder in self._by_document.values():
+                encoder.add(text)
+
+    def results(self) -> list[Evaluation]:
+        """Return the metrics of each tokenizer."""
+        return [
+            evaluate_text(name, tokenizer, self.text, threads=self._threads)
+            if encodes_chunks(tokenizer)
+            else self._by_document[name].evaluate(self.text)
+            for name, tokenizer in self._tokenizers.items()
+        ]
+
+
+def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads: int | None = None) -> Evaluation:
+    """Evaluate a tokenizer on a text that was counted with its pattern.
 
     >>> counts = ChunkCounts.count("to be or not to be")
-    >>> evaluate_text("mine", Tokenizer.train(counts, 258), Text.of_counts(counts)).tokens
+    >>> evaluate_text("mine", Tokenizer.train(counts, 258), CountedText.from_counts(counts)).tokens
     14
     """
     if tokenizer.pattern not in text.chunks:
-        raise ValueError(f"the text was not counted with the pattern of {name}, {short(tokenizer.pattern)}")
+        raise DataError(f"the text was not counted with the pattern of {name}, {short(tokenizer.pattern)}")
     chunks = text.chunks[tokenizer.pattern]
-    encoder = tokenizer._loaded.encoder
-    ids, sizes = encoder.encode_chunks(chunks.data, chunks.offsets, threads)
+    encoder = tokenizer._encoder
+    ids, sizes = encoder.encode_chunks(chunks.arrays.data, chunks.arrays.offsets, threads)
     frequencies = np.zeros(tokenizer.n_vocab, np.uint64)
-    np.add.at(frequencies, ids, np.repeat(chunks.counts, sizes))
+    np.add.at(frequencies, ids, np.repeat(chunks.arrays.counts, sizes))
     if dropped := text.dropped[tokenizer.pattern]:
         warnings.warn((f"{name}: " if name else "") + dropped_text(dropped, tokenizer.pattern), stacklevel=2)
-    words = single = None
+    single = None
     if text.words is not None:
-        words = text.words.total
-        spaced, offsets = _after_spaces(text.words)
+        spaced, offsets = _with_spaces(text.words)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the encoder knows only of words, below it is said of all the text
+            warnings.simplefilter("ignore")  # dropped text has been reported above, for the whole text
             _, places = encoder.encode_documents(spaced, offsets, ([], []), threads)
-        single = int(text.words.counts[np.diff(places) == 1].sum())
+        single = int(text.words.arrays.counts[np.diff(places) == 1].sum())
+    return _evaluation(name, len(tokenizer.vocab), frequencies, text, single, dropped)
+
+
+def encodes_chunks(tokenizer: object) -> TypeGuard[Tokenizer]:
+    """Return whether the core can encode chunks for a tokenizer: a `Tokenizer` whose `encode` is not overridden.
+
+    >>> class Lower(Tokenizer):
+    ...     def encode(self, text, *options):
+    ...         return super().encode(text.lower(), *options)
+    >>> tokenizer = Tokenizer.train("to be", 256)
+    >>> encodes_chunks(tokenizer), encodes_chunks(Lower(tokenizer.model))
+    (True, False)
+    """
+    return (
+        isinstance(tokenizer, Tokenizer)
+        and type(tokenizer).encode is Tokenizer.encode
+        and "encode" not in vars(tokenizer)
+    )
+
+
+def _held(tokenizer: TextEncoder) -> TextEncoder:
+    """Return the tokenizer that a `BatchTokenizer` holds, unless a subclass overrides `encode`."""
+    if isinstance(tokenizer, BatchTokenizer) and type(tokenizer).encode is BatchTokenizer.encode:
+        return tokenizer.tokenizer
+    return tokenizer
+
+
+class _DocumentEncoder:
+    """Token frequencies of a tokenizer that encodes document by document."""
+
+    def __init__(self, name: str, tokenizer: TextEncoder) -> None:
+        self._name, self._tokenizer = name, tokenizer
+        self._frequencies: Frequencies = np.zeros(0, np.uint64)
+
+    def add(self, text: str) -> None:
+        found = np.bincount(self._encode(text)).astype(np.uint64)
+        longer, shorter = sorted((self._frequencies, found), key=len, reverse=True)
+        self._frequencies = longer.copy()
+        self._frequencies[: len(shorter)] += shorter
+
+    def _encode(self, text: str) -> npt.NDArray[np.int64]:
+        ids = self._tokenizer.encode(text)
+        try:
+            array = np.asarray(ids if len(ids) else np.zeros(0, np.int64))
+        except (TypeError, ValueError):
+            array = np.asarray(None)
+        if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any() or (array > MAX_ID).any():
+            raise ArgumentTypeError(
+                f"tokenizers[{self._name!r}].encode", ids, f"must return a list of ids from 0 to {MAX_ID}"
+            )
+        return array.astype(np.int64)
+
+    def evaluate(self, text: CountedText) -> Evaluation:
+        words = text.words
+        single = (
+            None if words is None else sum(count for word, count in words.items() if len(self._encode(f" {word}")) == 1)
+        )
+        return _evaluation(self._name, self._vocab_size(), self._frequencies, text, single, 0)
+
+    def _vocab_size(self) -> int:
+        if isinstance(self._tokenizer, Tokenizer):
+            return len(self._tokenizer.vocab)
+        sizes = (getattr(self._tokenizer, name, None) for name in ("vocab_size", "n_vocab"))
+        used = int(np.count_nonzero(self._frequencies))
+        return next((size for size in sizes if isinstance(size, int)), used)
+
+
+def _evaluation(
+    name: str, vocab_size: int, frequencies: Frequencies, text: CountedText, single: int | None, dropped: int
+) -> Evaluation:
     return Evaluation(
         name=name,
-        vocab_size=len(tokenizer.vocab),
+        vocab_size=vocab_size,
         tokens=int(frequencies.sum()),
         bytes=text.bytes,
         characters=text.characters,
-        words=words,
+        words=None if text.words is None else text.words.total,
         single_token_words=single,
         dropped=dropped,
         frequencies=frequencies,
     )
 
 
-def _after_spaces(words: ChunkCounts) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Give words each with a space before it, as most stand in a text."""
-    spaced = np.insert(words.data, words.offsets[:-1], ord(" "))
-    return spaced, words.offsets + np.arange(len(words.offsets))
+def _with_spaces(words: ChunkCounts) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Put a space before each word, as most words in a text have."""
+    spaced = np.insert(words.arrays.data, words.arrays.offsets[:-1], ord(" "))
+    return spaced, words.arrays.offsets + np.arange(len(words.arrays.offsets))
 
 
-def renyi_entropy(shares: npt.NDArray[np.float64], alpha: float) -> float:
-    """Give Rényi's entropy of an order, in nats; that of order 1 is Shannon's.
+def with_progress(documents: Iterable[T], sources: Sequence[Source], *, show: bool) -> Iterator[T]:
+    """Yield documents, and display which share of their sources has been read.
 
-    >>> round(renyi_entropy(np.array([0.5, 0.25, 0.25]), 2), 6)  # log(8 / 3)
-    0.980829
+    >>> list(with_progress([["to be"]], [], show=False))
+    [['to be']]
     """
-    if alpha == 1:
-        return abs(float((shares * np.log(shares)).sum()))
-    return abs(float(np.log((shares**alpha).sum()) / (1 - alpha))) if len(shares) else 0.0
-
-
-def parity(costs: Mapping[str, float], reference: str | None = None) -> dict[str, float]:
-    """Give what each group pays, of what a chosen one pays, or else the one that pays least.
-
-    >>> parity({"en": 0.25, "my": 1.0})
-    {'en': 1.0, 'my': 4.0}
-    """
-    least = min(costs.values()) if reference is None else costs[reference]
-    return {group: cost / least if least else 0.0 for group, cost in costs.items()}
-
-
-def gini(costs: Sequence[float]) -> float:
-    """Give the Gini coefficient of what groups pay: 0 if all pay the same, near 1 if one pays all.
-
-    >>> gini([1, 1, 1]), gini([1, 3])
-    (0.0, 0.25)
-    """
-    ordered = np.sort(np.asarray(costs, np.float64))
-    n = len(ordered)
-    if not n or not ordered.sum():
-        return 0.0
-    return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * ordered.sum()))
+    with bar("counting", sum(source.size for source in sources), show=show) as update:
+        for item in documents:
+            yield item
+            done = sum(source.position for source in sources)
+            update(done, format_size(done))

@@ -1,4 +1,4 @@
-"""Documents by group, such as a language: a column of a table or a field of jsonl says which, or the name of a file."""
+"""Documents by group, such as a language: a column of a table, a field of jsonl, or the file name gives the group."""
 
 from __future__ import annotations
 
@@ -8,104 +8,123 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..counts import ChunkCounts
-from ..data.arrow_strings import check_sizes, cuts, invalid_at, plain, replaced, sizes
+from ..data import limits
+from ..data.arrow_strings import check_sizes, cuts, find_invalid, plain, replace_invalid, sizes
+from ..data.documents import Counts, Documents, Texts
 from ..data.files import URL, kind, open_stream
-from ..data.readers import Documents, Source, json_lines
-from ..data.sampling import Selection
-from ..data.tables import BATCH_DOCUMENTS, TABLES, CountsFile, ReadOptions, is_string, reading, record_batches
-from ..errors import short
-from .evaluation import Text
+from ..data.jsonl import json_lines
+from ..data.options import ReadOptions
+from ..data.sampling import Sampling
+from ..data.source import Source
+from ..data.tables import TABLES, check_text_column, is_string, reading, record_batches
+from ..errors import DataError, short
+
+NO_GROUP = "(none)"
+"""Name of the group of documents whose group is null or empty."""
+GroupedDocuments = Iterator[tuple[Source, str, Documents]]
 
 
-def texts(
-    documents: Iterable[tuple[Source, str, Documents]],
-    patterns: Iterable[str],
-    threads: int | None,
-    errors: str = "strict",
-) -> dict[str, Text]:
-    """Count the text of each group, for tokenizers with these patterns. A file of counts is a group of its own.
+def by_file(sources: Iterable[Source], sampling: Sampling) -> GroupedDocuments:
+    """Yield documents with their group: the file name without its suffixes, or the path if names are not unique.
 
-    >>> source = Source("", lambda _: [])
-    >>> list(texts([(source, "en", ["to be"]), (source, "de", ["zu sein"])], ["gpt4"], None))
-    ['de', 'en']
+    >>> source = Source("texts/en.txt", lambda _: [Texts(["to be"])])
+    >>> [(group, documents) for _, group, documents in by_file([source], Sampling())]
+    [('en', Texts(strings=['to be']))]
     """
-    patterns = list(dict.fromkeys(patterns))
-    found: dict[str, Text] = {}
-    for source, group, some in documents:
-        if isinstance(some, CountsFile):
-            if group in found:
-                raise ValueError(f"{some.path}: chunk counts are evaluated alone: add them up first")
-            found[group] = Text.of_counts(ChunkCounts.load(some.path))
-        else:
-            if group not in found:
-                found[group] = Text(patterns, threads, errors)
-            with source.named():
-                found[group].add(some)
-    return dict(sorted(found.items()))
-
-
-def by_file(sources: Iterable[Source], selection: Selection) -> Iterator[tuple[Source, str, Documents]]:
-    """Give documents with their group: the name of their file without its ending, or all of it where others have it."""
     sources = list(sources)
     names = [Path(source.name).name.partition(".")[0] for source in sources]
     for name, source in zip(names, sources, strict=True):
-        for documents in selection.of(source):
-            yield source, name if name and names.count(name) == 1 else source.name, documents
+        group = name if name and names.count(name) == 1 else source.name or "in memory"
+        for documents in sampling.of(source):
+            yield source, group, documents
 
 
-def by_column(
-    sources: Iterable[Source], group_column: str, options: ReadOptions
-) -> Iterator[tuple[Source, str, Documents]]:
-    """Give the documents of tables or jsonl with their groups. A text that is null is no document."""
+def by_column(sources: Iterable[Source], group_column: str, options: ReadOptions) -> GroupedDocuments:
+    """Yield the documents of tables or jsonl files with their groups. Rows whose text is null are skipped.
+
+    >>> import tempfile
+    >>> from batchbpe.data.corpus import sources
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "a.jsonl"
+    ...     _ = path.write_text('{"text": "to be", "language": "en"}')
+    ...     [(group, documents) for _, group, documents in by_column(sources(path), "language", ReadOptions())]
+    [('en', Texts(strings=['to be']))]
+    """
     for source in sources:
-        for batch in _batches(source, group_column, options):
-            groups: dict[str, list[str]] = defaultdict(list)
-            for text, group in batch:
-                if text is not None:
-                    groups["(none)" if group in (None, "") else str(group)].append(text)
-            yield from ((source, group, texts) for group, texts in groups.items())
+        yield from _grouped(source, _batches(source, group_column, options))
+
+
+def table_by_column(table: Any, group_column: str, options: ReadOptions) -> GroupedDocuments:
+    """Yield the documents of a pyarrow table or record batch with their groups.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"text": ["to be", "zu sein"], "language": ["en", "de"]})
+    >>> [(group, documents) for _, group, documents in table_by_column(table, "language", ReadOptions())]
+    [('en', Texts(strings=['to be'])), ('de', Texts(strings=['zu sein']))]
+    """
+    types = dict(zip(table.schema.names, table.schema.types, strict=True))
+    check_text_column(types, options.text_column, "data")
+    if group_column not in types:
+        raise DataError(f"no column {short(group_column)} among {', '.join(types)}", where="data")
+    source, row = Source("", lambda _: []), 0
+    for batch in table.to_batches() if hasattr(table, "to_batches") else [table]:
+        rows = _rows(batch.column(options.text_column), batch.column(group_column), options, row)
+        yield from _grouped(source, rows)
+        row += len(batch)
+
+
+def _grouped(source: Source, batches: Iterable[Iterable[tuple[Any, Any]]]) -> GroupedDocuments:
+    for batch in batches:
+        groups: dict[str, list[str]] = defaultdict(list)
+        for text, group in batch:
+            if text is not None:
+                groups[NO_GROUP if group in (None, "") else str(group)].append(text)
+        yield from ((source, group, Texts(texts)) for group, texts in groups.items())
 
 
 def _batches(source: Source, group_column: str, options: ReadOptions) -> Iterator[Iterable[tuple[Any, Any]]]:
-    if source.name == "standard input":
-        raise ValueError("standard input tells no groups by a column: save it as a file")
+    remedy = "use parquet, arrow or jsonl files, or one file per group"
+    if source.name in ("", "standard input"):
+        raise DataError(f"{source.name or 'text in memory'} has no group column", remedy=remedy)
     place = source.name if re.match(URL, source.name) else Path(source.name)
     suffix, codec = kind(place)
-    text_column, columns = options.column, [options.column, group_column]
+    text_column, columns = options.text_column, [options.text_column, group_column]
     if suffix in TABLES:
         with reading(place):
             row = 0
             for batch in record_batches(place, columns, source, options.max_document_bytes):
-                if isinstance(batch, CountsFile):
-                    raise ValueError(f"{source.name} holds chunk counts, which are of no group: give documents")
+                if isinstance(batch, Counts):
+                    raise DataError("chunk counts have no group column", where=source.name, remedy="use documents")
                 yield from _rows(batch.column(text_column), batch.column(group_column), options, row)
                 row += len(batch)
     elif suffix == ".jsonl":
-        with open_stream(place, codec, source.moved) as lines:
+        with open_stream(place, codec, source.move) as lines:
             for number, record in json_lines(lines, place, options):
+                where = f"{source.name}, line {number}"
                 missing = [column for column in columns if not isinstance(record, dict) or column not in record]
                 if missing:
-                    raise ValueError(f"{source.name}, line {number}: no field {short(missing[0])}")
+                    raise DataError(f"no field {short(missing[0])}", where=where)
                 if not isinstance(record[text_column], str | None):
-                    kind_ = type(record[text_column]).__name__
-                    raise ValueError(f"{source.name}, line {number}: {short(text_column)} is of type {kind_}, not str")
+                    found = type(record[text_column]).__name__
+                    raise DataError(f"field {short(text_column)} must be a string, got {found}", where=where)
                 yield [tuple(record[column] for column in columns)]
     else:
-        raise ValueError(
-            f"{source.name}: only parquet, arrow and jsonl tell groups by a column; or give a file for each group"
-        )
+        raise DataError("this file type has no group column", where=source.name, remedy=remedy)
 
 
 def _rows(texts: Any, groups: Any, options: ReadOptions, first: int) -> Iterator[Iterable[tuple[Any, Any]]]:
-    """Give the rows of two columns as Python objects, few bytes at once."""
+    """Yield the rows of two columns as Python objects, in batches of limited size."""
+    import pyarrow as pa
+
     size = sizes(texts)
     check_sizes(size, options.max_document_bytes, first)
     if is_string(groups.type):
         size = size + sizes(groups)
-    else:
+    elif pa.types.is_primitive(groups.type) or pa.types.is_null(groups.type):
         groups.validate(full=True)
-    for start, end in cuts(size, BATCH_DOCUMENTS):
+    else:  # a list or a dictionary of binary values could expand to any size
+        raise DataError(f"the group column must be of type string, number or boolean, got {groups.type}")
+    for start, end in cuts(size, limits.BATCH_DOCUMENTS):
         columns = (_values(column.slice(start, end - start), options, first + start) for column in (texts, groups))
         yield zip(*columns, strict=True)
 
@@ -116,8 +135,8 @@ def _values(column: Any, options: ReadOptions, first: int) -> list[Any]:
         return values
     column = plain(column)
     if options.errors == "replace":
-        column = replaced(column)
-    problem = invalid_at(column, first)
-    if problem:
-        raise ValueError(problem)
+        column = replace_invalid(column)
+    invalid = find_invalid(column, first)
+    if invalid:
+        raise invalid
     return list(column.to_pylist())

@@ -1,125 +1,217 @@
-"""What is in a vocabulary, and in chunk counts: as values for machines, which `shown` puts into words for people."""
+"""Inspect vocabularies and chunk counts. Results are dataclasses; `dataclasses.asdict` makes them JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
+from ..counting import ChunkArrays
 from ..counts import ChunkCounts
-from ..model import MergeTree
+from ..data import corpus
+from ..errors import ArgumentError
+from ..merge_tree import MergeTree
 from ..tokenizer import Tokenizer
 
 
-def shown(token: bytes) -> str:
-    """Give a token as text that stays on a line, within quotes, and of one that may have megabytes the beginning.
+@dataclass(frozen=True)
+class TokenInfo:
+    """A token of a vocabulary.
 
-    >>> shown(b" the"), shown(b"\\n\\xff"), shown("né".encode())
-    ("' the'", "'\\\\n\\\\xff'", "'né'")
+    >>> TokenInfo.of(258, b" be")
+    TokenInfo(id=258, text=' be', hex='206265', bytes=3)
     """
-    if len(token) > 60:
-        return shown(token[:60]) + "…"
-    try:
-        return repr(token.decode("utf-8"))
-    except UnicodeDecodeError:
-        return repr(token)[1:]
+
+    id: int
+    text: str | None
+    """The token as text. None if it is not valid UTF-8."""
+    hex: str
+    bytes: int
+
+    @classmethod
+    def of(cls, token: int, value: Any) -> TokenInfo:
+        """Describe a token by its id and bytes."""
+        return cls(token, _text(value), value.hex(), len(value))
 
 
-def spelled(token: bytes) -> dict[str, Any]:
-    """Give the bytes of a token, in hexadecimal, and as text if they are one.
+@dataclass(frozen=True)
+class TreeNode(TokenInfo):
+    """A token and the ids of the two tokens from which it was merged, if it was.
 
-    >>> spelled(b" be")
-    {'text': ' be', 'hex': '206265', 'bytes': 3}
+    >>> list(tree_nodes(Tokenizer.train("aab aab", 257).merge_tree(256)))[0].parts
+    (97, 97)
     """
-    try:
-        text: str | None = token.decode("utf-8")
-    except UnicodeDecodeError:
-        text = None
-    return {"text": text, "hex": token.hex(), "bytes": len(token)}
+
+    parts: tuple[int, ...]
 
 
-def describe(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Say what a vocabulary consists of.
+@dataclass(frozen=True)
+class ChunkInfo:
+    """A chunk and its count.
 
-    >>> describe(Tokenizer.train("aaabdaaabac", 259))["longest_merge"]
-    {'id': 258, 'text': 'aaab', 'hex': '61616162', 'bytes': 4}
+    >>> ChunkInfo.of(" be", 2)
+    ChunkInfo(count=2, text=' be', hex='206265', bytes=3)
+    """
+
+    count: int
+    text: str | None
+    """The chunk as text. None if it is not valid UTF-8."""
+    hex: str
+    bytes: int
+
+    @classmethod
+    def of(cls, chunk: str, count: int) -> ChunkInfo:
+        """Describe a chunk and its count."""
+        value = chunk.encode("utf-8", "surrogateescape")
+        return cls(count, _text(value), value.hex(), len(value))
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """Contents of a vocabulary; see `inspect_model`.
+
+    >>> inspect_model(Tokenizer.train("aaab", 257)).tokens
+    257
+    """
+
+    tokens: int
+    largest_id: int
+    merges: int
+    stop_words: int
+    special_tokens: Mapping[str, int]
+    pattern: str
+    longest_merge: TokenInfo | None
+    mean_merge_bytes: float
+    training: Mapping[str, Any]
+    """Options and data size that training recorded."""
+
+
+@dataclass(frozen=True)
+class CountRange:
+    """Number of unique chunks whose count is between two bounds, inclusive.
+
+    >>> inspect_counts("to be or not to be").distribution[-1]
+    CountRange(least=2, most=9, unique=1)
+    """
+
+    least: int
+    most: int
+    unique: int
+
+
+@dataclass(frozen=True)
+class CountsSummary:
+    """Contents of chunk counts; see `inspect_counts`.
+
+    >>> inspect_counts("to be or not to be").total
+    6
+    """
+
+    total: int
+    unique: int
+    pattern: str
+    share_of_most_frequent: Mapping[str, float]
+    """Share of the total that the 100 and the 10,000 most frequent chunks make up."""
+    longest_chunk: int
+    """Length in bytes."""
+    most_frequent: tuple[ChunkInfo, ...]
+    rarest: tuple[ChunkInfo, ...]
+    distribution: tuple[CountRange, ...]
+
+
+def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
+    """Summarize a vocabulary.
+
+    >>> summary = inspect_model(Tokenizer.train("aaabdaaabac", 259))
+    >>> summary.merges, summary.longest_merge
+    (3, TokenInfo(id=258, text='aaab', hex='61616162', bytes=4))
     """
     model = tokenizer.model
     longest = max(model.merges.values(), key=lambda token: len(model.vocab[token]), default=None)
     mean = sum(len(model.vocab[token]) for token in model.merges.values()) / max(1, len(model.merges))
-    return {
-        "tokens": len(model.vocab),
-        "largest_id": model.n_vocab - 1,
-        "merges": len(model.merges),
-        "stop_words": len(model.stop_words),
-        "special_tokens": dict(model.special_tokens),
-        "pattern": model.pattern,
-        "longest_merge": None if longest is None else {"id": longest, **spelled(model.vocab[longest])},
-        "mean_bytes_of_a_merge": round(mean, 3),
-        "training": dict(model.training),
-    }
+    return ModelSummary(
+        tokens=len(model.vocab),
+        largest_id=model.n_vocab - 1,
+        merges=len(model.merges),
+        stop_words=len(model.stop_words),
+        special_tokens=dict(model.special_tokens),
+        pattern=model.pattern,
+        longest_merge=None if longest is None else TokenInfo.of(longest, model.vocab[longest]),
+        mean_merge_bytes=round(mean, 3),
+        training=dict(model.training),
+    )
 
 
-def tokens(tokenizer: Tokenizer, *, longest: int = 0, search: str | None = None) -> list[dict[str, Any]]:
-    """List tokens: the longest, or those that have `search` in them, or all.
+def find_tokens(tokenizer: Tokenizer, *, search: str | None = None, longest: int | None = None) -> list[TokenInfo]:
+    """Return the tokens that contain `search`, by default all; with `longest`, the n longest of them.
 
-    >>> tokens(Tokenizer.train("aaabdaaabac", 258), search="ab")
-    [{'id': 257, 'text': 'ab', 'hex': '6162', 'bytes': 2}]
+    >>> find_tokens(Tokenizer.train("aaabdaaabac", 258), search="ab")
+    [TokenInfo(id=257, text='ab', hex='6162', bytes=2)]
     """
-    rows = tokenizer.vocab.items()
+    if longest is not None and longest < 0:
+        raise ArgumentError("longest", longest, "must be at least 0")
+    rows = list(tokenizer.vocab.items())
     if search is not None:
-        rows = [(token, value) for token, value in rows if search.encode() in value]  # type: ignore[assignment]
-    if longest:
-        rows = sorted(rows, key=lambda row: (-len(row[1]), row[0]))[:longest]  # type: ignore[assignment]
-    return [{"id": token, **spelled(value)} for token, value in rows]
+        rows = [(token, value) for token, value in rows if search.encode() in value]
+    if longest is not None:
+        rows = sorted(rows, key=lambda row: (-len(row[1]), row[0]))[:longest]
+    return [TokenInfo.of(token, value) for token, value in rows]
 
 
-def tree(root: MergeTree) -> Iterator[dict[str, Any]]:
-    """List a token and all that it is built of, each before its two parts.
+def tree_nodes(tree: MergeTree) -> Iterator[TreeNode]:
+    """Yield a token and all tokens from which it was merged, each before its parts.
 
-    >>> [(token["id"], token["parts"]) for token in tree(Tokenizer.train("aab aab", 258).merge_tree(256))]
-    [(256, [97, 97]), (97, []), (97, [])]
+    >>> [(node.id, node.parts) for node in tree_nodes(Tokenizer.train("aab aab", 258).merge_tree(256))]
+    [(256, (97, 97)), (97, ()), (97, ())]
     """
-    todo = [root]
+    todo = [tree]
     while todo:
-        token = todo.pop()
-        yield {"id": token.token, **spelled(token.value), "parts": [part.token for part in token.parts]}
-        todo += reversed(token.parts)
+        node = todo.pop()
+        parts = tuple(part.token for part in node.parts)
+        yield TreeNode(node.token, _text(node.value), node.value.hex(), len(node.value), parts)
+        todo += reversed(node.parts)
 
 
-def describe_counts(counts: ChunkCounts, n: int = 10) -> dict[str, Any]:
-    """Say how many chunks there are, which are the commonest and rarest, and how counts and lengths are distributed.
+def inspect_counts(data: corpus.Data, *, top: int = 10) -> CountsSummary:
+    """Summarize chunk counts, or the chunks of data: totals, the `top` most frequent and rarest, the distribution.
 
-    >>> described = describe_counts(ChunkCounts.count("to be or not to be"), n=1)
-    >>> described["commonest"]
-    [{'count': 2, 'text': ' be', 'hex': '206265', 'bytes': 3}]
-    >>> described["distribution"]
-    [{'least': 1, 'most': 1, 'unique': 4}, {'least': 2, 'most': 9, 'unique': 1}]
+    >>> summary = inspect_counts("to be or not to be", top=1)
+    >>> summary.most_frequent
+    (ChunkInfo(count=2, text=' be', hex='206265', bytes=3),)
+    >>> summary.distribution
+    (CountRange(least=1, most=1, unique=4), CountRange(least=2, most=9, unique=1))
     """
+    if top < 0:
+        raise ArgumentError("top", top, "must be at least 0")
+    counts = ChunkCounts.count(data)
     total = counts.total
-    last = max(0, counts.unique - n)
-    rarest = ChunkCounts(counts.data, counts.offsets[last:], counts.counts[last:], counts.pattern)
+    last = max(0, counts.unique - top)
+    data, offsets, numbers, pattern = counts.arrays
+    rarest = ChunkCounts(ChunkArrays(data, offsets[last:], numbers[last:], pattern))
     edges = [1, 2, *(10**power for power in range(1, 20)), 1 << 64]
-    seen = [counts.at_least(low).unique - counts.at_least(high).unique for low, high in pairwise(edges)]
-    return {
-        "total": total,
-        "unique": counts.unique,
-        "pattern": counts.pattern,
-        "share_of_the_commonest": {
-            str(size): round(int(counts.counts[:size].sum(dtype=object)) / max(1, total), 4) for size in (100, 10_000)
+    unique = [counts.at_least(low).unique - counts.at_least(high).unique for low, high in pairwise(edges)]
+    return CountsSummary(
+        total=total,
+        unique=counts.unique,
+        pattern=counts.pattern,
+        share_of_most_frequent={
+            str(size): round(int(counts.arrays.counts[:size].sum(dtype=object)) / max(1, total), 4)
+            for size in (100, 10_000)
         },
-        "longest_chunk": int(np.diff(counts.offsets).max(initial=0)),
-        "commonest": list(map(_counted, counts.most_common(n))),
-        "rarest": list(map(_counted, rarest.most_common())),
-        "distribution": [
-            {"least": low, "most": high - 1, "unique": unique}
-            for (low, high), unique in zip(pairwise(edges), seen, strict=True)
-            if unique
-        ],
-    }
+        longest_chunk=int(counts.chunk_bytes.max(initial=0)),
+        most_frequent=tuple(ChunkInfo.of(*row) for row in counts.most_common(top)),
+        rarest=tuple(ChunkInfo.of(*row) for row in rarest.most_common()),
+        distribution=tuple(
+            CountRange(low, high - 1, number)
+            for (low, high), number in zip(pairwise(edges), unique, strict=True)
+            if number
+        ),
+    )
 
 
-def _counted(row: tuple[str, int]) -> dict[str, Any]:
-    return {"count": row[1], **spelled(row[0].encode("utf-8", "surrogateescape"))}
+def _text(value: bytes) -> str | None:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return None

@@ -1,22 +1,62 @@
-"""Tokens to be looked at: in colours, in a notebook or a terminal."""
+"""Display tokens in colour, in a notebook or a terminal.
+
+Tokens that contain only part of a character are joined, so that text stays readable in any script.
+"""
 
 from __future__ import annotations
 
 import html
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
 
-from .inspection import shown
+from .display import printable, quoted_token
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from ..tokenizer import Tokenizer
 
 COLOURS = ("#d7e8ff", "#ffe2c7", "#d9f2d0", "#f4d9ec", "#fff3b8")
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One token, or several consecutive tokens that share characters.
+
+    >>> Piece((230, 151, 165), "日".encode()).text
+    '日₃'
+    """
+
+    ids: tuple[int, ...]
+    value: bytes
+    special: bool = False
+
+    @property
+    def text(self) -> str:
+        """The piece on one line, followed by the number of tokens if there are several."""
+        return printable(self.value, keep="") + self.count
+
+    @property
+    def count(self) -> str:
+        """The number of tokens as a subscript; empty if there is one."""
+        return str(len(self.ids)).translate(_SUBSCRIPTS) if len(self.ids) > 1 else ""
+
+    @property
+    def description(self) -> str:
+        """The ids and the quoted text.
+
+        >>> Piece((230, 151, 165), "日".encode()).description
+        "230 151 165: '日' (3 tokens)"
+        """
+        note = " (special token)" if self.special else f" ({len(self.ids)} tokens)" if len(self.ids) > 1 else ""
+        return f"{' '.join(map(str, self.ids))}: {quoted_token(self.value)}{note}"
 
 
 class Encoding(Sequence[int]):
-    """The ids of a text, which a notebook shows as the text in coloured tokens.
+    """The ids of a text, displayed by a notebook as the text in coloured tokens.
 
     >>> from batchbpe import Tokenizer
     >>> encoding = Tokenizer.train("aaabdaaabac", 259).view("aaabd")
@@ -26,17 +66,23 @@ class Encoding(Sequence[int]):
     [b'aaab', b'd']
     """
 
-    def __init__(self, tokenizer: Tokenizer, ids: Sequence[int]) -> None:
-        """Take ids and the tokenizer that they are of."""
+    def __init__(self, tokenizer: Tokenizer, ids: Iterable[int]) -> None:
+        """Store ids and the tokenizer that they belong to."""
         self.tokenizer, self.ids = tokenizer, list(ids)
 
     def __len__(self) -> int:
-        """Give the number of tokens."""
+        """Return the number of tokens."""
         return len(self.ids)
 
-    def __getitem__(self, place: Any) -> Any:
-        """Give an id, or some."""
-        return self.ids[place]
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        """Return one id, or a list of ids for a slice."""
+        return self.ids[index]
 
     def __repr__(self) -> str:
         """Show the ids."""
@@ -47,42 +93,53 @@ class Encoding(Sequence[int]):
         """The bytes of each token."""
         return [self.tokenizer.vocab[token] for token in self.ids]
 
+    @property
+    def pieces(self) -> list[Piece]:
+        """The tokens, joined where a character is split into several.
+
+        >>> from batchbpe import Tokenizer
+        >>> [piece.ids for piece in Tokenizer.train("a", 256).view("a日").pieces]
+        [(97,), (230, 151, 165)]
+        """
+        return list(_pieces(self.tokenizer, self.ids))
+
     def _repr_html_(self) -> str:
-        """Give the text in coloured tokens, each with its id and bytes where the mouse rests."""
+        """Render the text in coloured tokens; hovering over one shows its ids."""
         spans = []
-        for place, (token, value) in enumerate(zip(self.ids, self.tokens, strict=True)):
-            colour = COLOURS[place % len(COLOURS)]
-            title = html.escape(f"{token}: {shown(value)}")
-            style = f"background:{colour};color:#111;border-radius:2px"
-            spans.append(f'<span style="{style}" title="{title}">{html.escape(printable(value))}</span>')
-        style = "white-space:pre-wrap;font-family:monospace;line-height:1.6"
-        return f'<div style="{style}">{"".join(spans)}</div><div>{len(self):,} tokens</div>'
+        for place, piece in enumerate(self.pieces):
+            style = f"background:{COLOURS[place % len(COLOURS)]};color:#111;border-radius:2px"
+            if piece.special:
+                style += ";outline:1px solid #b00020;font-weight:bold"
+            if len(piece.ids) > 1:
+                style += ";border-bottom:2px dotted #555"
+            title, text = html.escape(piece.description), html.escape(printable(piece.value))
+            spans.append(f'<span style="{style}" title="{title}">{text}</span>')
+        # Each line gets the direction of its own text: right to left in Arabic and Hebrew.
+        style = (
+            "white-space:pre-wrap;font-family:monospace;line-height:1.6;unicode-bidi:plaintext;overflow-wrap:anywhere"
+        )
+        return f'<div dir="auto" style="{style}">{"".join(spans)}</div><div>{len(self):,} tokens</div>'
 
     def show(self) -> None:
-        """Print the text in coloured tokens, or with | between them where there are no colours."""
+        """Print the text in coloured tokens, or with | between tokens if the output does not support 256 colours.
+
+        A subscript is the number of tokens that a character is split into.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).view("aaab日").show()
+        aaab|日₃
+        """
         from rich.console import Console
 
         console = Console(highlight=False, soft_wrap=True)
-        if console.is_terminal:
+        if console.color_system in ("256", "truecolor", "windows"):  # with fewer colours, all tokens would look alike
             console.print(coloured(self.tokenizer, self.ids))
         else:
-            sys.stdout.write("|".join(shown(token)[1:-1] for token in self.tokens) + "\n")
+            sys.stdout.write("|".join(piece.text for piece in self.pieces) + "\n")
 
 
-def printable(token: bytes) -> str:
-    """Give a token as text; bytes that are no character of their own in hexadecimal.
-
-    >>> printable(b" a"), printable(b"\\xc3"), printable(b"\\x00\\n")
-    (' a', '\\\\xc3', '\\\\x00\\n')
-    """
-    try:
-        return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in token.decode("utf-8"))
-    except UnicodeDecodeError:
-        return repr(token)[2:-1]
-
-
-def coloured(tokenizer: Tokenizer, ids: Iterable[int]) -> Any:
-    """Give a text of rich, each token in the next colour.
+def coloured(tokenizer: Tokenizer, ids: Iterable[int]) -> Text:
+    """Return the text as a `rich.text.Text` in which each token has the next colour.
 
     >>> from batchbpe import Tokenizer
     >>> coloured(Tokenizer.train("aaabdaaabac", 259), [258, 195, 10]).plain
@@ -91,6 +148,35 @@ def coloured(tokenizer: Tokenizer, ids: Iterable[int]) -> Any:
     from rich.text import Text
 
     text = Text()
-    for place, token in enumerate(ids):
-        text.append(printable(tokenizer.vocab[token]), style=f"black on {COLOURS[place % len(COLOURS)]}")
+    for place, piece in enumerate(_pieces(tokenizer, list(ids))):
+        style = f"black on {COLOURS[place % len(COLOURS)]}" + (" bold underline" if piece.special else "")
+        text.append(printable(piece.value) + piece.count, style=style)
     return text
+
+
+def _pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> Iterator[Piece]:
+    """Join tokens until they end at the end of a character. An invalid byte counts as one character."""
+    vocab: Any = tokenizer.vocab
+    special = set(tokenizer.special_tokens.values())
+    values = [vocab[token] for token in ids]
+    characters = b"".join(values).decode("utf-8", "surrogateescape")
+    ends = iter(_ends(characters))
+    start, position, end = 0, 0, 0
+    for place, value in enumerate(values):
+        position += len(value)
+        while end < position:
+            end = next(ends)
+        if end == position:
+            first = start
+            start = place + 1
+            yield Piece(tuple(ids[first:start]), b"".join(values[first:start]), ids[place] in special)
+
+
+def _ends(text: str) -> Iterator[int]:
+    """Yield the offset in bytes at which each character ends."""
+    offset = 0
+    for character in text:
+        code = ord(character)
+        is_invalid_byte = 0xDC80 <= code <= 0xDCFF
+        offset += 1 if code < 0x80 or is_invalid_byte else 2 if code < 0x800 else 3 if code < 0x10000 else 4
+        yield offset

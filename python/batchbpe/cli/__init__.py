@@ -1,6 +1,6 @@
 """The command `batchbpe`: arguments only. Each command calls one function of the package."""
 
-from .app import app
+from .app import app, main
 from .count import count
 from .encode import decode, encode
 from .evaluate import evaluate
@@ -8,7 +8,7 @@ from .experiment import experiment, report
 from .inspect import export, inspect
 from .train import train
 
-__all__ = ["app"]
+__all__ = ["app", "main"]
 
 for _command in (count, train, encode, decode, inspect, evaluate, export, experiment, report):
     app.command()(_command)

@@ -1,4 +1,4 @@
-"""What all commands have in common: errors in a line, exit codes, Ctrl-C, and how results are printed."""
+"""What all commands share: one-line errors, exit codes, Ctrl-C, and how results are printed."""
 
 from __future__ import annotations
 
@@ -6,42 +6,58 @@ import errno
 import functools
 import json
 import os
-import re
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
 from .. import __version__
-from ..progress import Stopped
+from ..errors import Setting, Stopped, UserError
 
 if TYPE_CHECKING:
-    from ..data.readers import Source
+    from ..data.source import Source
     from ..tokenizer import Tokenizer
 
 app = typer.Typer(
     no_args_is_help=True,
-    rich_markup_mode=None,  # its boxes leave little room for words
+    rich_markup_mode=None,  # its boxes leave little room for text
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Train byte-pair-encoding tokenizers in safe batches, and use them.",
+    help="Train and use byte-pair-encoding tokenizers.",
 )
 F = TypeVar("F", bound=Callable[..., None])
-debug = False
-ended_by = signal.SIGINT
-"""The signal that asked a command to end: the exit code tells it."""
-LONGEST_LINE = 1000
-"""Characters of an error."""
+_debug: ContextVar[bool] = ContextVar("debug", default=False)
+MAX_LINE = 1000
+"""Maximum length of an error, in characters."""
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM was received."""
+
+
+def main() -> int:
+    """Run the command line and return the exit code."""
+    try:
+        return app(prog_name="batchbpe", standalone_mode=False) or 0
+    except Exception as error:  # the base class of usage errors is private to typer
+        if not hasattr(error, "format_message"):
+            raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.stderr.write(error.format_message() + "\n")
+        else:
+            sys.stderr.write(one_line(f"error: {error.format_message()}") + "\n")
+        return int(getattr(error, "exit_code", 2))
+
+
+def _version(is_wanted: bool) -> None:
+    if is_wanted:
         sys.stdout.write(f"batchbpe {__version__}\n")
         raise typer.Exit
 
@@ -51,14 +67,13 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug_: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    global debug
-    debug = debug_
+    _debug.set(debug)
 
 
 def command(function: F) -> F:
-    """Make a function fit for a command: its errors are a line, and an exit code."""
+    """Wrap a command so that an error prints one line and sets the exit code."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -67,37 +82,81 @@ def command(function: F) -> F:
                 warnings.showwarning = _warn  # type: ignore[assignment]
                 function(*args, **kwargs)
             sys.stdout.flush()
-        except (KeyboardInterrupt, Stopped) as stopped:
-            fail(str(stopped) or ("terminated" if ended_by == signal.SIGTERM else "interrupted"), 128 + ended_by)
+        except KeyboardInterrupt as interrupt:
+            fail("terminated" if isinstance(interrupt, _Terminated) else "interrupted", 128 + exit_signal(interrupt))
+        except Stopped as stopped:
+            fail(stopped.render(as_option), 128 + stopped.signal)
         except BrokenPipeError:  # as in `batchbpe … | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
-        except (ValueError, TypeError, OSError, KeyError, ImportError, MemoryError) as error:
-            if debug:
+        except (UserError, ValueError, TypeError, OSError, KeyError, ImportError, MemoryError) as error:
+            if _debug.get():
                 raise
-            if isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename:
-                error = OSError(f"cannot write standard output: {error.strerror}")
-            if isinstance(error, MemoryError):
-                error = MemoryError(_out_of_memory(error))
-            message = error.args[0] if isinstance(error, KeyError) and error.args else error  # else within quotes
-            line = in_a_line(str(message or type(error).__name__))
-            fail(f"error: {line}", 2 if line.startswith("--") else 1)
+            is_usage = isinstance(error, UsageError) or (isinstance(error, UserError) and bool(error.parameter))
+            fail(f"error: {describe(error)}", 2 if is_usage else 1)
 
     return run  # type: ignore[return-value]
 
 
-def _out_of_memory(error: MemoryError) -> str:
-    detail = f" ({error})" if str(error) else ""
-    return f"out of memory{detail}; use --limit-bytes or --threads 1, for count also --max-memory"
+def exit_signal(interrupt: KeyboardInterrupt) -> int:
+    """Return the signal that an interrupt stands for, which determines the exit code."""
+    return signal.SIGTERM if isinstance(interrupt, _Terminated) else signal.SIGINT
+
+
+class UsageError(ValueError):
+    """Options that cannot be combined."""
+
+
+_OPTIONS = {
+    "errors": "--replace-errors",
+    "allow_inexact": "--allow-inexact",
+    "resume": "--resume",
+    "special_tokens": "--special-token",
+    "share": "--heldout-share",
+    "text_column": "--text-column, or --jsonl-field for jsonl",
+    "format": "--to",
+    "data": "the data",
+    "path": "the file",
+    "files": "the inputs",
+}
+"""Options that are not spelled like the parameter, and flags that take no value."""
+_FLAGS = {"errors", "allow_inexact", "resume"}
+
+
+def as_option(setting: Setting) -> str:
+    """Spell a parameter as the command line does.
+
+    >>> as_option(Setting("vocab_size")), as_option(Setting("errors", "replace")), as_option(Setting("sample", 0.5))
+    ('--vocab-size', '--replace-errors', '--sample 0.5')
+    """
+    name = _OPTIONS.get(setting.parameter, f"--{setting.parameter.replace('_', '-')}")
+    return name if setting.value is None or setting.parameter in _FLAGS else f"{name} {setting.value}"
+
+
+def describe(error: BaseException) -> str:
+    """Describe an error in terms of the command line.
+
+    >>> from batchbpe.errors import ArgumentError
+    >>> describe(ArgumentError("vocab_size", 3, "must be at least 256"))
+    '--vocab-size must be at least 256, got 3'
+    """
+    if isinstance(error, UserError):
+        return error.render(as_option)
+    if isinstance(error, MemoryError):
+        detail = f" ({error})" if str(error) else ""
+        return f"out of memory{detail}; use --limit-bytes or --threads 1, or --max-memory for count"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename:
+        return f"cannot write standard output: {error.strerror}"
+    if isinstance(error, KeyError) and error.args:  # str(KeyError) would quote the message
+        return str(error.args[0])
+    return str(error) or type(error).__name__
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Have SIGTERM end a command as Ctrl-C does, so that its temporary files are removed; ignored, it stays ignored."""
-    global ended_by
-    ended_by = signal.SIGINT
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    """Let SIGTERM stop a command like Ctrl-C, so that temporary files are removed. If it is ignored, it stays so."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
     signal.signal(signal.SIGTERM, _terminate)
@@ -108,74 +167,53 @@ def _terminable() -> Iterator[None]:
 
 
 def _terminate(*_: object) -> None:
-    global ended_by
-    ended_by = signal.SIGTERM
-    raise KeyboardInterrupt
+    raise _Terminated
 
 
-_IN_A_SHELL = {
-    'errors="replace"': "--replace-errors",
-    "special_tokens=": "--special-token ",
-    "share=": "--heldout-share ",
-    "choose by text_column": "choose by --text-column, or for jsonl by --jsonl-field",
-    "allow_inexact=True": "--allow-inexact",
-    'format="batchbpe" or "transformers"': "--to batchbpe or --to transformers",
-    'format="transformers"': "--to transformers",
-    "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')": "--replace-errors",
-    "load it by Tokenizer.from_tiktoken(path, pattern)": "give it by --pattern",
-}
-"""What the package advises, as options."""
-_PARAMETER = re.compile(
-    r"\b(vocab_size|stop_list_size|freq_cutoff|cap_divisor|max_batch_size|sample|limit_bytes|seed"
-    r"|max_chunk_bytes|max_document_bytes|shard_tokens|end_of_text|threads|pattern|policy)="
-)
-"""What the package names in its errors, and is an option here."""
+def one_line(message: str) -> str:
+    """Put a message on one line and shorten it: the problem is at the beginning, the remedy at the end.
 
-
-def in_a_line(message: str) -> str:
-    """Give an error of the package as one line for a shell."""
-    for advice, option in _IN_A_SHELL.items():
-        message = message.replace(advice, option)
-    if "--grid" not in message:  # where these are names of what varies
-        message = _PARAMETER.sub(lambda found: f"--{found[1].replace('_', '-')} ", message)
+    >>> one_line("two" + chr(10) + "lines")
+    'two lines'
+    """
     line = " ".join(message.split())
-    if len(line) > LONGEST_LINE:  # what is wrong stands at the beginning, and the remedy at the end
-        line = f"{line[: LONGEST_LINE // 2]} … {line[-LONGEST_LINE // 2 + 3 :]}"
-    return line + "\n"
+    if len(line) > MAX_LINE:
+        line = f"{line[: MAX_LINE // 2]} … {line[-MAX_LINE // 2 + 3 :]}"
+    return line
 
 
 def _warn(message: object, *_: object) -> None:
-    sys.stderr.write(in_a_line(f"warning: {message}"))
+    sys.stderr.write(one_line(f"warning: {message}") + "\n")
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """Say in one line what is wrong, and leave."""
-    sys.stderr.write(in_a_line(message))
+    """Print a message on one line and exit."""
+    sys.stderr.write(one_line(message) + "\n")
     raise typer.Exit(code) from None
 
 
 def note(message: str, quiet: bool) -> None:
-    """Say something that is not the result."""
+    """Print something that is not the result, unless `quiet`."""
     if not quiet:
         sys.stderr.write(message + "\n")
 
 
-def many(number: int, word: str) -> str:
-    """Give a number of things.
+def plural(number: int, noun: str) -> str:
+    """Format a number of things.
 
-    >>> many(1, "file"), many(2000, "chunk")
+    >>> plural(1, "file"), plural(2000, "chunk")
     ('1 file', '2,000 chunks')
     """
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def print_json(value: Any) -> None:
-    """Print a result for machines."""
+    """Print a result as JSON."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
 def print_rows(title: str, rows: dict[str, Any]) -> None:
-    """Print names and values for people."""
+    """Print names and values."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
@@ -183,20 +221,20 @@ def print_rows(title: str, rows: dict[str, Any]) -> None:
     table.add_column(overflow="fold")
     for name, value in rows.items():
         pairs = value.items() if isinstance(value, dict) and value else [("", None if value == {} else value)]
-        table.add_row(name, "\n".join(f"{key}  {_text(item)}".strip() for key, item in pairs))
+        table.add_row(name, "\n".join(f"{key}  {_format(item)}".strip() for key, item in pairs))
     _print(table)
 
 
 def print_table(columns: list[str], rows: list[list[Any]]) -> None:
-    """Print a table for people: names to the left, numbers to the right."""
+    """Print a table, with numbers aligned to the right."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, column in enumerate(columns):
-        numbers = bool(rows) and isinstance(rows[0][place], int | float)
-        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+    for index, column in enumerate(columns):
+        is_number = bool(rows) and isinstance(rows[0][index], int | float)
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*map(_text, row))
+        table.add_row(*map(_format, row))
     _print(table)
 
 
@@ -210,7 +248,7 @@ def _print(table: Any) -> None:
     sys.stdout.writelines(line.rstrip() + "\n" for line in captured.get().splitlines())
 
 
-def _text(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, float):
         value = round(value, 4)
     return "–" if value is None else f"{value:,}" if type(value) in (int, float) else str(value)
@@ -218,45 +256,47 @@ def _text(value: Any) -> str:
 
 @contextmanager
 def stoppable(*, waits: bool) -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C or SIGTERM ask a job to stop, which then saves what it has, and the second end it at once.
+    """Let the first Ctrl-C or SIGTERM ask a job to stop and save, and the second one end it at once.
 
-    A job that waits for standard input may not hear of it: the first one ends it.
+    A job that waits for standard input does not poll, so the first signal ends it.
     """
-    asked: list[int] = []
+    received: list[int] = []
 
     def handler(number: int, _: Any) -> None:
-        global ended_by
-        ended_by = signal.Signals(number)
-        if asked or waits:
-            raise KeyboardInterrupt
-        asked.append(1)
-        again = "Ctrl-C" if number == signal.SIGINT else ended_by.name
-        sys.stderr.write(f"\nstopping; {again} again to lose what is not saved yet\n")
+        received.append(number)
+        if len(received) > 1 or waits:
+            raise KeyboardInterrupt if number == signal.SIGINT else _Terminated
+        again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        sys.stderr.write(f"\nstopping; {again} again to stop without saving\n")
 
     numbers = [signal.SIGINT] + [signal.SIGTERM] * (signal.getsignal(signal.SIGTERM) is _terminate)
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(received)
+    except Stopped as stopped:
+        stopped.signal = received[0]
+        raise
     finally:
-        for number, old in before.items():
-            signal.signal(number, old)
+        for number, previous in before.items():
+            signal.signal(number, previous)
 
 
-def sources_of(
+def find_sources(
     inputs: list[str],
     text_column: str = "text",
     jsonl_field: str | None = None,
     errors: str = "strict",
     max_document_bytes: int | None = None,
 ) -> list[Source]:
-    """Find the files."""
+    """Find the input files."""
     from ..data.corpus import paths
+    from ..data.limits import MAX_DOCUMENT_BYTES
+    from ..data.options import ReadOptions
     from ..data.readers import standard_input
-    from ..data.tables import MAX_DOCUMENT_BYTES, ReadOptions
 
     options = ReadOptions(text_column, errors, max_document_bytes or MAX_DOCUMENT_BYTES)
     if inputs.count("-") > 1:
-        raise ValueError("- is given twice: standard input can be read once")
+        raise UsageError("standard input (-) can be given only once")
     sources: list[Source] = []
     for place in inputs:
         if place == "-":
@@ -264,36 +304,33 @@ def sources_of(
         else:
             sources += paths(place, options, jsonl_field=jsonl_field)
     names = [source.name for source in sources]
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if twice:
-        sys.stderr.write(f"{twice[0]} is given more than once, and is read as often\n")
+    if len(set(names)) < len(names):
+        repeated = min(name for name in names if names.count(name) > 1)
+        sys.stderr.write(f"warning: {repeated} is given more than once and is read each time\n")
     return sources
 
 
 def load(path: Path, pattern: str | None = None, *, needed: bool = True) -> Tokenizer:
-    """Load a tokenizer; a pattern that it does not need is an error, unless others may need it."""
+    """Load a tokenizer. A pattern is an error if the file has its own, unless another file needs it."""
+    from ..formats import is_rank_file
     from ..tokenizer import Tokenizer
 
-    if pattern and path.suffix == ".tiktoken":
+    if pattern and path.is_file() and is_rank_file(path):
         return Tokenizer.from_tiktoken(path, pattern)
-    try:
-        loaded = Tokenizer.from_file(path)
-    except ValueError as error:
-        if pattern and "--pattern" in in_a_line(str(error)):
-            return Tokenizer.from_tiktoken(path, pattern)
-        raise
+    loaded = Tokenizer.from_file(path)
     if pattern and needed:
-        raise ValueError(f"--pattern {pattern}: it is for files of ranks, and {path} has a pattern of its own")
+        raise UsageError(f"--pattern is only for .tiktoken files; {path} has a pattern of its own")
     return loaded
 
 
-def shown(failed: Mapping[str, str]) -> dict[str, str]:
-    """Give the files that could not be read, and why, in the words of a shell."""
-    return {name: in_a_line(reason).strip() for name, reason in failed.items()}
+def on_one_line(failed: Mapping[str, str]) -> dict[str, str]:
+    """Return the files that could not be read, each with a reason on one line."""
+    return {name: one_line(reason) for name, reason in failed.items()}
 
 
 def fail_if_any(failed: Mapping[str, str]) -> None:
-    """Name the files that could not be read, a line each."""
+    """Print the files that could not be read, one per line, and exit if there are any."""
     if failed:
-        sys.stderr.writelines(map(in_a_line, failed.values()))
-        fail(f"error: {many(len(failed), 'file')} could not be read to the end; what comes before that may be there", 1)
+        sys.stderr.writelines(f"{one_line(reason)}\n" for reason in failed.values())
+        files = plural(len(failed), "file")
+        fail(f"error: {files} could not be read completely; the output may include data read before the error", 1)

@@ -1,4 +1,4 @@
-"""The command that counts."""
+"""`batchbpe count`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from .app import command, fail_if_any, many, note, print_json, shown, sources_of, stoppable
+from .app import command, describe, fail_if_any, find_sources, note, on_one_line, plural, print_json, stoppable
 from .options import (
     Inputs,
     Json,
     JsonlField,
     LimitBytes,
-    MaxDocumentBytes,
     Pattern,
     Quiet,
     ReplaceErrors,
@@ -27,13 +26,14 @@ from .options import (
     option,
 )
 
+LONG_CHUNK = 10_000
+"""Chunks of more bytes than this usually come from corrupt files."""
+
 
 @command
 def count(
     inputs: Inputs,
-    output: Annotated[
-        Path, option("The file of counts: .parquet, or .csv as the paper's program reads it.", "--output", "-o")
-    ],
+    output: Annotated[Path, option("File of counts: .parquet, or .csv for the paper's program.", "--output", "-o")],
     pattern: Pattern = "gpt4",
     special_token: SpecialTokens = None,
     text_column: TextColumn = "text",
@@ -42,12 +42,19 @@ def count(
     sample: Sample = 1.0,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
-    max_document_bytes: MaxDocumentBytes = None,
+    max_document_bytes: Annotated[
+        int | None,
+        option(
+            "Largest row, jsonl line, or part of a text that cannot be cut. Default: 1 GiB, or 1/16 of --max-memory.",
+            min=1,
+            max=1 << 40,
+        ),
+    ] = None,
     max_chunk_bytes: Annotated[
-        int | None, option("Leave out longer chunks, of corrupt files.", min=1, max=1 << 40)
+        int | None, option("Skip chunks longer than this (e.g. from corrupt files).", min=1, max=1 << 40)
     ] = None,
     max_memory: Annotated[
-        float | None, option("Gigabytes of memory to stay below; the rest goes to disk.", min=0.5, max=1e6)
+        float | None, option("Memory limit in gigabytes; larger counts go to disk.", min=0.5, max=1e6)
     ] = None,
     resume: Resume = False,
     skip_errors: SkipErrors = False,
@@ -55,18 +62,18 @@ def count(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Count the chunks of documents, once for many trainings.
+    """Count the chunks of documents, once for many training runs.
 
     Example: batchbpe count data/*.parquet -o counts.parquet
     """
     from ..counting import dropped_text
-    from ..data.tables import default_max_document_bytes
-    from ..jobs.count import Options, count_files
+    from ..data.options import default_max_document_bytes
+    from ..jobs.count import CountOptions, count_files
     from ..memory import peak_memory
-    from ..progress import size
+    from ..progress import format_size
 
-    max_bytes = None if max_memory is None else int(max_memory * 1e9)
-    chosen = Options(
+    max_memory_bytes = None if max_memory is None else int(max_memory * 1e9)
+    options = CountOptions(
         pattern=pattern,
         special_tokens=special_token or [],
         errors="replace" if replace_errors else "strict",
@@ -74,37 +81,38 @@ def count(
         seed=seed,
         limit_bytes=limit_bytes,
         max_chunk_bytes=max_chunk_bytes,
-        max_document_bytes=max_document_bytes or default_max_document_bytes(max_bytes),
+        max_document_bytes=max_document_bytes or default_max_document_bytes(max_memory_bytes),
         columns=[text_column, jsonl_field],
     )
     start = time.monotonic()
     with stoppable(waits="-" in inputs) as stop:
         report = count_files(
-            sources_of(inputs, text_column, jsonl_field, chosen.errors, chosen.max_document_bytes),
+            find_sources(inputs, text_column, jsonl_field, options.errors, options.max_document_bytes),
             output,
-            chosen,
+            options,
             resume=resume,
             skip_errors=skip_errors,
-            max_memory=max_bytes,
+            describe=describe,
+            max_memory=max_memory_bytes,
             threads=threads,
             stop=stop,
             progress=not quiet,
         )
     seconds = time.monotonic() - start
-    speed = f"{size(report.bytes_read / max(seconds, 1e-9))}/s, "
+    speed = "" if resume else f" ({format_size(report.bytes_read / max(seconds, 1e-9))}/s)"
     if json:
-        told = {"failed": shown(report.failed), "seconds": round(seconds, 3), "peak_memory": peak_memory()}
-        print_json(asdict(report) | told)
+        more = {"failed": on_one_line(report.failed), "seconds": round(seconds, 3), "peak_memory": peak_memory()}
+        print_json(asdict(report) | more)
     note(
-        f"{many(report.total, 'chunk')}, {report.unique:,} of them unique, in {size(report.bytes_read)} of text from "
-        f"{many(report.files, 'file')}; {seconds:.1f} s, {'' if resume else speed}{size(peak_memory())} of memory\n"
-        f"{report.output}",
+        f"counted {plural(report.total, 'chunk')}, {report.unique:,} of them unique, in "
+        f"{format_size(report.bytes_read)} of text from {plural(report.files, 'file')}; "
+        f"{seconds:.1f} s{speed}, {format_size(peak_memory())} of memory\n{report.output}",
         quiet or json,
     )
     if report.dropped_bytes:
-        note(dropped_text(report.dropped_bytes, chosen.pattern), quiet)
+        note(f"warning: {dropped_text(report.dropped_bytes, options.pattern)}", quiet)
     if report.skipped_chunks:
-        note(f"{report.skipped_chunks:,} chunks of more than {max_chunk_bytes} bytes were left out", quiet)
-    if report.longest_chunk > 10_000:
-        note(f"the longest chunk has {report.longest_chunk:,} bytes: --max-chunk-bytes leaves such out", quiet)
+        note(f"skipped {plural(report.skipped_chunks, 'chunk')} longer than {max_chunk_bytes} bytes", quiet)
+    if report.longest_chunk > LONG_CHUNK:
+        note(f"the longest chunk has {report.longest_chunk:,} bytes; --max-chunk-bytes skips such chunks", quiet)
     fail_if_any(report.failed)

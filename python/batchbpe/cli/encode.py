@@ -1,16 +1,29 @@
-"""The commands that encode and decode."""
+"""`batchbpe encode` and `batchbpe decode`."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .app import command, fail_if_any, load, many, note, print_json, shown, sources_of
+from .app import (
+    UsageError,
+    command,
+    describe,
+    exit_signal,
+    fail_if_any,
+    find_sources,
+    load,
+    note,
+    on_one_line,
+    plural,
+    print_json,
+)
 from .options import (
     Json,
     JsonlField,
@@ -29,8 +42,11 @@ from .options import (
     option,
 )
 
-NO_FOLDER = (".txt", ".md", ".json", ".jsonl", ".parquet", ".arrow", ".csv", ".npz", ".pt", ".gz", ".zst")
-"""Names that end so are hardly meant for folders."""
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
+
+NOT_A_FOLDER = (".txt", ".md", ".json", ".jsonl", ".parquet", ".arrow", ".csv", ".npz", ".pt", ".gz", ".zst")
+"""Suffixes of files, which are unlikely to be meant as folders."""
 
 
 class ShardFormat(str, Enum):
@@ -45,23 +61,21 @@ class ShardFormat(str, Enum):
 def encode(
     model: ModelFile,
     inputs: Annotated[
-        list[str] | None, typer.Argument(help="Files, globs, folders or urls; standard input if none.")
+        list[str] | None, typer.Argument(help="Files, globs, folders or urls. Default: standard input.")
     ] = None,
     output: Annotated[
         Path | None,
         option(
-            "A .npy or .bin file, or a folder of shards; by default ids are printed, a line for each document.",
-            "--output",
-            "-o",
+            "A .npy or .bin file, or a folder of shards. Default: print a line of ids per document.", "--output", "-o"
         ),
     ] = None,
-    show: Annotated[bool, option("Print the text in coloured tokens instead.", "--show")] = False,
+    show: Annotated[bool, option("Print the text in coloured tokens instead of ids.", "--show")] = False,
     format: Annotated[
-        ShardFormat, option("Of shards: bin, as nanoGPT reads; llm.c; or parquet, a list of ids for each document.")
+        ShardFormat, option("Format of shards: bin (nanoGPT), llm.c, or parquet (one list of ids per document).")
     ] = ShardFormat.bin,
-    end_of_text: Annotated[str | None, option("Put this special token after each document.")] = None,
+    end_of_text: Annotated[str | None, option("Special token to append to each document.")] = None,
     shard_tokens: Annotated[
-        int, option("Begin another shard after so many tokens, at the end of some megabytes of text.", min=1)
+        int, option("Start a new shard after this many tokens, at the end of a batch of documents.", min=1)
     ] = 100_000_000,
     pattern: RankPattern = None,
     text_column: TextColumn = "text",
@@ -77,88 +91,112 @@ def encode(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Encode documents. Special tokens in them are plain text.
+    """Encode documents. Special tokens in the text are encoded as plain text.
 
     Example: batchbpe encode mine.model data/*.parquet -o tokens/ --end-of-text "<|endoftext|>"
     """
-    from ..data.sampling import Selection
-    from ..data.tables import MAX_DOCUMENT_BYTES
-    from ..jobs import ids
-    from ..jobs.encode import RECORD, encode_files, encode_sources, end_token
-    from ..progress import Stopped, bar
+    from ..data.limits import MAX_DOCUMENT_BYTES
+    from ..data.sampling import Sampling
+    from ..errors import Setting, Stopped
+    from ..jobs.encode import RECORD, EncodeOptions, encode_files, encode_sources, end_token
+    from ..jobs.ids import documents_of, save_ids
+    from ..progress import bar
 
     tokenizer = load(model, pattern)
     if not inputs and sys.stdin.isatty():
-        note("reading standard input, up to Ctrl-D", quiet)
+        note("reading standard input until Ctrl-D", quiet)
     errors = "replace" if replace_errors else "strict"
-    sources = sources_of(inputs or ["-"], text_column, jsonl_field, errors, max_document_bytes)
-    selection = Selection(sample, seed, limit_bytes)
+    sources = find_sources(inputs or ["-"], text_column, jsonl_field, errors, max_document_bytes)
+    if show and (json or output):
+        raise UsageError("--show cannot be combined with --json or --output")
     if output is None or output.suffix in (".npy", ".bin"):
-        shards = format is not ShardFormat.bin
-        for name, given in {"--resume": resume, "--skip-errors": skip_errors, "--format": shards}.items():
-            if given:
-                raise ValueError(f"{name} is for a folder of shards: give one by --output")
-        if show and (json or output):
-            raise ValueError("--show prints tokens to be looked at: leave out --json and --output")
+        is_shards = format is not ShardFormat.bin
+        for name, is_given in {"--resume": resume, "--skip-errors": skip_errors, "--format": is_shards}.items():
+            if is_given:
+                raise UsageError(f"{name} needs a folder of shards as --output")
+        if output and any(source.name and Path(source.name).resolve() == output.resolve() for source in sources):
+            raise UsageError(f"--output must not be one of the inputs, {output}")
         end = end_token(tokenizer, end_of_text)
-        encoded = encode_sources(tokenizer, sources, selection, threads, errors)
+        encoded = encode_sources(tokenizer, sources, Sampling(sample, seed, limit_bytes), threads, errors)
         if output is None:
-            ids.print_ids(tokenizer, encoded, end, show=show, as_json=json)
+            _print_ids(tokenizer, documents_of(encoded, end), show=show, json=json)
             return
         with bar("encoding", sum(source.size for source in sources), show=not quiet) as update:
-            moved = lambda tokens: update(sum(source.at for source in sources), f"{tokens:,} tokens")  # noqa: E731
-            tokens = ids.save_ids(encoded, output, tokenizer, end, moved)
+
+            def on_progress(tokens: int) -> None:
+                update(sum(source.position for source in sources), f"{tokens:,} tokens")
+
+            tokens = save_ids(encoded, output, tokenizer, end, on_progress)
         if json:
             print_json({"tokens": tokens, "output": str(output)})
-        note(f"{many(tokens, 'token')}\n{output}", quiet or json)
+        note(f"{plural(tokens, 'token')}\n{output}", quiet or json)
         return
-    if show:
-        raise ValueError("--show prints tokens to be looked at: leave out --output")
-    if output.suffix in NO_FOLDER and not output.is_dir():
-        raise ValueError(f"{output}: give a name that ends in .npy or .bin, or that of a folder of shards")
+    if output.suffix in NOT_A_FOLDER and not output.is_dir():
+        raise UsageError(f"--output must end in .npy or .bin, or be a folder of shards, got {output}")
+    options = EncodeOptions(
+        format=format.value,
+        end_of_text=end_of_text,
+        shard_tokens=shard_tokens,
+        sample=sample,
+        seed=seed,
+        limit_bytes=limit_bytes,
+        errors=errors,
+        columns=[text_column, jsonl_field],
+        max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
+    )
     start = time.monotonic()
     try:
-        record = encode_files(
+        report = encode_files(
             tokenizer,
             sources,
             output,
-            format=format.value,
-            end_of_text=end_of_text,
-            shard_tokens=shard_tokens,
-            selection=selection,
-            errors=errors,
-            columns=[text_column, jsonl_field],
-            max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
+            options,
             resume=resume,
             skip_errors=skip_errors,
+            describe=describe,
             threads=threads,
             progress=not quiet,
         )
-    except KeyboardInterrupt:
-        done = (output / RECORD).exists()
-        raise Stopped(f"stopped; {output} has shards, and --resume goes on with them" if done else "") from None
+    except KeyboardInterrupt as interrupt:
+        if not (output / RECORD).exists():
+            raise
+        stopped = Stopped(
+            f"stopped; {output} holds the shards so far", remedy=("continue with ", Setting("resume", True))
+        )
+        stopped.signal = exit_signal(interrupt)
+        raise stopped from None
     if json:
-        told = {name: record[name] for name in ("tokens", "documents", "shards")}
-        print_json({"output": str(output), **told, "failed": shown(record["failed"])})
+        result = {"tokens": report.tokens, "documents": report.documents, "shards": report.shards}
+        print_json({"output": str(output), **result, "failed": on_one_line(report.failed)})
     note(
-        f"{many(record['tokens'], 'token')} of {many(record['documents'], 'document')} "
-        f"in {many(len(record['shards']), 'shard')}; "
-        f"{time.monotonic() - start:.1f} s\n{output}",
+        f"encoded {plural(report.tokens, 'token')} of {plural(report.documents, 'document')} "
+        f"in {plural(len(report.shards), 'shard')}; {time.monotonic() - start:.1f} s\n{output}",
         quiet or json,
     )
-    fail_if_any(record["failed"])
+    fail_if_any(report.failed)
+
+
+def _print_ids(tokenizer: Tokenizer, documents: Iterable[list[int]], *, show: bool, json: bool) -> None:
+    """Print a line of ids for each document, or its text in coloured tokens."""
+    from ..analysis.view import Encoding
+
+    for ids in documents:
+        if show:
+            Encoding(tokenizer, ids).show()
+        else:
+            sys.stdout.write((str(ids) if json else " ".join(map(str, ids))) + "\n")
 
 
 @command
 def decode(
     model: ModelFile,
     input: Annotated[
-        Path | None, typer.Argument(help="A .npy or .bin file of ids; - or none is numbers on standard input.")
+        Path | None, typer.Argument(help="A .npy or .bin file of ids. Default (or -): numbers on standard input.")
     ] = None,
-    output: Annotated[Path | None, option("A file to write; standard output if none.", "--output", "-o")] = None,
+    output: Annotated[Path | None, option("File to write. Default: standard output.", "--output", "-o")] = None,
     pattern: RankPattern = None,
 ) -> None:
-    """Decode ids to the bytes of the text.
+    """Decode ids to text.
 
     Example: batchbpe decode mine.model book.npy
     """
@@ -168,7 +206,7 @@ def decode(
     tokenizer = load(model, pattern)
     input = None if str(input) == "-" else input
     if input and output and output.exists() and input.samefile(output):
-        raise ValueError(f"{output} would be written over what is decoded: give another name")
+        raise UsageError(f"--output must not be the input, {output}")
     ids = load_ids(input, tokenizer) if input else parse_ids(sys.stdin.read())
     if output is None:
         sys.stdout.buffer.writelines(decoded(tokenizer, ids))

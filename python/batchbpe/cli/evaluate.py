@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Mapping
 from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..progress import size
-from .app import command, load, note, print_json, print_table, sources_of
+from ..errors import ArgumentError, DataError, Setting
+from .app import UsageError, command, find_sources, load, note, print_json, print_table
 from .options import (
     Json,
     JsonlField,
@@ -29,15 +29,14 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..analysis.evaluation import Evaluation
-    from ..data.readers import Source
     from ..tokenizer import Tokenizer
 
-T = TypeVar("T")
+ALL = "all"
+"""Name of the only group if documents are not grouped."""
 
 
 class Unit(str, Enum):
-    """What groups pay for."""
+    """Units of text whose cost in tokens can be compared."""
 
     text = "text"
     byte = "byte"
@@ -49,21 +48,17 @@ class Unit(str, Enum):
 def evaluate(
     models: Annotated[
         list[Path],
-        typer.Argument(metavar="MODELS...", help="Models of any of the formats; the first is the reference."),
+        typer.Argument(metavar="MODELS...", help="Models in any format; the first is the reference."),
     ],
-    data: Annotated[list[str], option("The text to encode, or chunk counts. May be given again.")],
-    group_column: Annotated[
-        str | None, option("Compare the groups that this column of tables, or field of jsonl, tells.")
-    ] = None,
-    by_file: Annotated[bool, option("Compare the files, each a group.", "--by-file")] = False,
-    parity: Annotated[
-        str | None, option("The group that the others are compared with; if none, the cheapest for the first model.")
-    ] = None,
+    data: Annotated[list[str], option("Text to encode, or chunk counts. Can be repeated.")],
+    group_column: Annotated[str | None, option("Compare groups given by this table column or jsonl field.")] = None,
+    by_file: Annotated[bool, option("Compare files, each as one group.", "--by-file")] = False,
+    parity: Annotated[str | None, option("Reference group; by default the cheapest for the first model.")] = None,
     per: Annotated[
         Unit | None,
-        option("What groups pay for: a byte, a character (the default), a word; or all of a text that is the same."),
+        option("Unit of the cost of a group; by default character. text: all groups have the same content."),
     ] = None,
-    audit: Annotated[bool, option("Look for tokens that are of no use, too.", "--audit")] = False,
+    audit: Annotated[bool, option("Also list unused and suspicious tokens.", "--audit")] = False,
     pattern: RankPattern = None,
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
@@ -80,149 +75,123 @@ def evaluate(
 
     Example: batchbpe evaluate mine.model cl100k_base.tiktoken --data heldout.txt
     """
-    from ..analysis import groups
-    from ..analysis.evaluation import evaluate_text
-    from ..data.sampling import Selection
-    from ..data.tables import MAX_DOCUMENT_BYTES, ReadOptions
-    from ..progress import bar
+    from .. import analysis
+    from ..data.limits import MAX_DOCUMENT_BYTES
+    from ..data.sampling import Sampling
 
-    if len(set(models)) < len(models):
-        raise ValueError("a model is given twice")
-    if group_column and by_file:
-        raise ValueError("groups are told by --group-column or by --by-file, not by both")
-    if not (group_column or by_file) and (parity or per):
-        raise ValueError("--parity and --per compare groups: tell them by --group-column or --by-file")
-    if (group_column and sample != 1) or ((group_column or by_file) and limit_bytes is not None):
-        raise ValueError("groups are read whole: leave out --limit-bytes, and with --group-column --sample")
+    grouped = bool(group_column or by_file)
+    _check(models, grouped, parity, per, group_column, sample, limit_bytes)
     tokenizers = {str(path): load(path, pattern, needed=len(models) == 1) for path in models}
-    selection = Selection(sample, seed, limit_bytes)
     errors = "replace" if replace_errors else "strict"
-    sources = sources_of(data, text_column, jsonl_field, errors, max_document_bytes)
-    if group_column:
-        documents = groups.by_column(
-            sources,
-            group_column,
-            ReadOptions(jsonl_field or text_column, errors, max_document_bytes or MAX_DOCUMENT_BYTES),
-        )
-    elif by_file:
-        documents = groups.by_file(sources, selection)
-    else:
-        documents = ((source, "all", some) for source in sources for some in selection.of(source))
-    patterns = [tokenizer.pattern for tokenizer in tokenizers.values()]
-    with bar("counting", sum(source.size for source in sources), show=not quiet) as update:
-        every = groups.texts(_watched(documents, sources, update), patterns, threads, errors)
-    texts = {group: text for group, text in every.items() if text.bytes}
-    if not texts:
-        raise ValueError(f"there is no text in {', '.join(data)}")
-    for empty in every.keys() - texts.keys():
-        note(f"the group {empty} has no text and is left out", quiet)
-    if parity is not None and parity not in texts:
-        raise ValueError(f"--parity {parity}: the groups with text are {', '.join(texts)}")
-    results = {
-        name: {group: evaluate_text(name, tokenizer, text, threads=threads) for group, text in texts.items()}
-        for name, tokenizer in tokenizers.items()
+    sources = find_sources(data, text_column, jsonl_field, errors, max_document_bytes)
+    options: dict[str, Any] = {
+        "text_column": jsonl_field or text_column,
+        "errors": errors,
+        "max_document_bytes": max_document_bytes or MAX_DOCUMENT_BYTES,
+        "sampling": None if group_column else Sampling(sample, seed, limit_bytes),
+        "threads": threads,
+        "progress": not quiet,
     }
-    first = next(iter(results.values()))
-    unit = (per or Unit.character).value
-    described = {name: _described(by_group, first, parity, unit) for name, by_group in results.items()}
-    if audit:
-        for name, tokenizer in tokenizers.items():
-            described[name]["audit"] = _audited(tokenizer, list(results[name].values()))
-    if json:
-        print_json([{"model": name, **each} for name, each in described.items()])
-        return
-    short = _short(list(tokenizers))
-    if group_column or by_file:
-        for name, each in described.items():
-            _print_groups(short[name], each, unit)
+    results: dict[str, dict[str, Any]]
+    if grouped:
+        unit = (per or Unit.character).value
+        options |= {"group_column": group_column, "by_file": by_file, "per": unit, "parity": parity}
+        comparison = analysis.evaluate_groups(tokenizers, sources, **options)
+        for empty in comparison.empty_groups:
+            note(f"group {empty} is omitted: it contains no text", quiet)
+        evaluations = {name: list(each.evaluations.values()) for name, each in comparison.tokenizers.items()}
+        results = {
+            name: {"groups": comparison.metrics(name), "reference": comparison.reference_group, "gini": each.gini}
+            for name, each in comparison.tokenizers.items()
+        }
     else:
-        _print_metrics({short[name]: each["groups"]["all"] for name, each in described.items()})
+        found = analysis.evaluate(tokenizers, sources, **options)
+        evaluations = {each.name: [each] for each in found}
+        results = {each.name: {"groups": {ALL: each.metrics(found[0])}} for each in found}
+    if not any(each.bytes for each in next(iter(evaluations.values()))):
+        raise DataError("no text found", where=", ".join(data))
     if audit:
         for name, tokenizer in tokenizers.items():
-            _print_audit(short[name], described[name]["audit"], tokenizer)
+            frequencies = sum(each.frequencies for each in evaluations[name])
+            results[name]["audit"] = asdict(analysis.audit(tokenizer, frequencies=frequencies))  # type: ignore[arg-type]
+    if json:
+        print_json([{"model": name, **each} for name, each in results.items()])
+        return
+    labels = _labels(list(tokenizers))
+    if grouped:
+        for name, each in results.items():
+            _print_groups(labels[name], each, unit)
+    else:
+        _print_metrics({labels[name]: each["groups"][ALL] for name, each in results.items()})
+    if audit:
+        for name, tokenizer in tokenizers.items():
+            _print_audit(labels[name], results[name]["audit"], tokenizer)
 
 
-def _short(paths: list[str]) -> dict[str, str]:
-    """Give names to fit over a column: those of the files, or all of the path where two have the same.
+def _check(
+    models: list[Path],
+    grouped: bool,
+    parity: str | None,
+    per: Unit | None,
+    group_column: str | None,
+    sample: float,
+    limit_bytes: int | None,
+) -> None:
+    """Reject combinations of options that mean nothing."""
+    twice = next((path for path in models if models.count(path) > 1), None)
+    if twice:
+        raise UsageError(f"{twice} is given more than once")
+    if not grouped:
+        for name, value in {"parity": parity, "per": per and per.value}.items():
+            if value is not None:
+                needed = (Setting("group_column"), " or ", Setting("by_file"))
+                raise ArgumentError(name, value, ("requires ", *needed))
+    if grouped and limit_bytes is not None:
+        raise ArgumentError("limit_bytes", limit_bytes, "must be omitted: groups are always read completely")
+    if group_column and sample != 1:
+        raise ArgumentError("sample", sample, ("must be omitted with ", Setting("group_column")))
 
-    >>> _short(["a/mine.model", "b/mine.model", "c/gpt2.json"])
+
+def _labels(paths: list[str]) -> dict[str, str]:
+    """Return column headers: file names, or paths if file names are not unique.
+
+    >>> _labels(["a/mine.model", "b/mine.model", "c/gpt2.json"])
     {'a/mine.model': 'a/mine.model', 'b/mine.model': 'b/mine.model', 'c/gpt2.json': 'gpt2.json'}
     """
     names = [Path(path).name for path in paths]
     return {path: name if names.count(name) == 1 else path for path, name in zip(paths, names, strict=True)}
 
 
-def _watched(documents: Iterable[T], sources: list[Source], update: Callable[[float, str], object]) -> Iterator[T]:
-    """Say after each batch how far reading has come."""
-    for some in documents:
-        yield some
-        done = sum(source.at for source in sources)
-        update(done, size(done))
-
-
-def _described(
-    by_group: dict[str, Evaluation], reference: dict[str, Evaluation], parity: str | None, per: Any
-) -> dict[str, Any]:
-    from ..analysis import evaluation
-
-    described = {group: each.metrics(reference[group]) for group, each in by_group.items()}
-    if list(by_group) == ["all"]:
-        return {"groups": described}
-    reference_costs, costs = _costs(reference, per), _costs(by_group, per)
-    if parity is not None and parity not in reference_costs:
-        raise ValueError(f"--parity {parity}: that group has no {per} to pay for, or no tokens")
-    parity = parity or min(reference_costs, key=lambda group: reference_costs[group], default=None)
-    # A pattern may lose all of the group that the others are compared with.
-    against = evaluation.parity(costs, parity) if parity in costs else {}
-    for group, metrics in described.items():
-        metrics |= {f"tokens_per_{per}": costs.get(group), "parity": against.get(group)}
-    return {"groups": described, "reference": parity, "gini": evaluation.gini(list(costs.values()))}
-
-
-def _costs(by_group: dict[str, Evaluation], per: Any) -> dict[str, float]:
-    """Give what each group pays that has anything to pay for."""
-    costs = {group: each.cost(per) for group, each in by_group.items()}
-    return {group: cost for group, cost in costs.items() if cost is not None}
-
-
-def _audited(tokenizer: Tokenizer, results: list[Evaluation]) -> dict[str, list[int]]:
-    from ..analysis.audit import audit
-
-    return asdict(audit(tokenizer, sum(result.frequencies for result in results)))  # type: ignore[arg-type]
-
-
 def _print_metrics(models: dict[str, dict[str, Any]]) -> None:
-    from ..analysis.evaluation import METRICS
+    from ..analysis.metrics import METRICS
 
-    shown = {name: label for name, label in METRICS.items() if name != "dropped"}
-    if any(model["dropped"] for model in models.values()):
-        shown = METRICS
-    rows = [[label, *(model[name] for model in models.values())] for name, label in shown.items()]
-    print_table(["", *models], rows)
+    lossy = any(model["dropped"] for model in models.values())
+    labels = {name: label for name, label in METRICS.items() if name != "dropped" or lossy}
+    print_table(["", *models], [[label, *(model[name] for model in models.values())] for name, label in labels.items()])
 
 
-def _print_groups(name: str, described: dict[str, Any], per: str) -> None:
-    shown = {
+def _print_groups(name: str, result: dict[str, Any], per: str) -> None:
+    groups: Mapping[str, dict[str, Any]] = result["groups"]
+    columns = {
         "tokens": "tokens",
         "bytes_per_token": "bytes/token",
         f"tokens_per_{per}": f"tokens/{per}",
-        "parity": f"parity ({described.get('reference')})",
+        "parity": f"parity ({result['reference']} = 1)",
     }
-    groups = described["groups"]
     if any(each["dropped"] for each in groups.values()):
-        shown["dropped"] = "bytes lost"
-    rows = [[group, *(each[column] for column in shown if column in each)] for group, each in groups.items()]
-    print_table([name, *(label for column, label in shown.items() if column in next(iter(groups.values())))], rows)
-    if "gini" in described:
-        sys.stdout.write(f"Gini coefficient {described['gini']:.4f}\n\n")
+        columns["dropped"] = "bytes dropped"
+    rows = [[group, *(each[column] for column in columns)] for group, each in groups.items()]
+    print_table([name, *columns.values()], rows)
+    sys.stdout.write(f"Gini coefficient: {result['gini']:.4f}\n\n")
 
 
 def _print_audit(name: str, audited: dict[str, list[int]], tokenizer: Tokenizer) -> None:
-    from ..analysis.inspection import shown
+    from ..analysis.display import quoted_token
 
-    def some(ids: list[int]) -> str:
-        return " ".join(f"{token} {shown(tokenizer.vocab[token])}" for token in ids[:8]) + " …" * (len(ids) > 8)
+    def examples(ids: list[int]) -> str:
+        return " ".join(f"{token} {quoted_token(tokenizer.vocab[token])}" for token in ids[:8]) + " …" * (len(ids) > 8)
 
     sys.stdout.write("\n")
-    rows = [[name.replace("_", " "), len(ids), some(ids)] for name, ids in audited.items()]
-    print_table([f"audit of {name}", "tokens", ""], rows)
+    labels = {"partial_utf8": "partial UTF-8"}
+    rows = [[labels.get(kind, kind), len(ids), examples(ids)] for kind, ids in audited.items()]
+    print_table([f"audit of {name}", "tokens", "examples"], rows)

@@ -1,4 +1,4 @@
-"""The commands for the paper's experiments, and for a page of what they found."""
+"""The commands that run the paper's experiments and report their results."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from typing import Annotated, Any
 
 import typer
 
+from ..errors import ArgumentError, Setting
 from ..storage.atomic import check_writable
-from .app import command, note, print_json, print_rows, print_table, sources_of
-from .options import Json, Quiet, ReplaceErrors, Seed, TextColumn, option
+from .app import command, find_sources, note, print_json, print_rows, print_table
+from .options import Json, Quiet, ReplaceErrors, TextColumn, option
 
 VOCAB_SIZE = 50_304
-ROWS = 24
-"""So many of a table are printed."""
+MAX_ROWS = 24
+"""Maximum number of printed rows of a table."""
 
 
 class Name(str, Enum):
-    """What can be done."""
+    """Names of the experiments."""
 
     chunks = "chunks"
     stop_words = "stop-words"
@@ -35,84 +36,85 @@ class Name(str, Enum):
 def experiment(
     name: Annotated[
         Name,
-        typer.Argument(help="chunks: how they are distributed; sweep: any grid; the others: what each changes."),
+        typer.Argument(help="Experiment to run; sweep tries every combination of --grid."),
     ],
-    data: Annotated[list[str], option("Documents or chunk counts. May be given again.")],
-    output: Annotated[Path, option("A folder for the tables, figures and parameters.", "--output", "-o")],
-    heldout: Annotated[list[str] | None, option("The text to encode. May be given again.")] = None,
+    data: Annotated[list[str], option("Documents or chunk counts to train on. Can be repeated.")],
+    output: Annotated[Path, option("Output folder for tables, figures and parameters.", "--output", "-o")],
+    heldout: Annotated[list[str] | None, option("Held-out text to encode. Can be repeated.")] = None,
     heldout_share: Annotated[
-        float | None, option("How much to hold out of the data if no text is given; 0.1 by default.", min=0, max=1)
+        float | None, option("Share of the data to hold out without --heldout; 0.1 by default.", min=0, max=1)
     ] = None,
     vocab_size: Annotated[
-        int | None, option("Tokens in each vocabulary; 50304 by default.", "--vocab-size", "-n", min=1)
+        int | None, option("Size of each vocabulary; 50304 by default.", "--vocab-size", "-n", min=1)
     ] = None,
     pattern: Annotated[
-        str | None, option("gpt2, gpt4, cl100k, o200k, or a regular expression; if none, that of counts, or gpt4.")
+        str | None, option("gpt2, gpt4, cl100k, o200k, or a regular expression; by default that of counts, or gpt4.")
     ] = None,
     grid: Annotated[
-        list[str] | None, option("For sweep: a name and values, as stop_list_size=0,100. May be given again.")
+        list[str] | None, option("For sweep: an option and its values, e.g. stop_list_size=0,100. Can be repeated.")
     ] = None,
     text_column: TextColumn = "text",
     replace_errors: ReplaceErrors = False,
-    seed: Seed = 0,
-    resume: Annotated[bool, option("Go on with a sweep that was stopped.", "--resume")] = False,
-    overwrite: Annotated[bool, option("Write into a folder that is there already.", "--overwrite")] = False,
+    seed: Annotated[int, option("Random seed for the held-out share.", min=0)] = 0,
+    resume: Annotated[bool, option("Resume an interrupted sweep.", "--resume")] = False,
+    overwrite: Annotated[bool, option("Write into an existing folder.", "--overwrite")] = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Do one of the paper's experiments on any data.
+    """Run one of the paper's experiments, or a parameter sweep.
 
     Example: batchbpe experiment stop-words --data counts.parquet --heldout heldout.txt -o stop-words
     """
-    from ..experiments import EXPERIMENTS, Data
+    from ..experiments import EXPERIMENTS, ExperimentData
 
     sweep, chunks = name is Name.sweep, name is Name.chunks
     values = _grid(grid or [])
-    no_meaning = {
-        "--heldout": chunks and heldout,
-        "--heldout-share": (chunks or heldout) and heldout_share is not None,
-        "--vocab-size": (chunks or "vocab_size" in values) and vocab_size,
-        "--pattern": "pattern" in values and pattern,
-        "--grid": not sweep and grid,
-        "--resume": not sweep and resume,
+    unused: dict[str, tuple[bool, Any]] = {
+        "heldout": (chunks, heldout or None),
+        "heldout_share": (chunks or bool(heldout), heldout_share),
+        "vocab_size": (chunks or "vocab_size" in values, vocab_size),
+        "pattern": ("pattern" in values, pattern),
+        "grid": (not sweep, grid or None),
+        "resume": (not sweep, resume or None),
     }
-    wrong = next((each for each, given in no_meaning.items() if given), None)
-    if wrong:
-        raise ValueError(f"{wrong} changes nothing in {name.value} with the other options: leave it out")
-    _check(output, sweep, resume, overwrite)
+    for parameter, (has_no_effect, value) in unused.items():
+        if has_no_effect and value is not None:
+            reason = f"must be omitted: it has no effect on {name.value} with the other options"
+            raise ArgumentError(parameter, value, reason)
+    _check_folder(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
     options: dict[str, Any] = {"text_column": text_column, "errors": "replace" if replace_errors else "strict"}
-    shared = options | {"seed": seed} | ({} if heldout_share is None else {"share": heldout_share})
+    split = options | {"seed": seed} | ({} if heldout_share is None else {"heldout_share": heldout_share})
     run = EXPERIMENTS[name.value]
-    with _made(output):
+    with _output_folder(output):
         if chunks:
             result = run(files, pattern=pattern, progress=not quiet, **options)
         elif sweep:
             values = {"pattern": [pattern or "gpt4"], "vocab_size": [vocab_size or VOCAB_SIZE], **values}
             result = run(
-                files, others, grid=values, folder=output, resume=resume or not overwrite, progress=not quiet, **shared
+                files, others, grid=values, folder=output, resume=resume or not overwrite, progress=not quiet, **split
             )
         else:
             run = partial(run, vocab_size=vocab_size or VOCAB_SIZE, progress=not quiet)
-            result = run(Data.of(files, others, pattern=pattern, progress=not quiet, **shared))
+            result = run(ExperimentData.of(files, others, pattern=pattern, progress=not quiet, **split))
         written = result.save(output)
     if json:
         print_json({"files": [str(file) for file in written], "findings": dict(result.findings)})
         return
     table = result.table
-    print_table(table.column_names, [list(row.values()) for row in table.slice(0, ROWS).to_pylist()])
-    more = f"and {table.num_rows - ROWS:,} more rows in the file\n" if table.num_rows > ROWS else ""
+    print_table(table.column_names, [list(row.values()) for row in table.slice(0, MAX_ROWS).to_pylist()])
+    more = f"{table.num_rows - MAX_ROWS:,} more rows in the csv file\n" if table.num_rows > MAX_ROWS else ""
     sys.stdout.write(f"{more}\n")
-    print_rows("what was found" if sweep else "the paper, and here", dict(result.findings))
+    print_rows("findings" if sweep else "claims of the paper, and results", dict(result.findings))
     note(str(output), quiet)
 
 
 @command
 def report(
-    folder: Annotated[Path, typer.Argument(help="The folder of an experiment, or one with such folders in it.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of an experiment, or of several such folders.")],
     quiet: Quiet = False,
 ) -> None:
-    """Write what experiments found as one page: report.html, which needs no other file, and report.md.
+    """Summarize experiments on one page, as report.html (self-contained) and report.md.
 
     Example: batchbpe report stop-words
     """
@@ -121,22 +123,23 @@ def report(
     note("\n".join(map(str, report(folder))), quiet)
 
 
-def _check(output: Path, sweep: bool, resume: bool, overwrite: bool) -> None:
+def _check_folder(output: Path, sweep: bool, resume: bool, overwrite: bool) -> None:
+    """Refuse to mix results with other files, unless asked to."""
     from ..experiments.report import RUNS
 
     if output.exists() and not output.is_dir():
-        raise FileExistsError(f"{output} is a file: give a folder, which may be a new one")
+        raise FileExistsError(f"{output} is a file; use the path of a folder, which need not exist")
     if resume or overwrite or not output.is_dir() or not any(output.iterdir()):
         return
     if sweep and (output / RUNS).exists():
-        raise FileExistsError(f"{output} has a sweep: --resume goes on with it, --overwrite begins anew")
-    raise FileExistsError(f"{output} is there already: give another folder, or --overwrite")
+        raise FileExistsError(f"{output} contains a sweep; use --resume to continue it, or --overwrite to start again")
+    raise FileExistsError(f"{output} already exists and is not empty; use another folder, or --overwrite")
 
 
 @contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """Make a folder that can be written, before long work; if nothing came of that, it is gone again."""
-    from ..experiments.report import DESCRIBED
+def _output_folder(folder: Path) -> Iterator[None]:
+    """Create a writable folder before long work, and remove it if the work fails."""
+    from ..experiments.report import DESCRIPTION
 
     new = not folder.exists()
     try:
@@ -144,24 +147,25 @@ def _made(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise type(error)(f"cannot write {folder}: {error.strerror}") from None
     try:
-        check_writable(folder / DESCRIBED)
+        check_writable(folder / DESCRIPTION)
         yield
     except BaseException:
         if new:
-            with suppress(OSError):  # it has something in it
+            with suppress(OSError):  # not empty
                 folder.rmdir()
         raise
 
 
 def _paths(inputs: list[str]) -> list[Path | str]:
-    """Find the files, by name: a url stays one."""
+    """Return the files of the inputs as paths, and URLs as strings."""
     if "-" in inputs:
-        raise ValueError("-: an experiment is told by its files; save standard input as one")
-    return [source.name if "://" in source.name else Path(source.name) for source in sources_of(inputs)]
+        remedy = "save standard input to a file"
+        raise ArgumentError("data", "-", "must be files, which can be read again", remedy=remedy)
+    return [source.name if "://" in source.name else Path(source.name) for source in find_sources(inputs)]
 
 
 def _grid(given: list[str]) -> dict[str, list[Any]]:
-    """Read names and their values."""
+    """Parse options and their values."""
     from ..experiments.sweep import GRID
     from ..patterns import PATTERNS
 
@@ -170,14 +174,16 @@ def _grid(given: list[str]) -> dict[str, list[Any]]:
         name, equals, text = each.partition("=")
         name = name.strip()
         if name not in GRID or not equals or not text:
-            raise ValueError(f"--grid {each}: give one of {', '.join(GRID)}, = and values, as vocab_size=8000,16000")
+            reason = f"must be NAME=VALUE,… with one of the names {', '.join(GRID)}"
+            raise ArgumentError("grid", each, reason, remedy="for example vocab_size=8000,16000")
         parts = text.split(",") if name == "pattern" else [part.strip() for part in text.split(",")]
         if name == "pattern" and not set(parts) <= set(PATTERNS):
             if set(parts) & set(PATTERNS):
-                raise ValueError(f"--grid {each}: a regular expression may have commas: give it by a --grid of its own")
+                reason = "must not combine regular expressions, which may contain commas, with named patterns"
+                raise ArgumentError("grid", each, reason, remedy=("repeat ", Setting("grid"), " for each"))
             parts = [text]
         try:
             grid.setdefault(name, []).extend(map(GRID[name], parts))
         except ValueError:
-            raise ValueError(f"--grid {each}: give whole numbers for {name}") from None
+            raise ArgumentError("grid", each, f"must contain integers for {name}") from None
     return grid

@@ -1,114 +1,120 @@
-"""The commands that look at models and counts, and pass them on."""
+"""The commands that inspect models and chunk counts, and export models."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import ArgumentError, Setting
 from ..formats import FORMATS
-from .app import command, load, many, note, print_json, print_rows, print_table
-from .options import (
-    Json,
-    ModelFile,
-    Quiet,
-    RankPattern,
-    option,
-)
+from .app import command, load, note, plural, print_json, print_rows, print_table
+from .options import Json, ModelFile, Quiet, RankPattern, option
+
+if TYPE_CHECKING:
+    from ..analysis.inspection import ChunkInfo, CountsSummary, ModelSummary, TokenInfo
 
 FormatName = Enum("FormatName", {name: name for name in FORMATS}, type=str)  # type: ignore[misc]
 
 
 @command
 def inspect(
-    file: Annotated[Path, typer.Argument(help="A model, or a file of counts.")],
-    token: Annotated[str | None, option("Show how this token is built.")] = None,
-    id: Annotated[int | None, option("Show how the token with this id is built.")] = None,
-    longest: Annotated[int, option("List so many of the longest tokens.", min=0)] = 0,
-    search: Annotated[str | None, option("List the tokens that have this text in them.")] = None,
-    top: Annotated[int, option("List so many of the commonest and rarest chunks.", min=0)] = 10,
+    file: Annotated[Path, typer.Argument(help="A model, or a file of chunk counts.")],
+    token: Annotated[str | None, option("Show how this token was merged.")] = None,
+    id: Annotated[int | None, option("Show how the token with this id was merged.")] = None,
+    longest: Annotated[int, option("Number of longest tokens to list.", min=0)] = 0,
+    search: Annotated[str | None, option("List the tokens that contain this text.")] = None,
+    top: Annotated[int, option("Number of most frequent and rarest chunks to list.", min=0)] = 10,
     pattern: RankPattern = None,
     json: Json = False,
 ) -> None:
-    """Show what is in a model, or in counts.
+    """Show the contents of a model, or of chunk counts.
 
     Example: batchbpe inspect mine.model --token " theory"
     """
-    from ..analysis import inspection
+    from .. import analysis
+    from ..analysis.inspection import tree_nodes
     from ..counts import ChunkCounts
     from ..data.files import kind
 
     if token is not None and id is not None:
-        raise ValueError("--token and --id are two ways to say one thing: give one")
+        raise ArgumentError("id", id, ("must be omitted if ", Setting("token"), " is given"))
     if kind(file)[0] in (".csv", ".parquet"):
-        if token is not None or id is not None or longest or search is not None:
-            raise ValueError(f"{file} holds counts: --token, --id, --longest and --search are for models")
-        described = inspection.describe_counts(ChunkCounts.load(file), top)
+        for name, value in {"token": token, "id": id, "longest": longest or None, "search": search}.items():
+            if value is not None:
+                raise ArgumentError(name, value, f"must be omitted: {file} contains chunk counts, not a model")
+        summary = analysis.inspect_counts(ChunkCounts.load(file), top=top)
         if json:
-            print_json(described)
+            print_json(asdict(summary))
         else:
-            _print_counts(str(file), described)
+            _print_counts(str(file), summary)
         return
     tokenizer = load(file, pattern)
     if token is not None or id is not None:
-        id = tokenizer.encode_single_token(token) if token is not None else id or 0
-        tree = tokenizer.merge_tree(id)
+        tree = tokenizer.merge_tree(tokenizer.encode_single_token(token) if token is not None else id or 0)
         if json:
-            print_json(list(inspection.tree(tree)))
+            print_json([asdict(node) for node in tree_nodes(tree)])
         else:
             sys.stdout.write(f"{tree}\n")
     elif longest or search is not None:
-        rows = inspection.tokens(tokenizer, longest=longest, search=search)
+        found = analysis.find_tokens(tokenizer, search=search, longest=longest or None)
         if json:
-            print_json(rows)
+            print_json([asdict(each) for each in found])
         else:
-            print_table(["id", "token", "bytes"], [[row["id"], _shown(row), row["bytes"]] for row in rows])
-    elif json:
-        print_json(inspection.describe(tokenizer))
+            print_table(["id", "token", "bytes"], [[each.id, _quoted(each), each.bytes] for each in found])
     else:
-        described = inspection.describe(tokenizer)
-        merge = described["longest_merge"]
-        described["longest_merge"] = merge and f"{_shown(merge)} ({many(merge['bytes'], 'byte')})"
-        _print(str(file), described)
+        _print_model(str(file), analysis.inspect_model(tokenizer), json)
 
 
-def _shown(row: dict[str, Any]) -> str:
-    from ..analysis.inspection import shown
+def _quoted(item: TokenInfo | ChunkInfo) -> str:
+    from ..analysis.display import quoted_token
 
-    return shown(bytes.fromhex(row["hex"]))
-
-
-def _print(title: str, described: dict[str, Any]) -> None:
-    print_rows(title, {name.replace("_", " "): value for name, value in described.items()})
+    return quoted_token(bytes.fromhex(item.hex))
 
 
-def _print_counts(title: str, described: dict[str, Any]) -> None:
-    lists = {name: described.pop(name) for name in ("commonest", "rarest")}
-    shares = described["share_of_the_commonest"]
-    described["share_of_the_commonest"] = {f"{int(size):,}": share for size, share in shares.items()}
-    spans = {(row["least"], row["most"]): row["unique"] for row in described["distribution"]}
-    described["distribution"] = {
-        f"{least:,} to {most:,}" if least < most else str(least): unique for (least, most), unique in spans.items()
+def _print_model(title: str, summary: ModelSummary, json: bool) -> None:
+    rows = asdict(summary)
+    if json:
+        print_json(rows)
+        return
+    merge = summary.longest_merge
+    rows["longest_merge"] = merge and f"{_quoted(merge)} ({plural(merge.bytes, 'byte')})"
+    print_rows(title, {name.replace("_", " "): value for name, value in rows.items()})
+
+
+def _print_counts(title: str, summary: CountsSummary) -> None:
+    ranges = {
+        f"{each.least:,} to {each.most:,}" if each.least < each.most else str(each.least): each.unique
+        for each in summary.distribution
     }
-    _print(title, described)
-    for name, rows in lists.items():
+    rows = {
+        "total chunks": summary.total,
+        "unique chunks": summary.unique,
+        "pattern": summary.pattern,
+        "share of the most frequent": {f"{int(n):,}": share for n, share in summary.share_of_most_frequent.items()},
+        "longest chunk": plural(summary.longest_chunk, "byte"),
+        "unique chunks by count": ranges,
+    }
+    print_rows(title, rows)
+    for name, chunks in {"most frequent": summary.most_frequent, "rarest": summary.rarest}.items():
         sys.stdout.write("\n")
-        print_table([name, "count"], [[_shown(row), row["count"]] for row in rows])
+        print_table([name, "count"], [[_quoted(chunk), chunk.count] for chunk in chunks])
 
 
 @command
 def export(
     model: ModelFile,
-    to: Annotated[FormatName, option(f"The format to write: {', '.join(FORMATS)}.", "--to")],
-    output: Annotated[Path, option("A file, or for transformers a folder.", "--output", "-o")],
-    allow_inexact: Annotated[bool, option("Accept that encodings change.", "--allow-inexact")] = False,
+    to: Annotated[FormatName, option(f"Format to write: {', '.join(FORMATS)}.", "--to")],
+    output: Annotated[Path, option("Output file; for transformers, a folder.", "--output", "-o")],
+    allow_inexact: Annotated[bool, option("Allow exports that change some encodings.", "--allow-inexact")] = False,
     pattern: RankPattern = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write a model for another tool.
+    """Export a model to the format of another tool.
 
     Example: batchbpe export mine.model --to huggingface -o tokenizer.json
     """

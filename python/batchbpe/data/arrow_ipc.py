@@ -1,8 +1,8 @@
-"""Bounds for Arrow IPC files and streams, checked before pyarrow reads a message.
+"""Check the sizes in Arrow IPC files and streams before pyarrow reads a message.
 
-pyarrow decompresses a record batch as a whole, and a buffer of a few kilobytes may become gigabytes. The sizes stand in
-the metadata of each message, a flatbuffer, and in the first eight bytes of each compressed buffer, so they are read
-here first. Only what the bounds need is understood; anything malformed raises `ValueError`.
+pyarrow decompresses whole record batches, and a buffer of a few kilobytes may become gigabytes. The sizes are in the
+metadata of each message, a flatbuffer, and in the first eight bytes of each compressed buffer. This module reads only
+the fields that it needs for the sizes. Malformed metadata raises `DataError`.
 
 https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc
 """
@@ -11,28 +11,31 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ..errors import DataError, Setting
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MAGIC = b"ARROW1"
 SMALL = 1 << 28
-"""A record batch of up to this many bytes is always read: honest files have such."""
+"""Record batches of up to this many bytes are always read, since valid files may have them."""
 DICTIONARY, RECORDS = 2, 3
-"""Types of messages."""
+"""Message types."""
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of a flatbuffer: fields are found by number, through the offsets in its vtable."""
+    """A table in a flatbuffer. Fields have numbers; the vtable has the offset of each."""
 
     data: bytes
     at: int
 
     def field(self, number: int) -> int | None:
-        """Give the place of a field, or None if it has its default."""
+        """Return the position of a field, or None if it has its default value."""
         vtable = self.at - self.read("<i", self.at)
         entry = 4 + 2 * number
         offset = self.read("<H", vtable + entry) if entry < self.read("<H", vtable) else 0
@@ -53,7 +56,7 @@ class _Table:
         return None if at is None else _Table(self.data, at + self.read("<I", at))
 
     def vector(self, number: int, form: str) -> list[tuple[int, ...]]:
-        """Give the structs of a vector."""
+        """Return the structs in a vector."""
         at = self.field(number)
         if at is None:
             return []
@@ -68,20 +71,20 @@ def _root(data: bytes) -> _Table:
     return _Table(data, struct.unpack_from("<I", data)[0])
 
 
-class Bounds:
-    """Checks the messages of one file: none may need more memory than `most`, nor may all dictionaries together."""
+class SizeChecker:
+    """Checks the messages of one file. Each record batch, and all dictionaries together, must fit into `limit`."""
 
     def __init__(self, file: BinaryIO, schema: pa.Schema, columns: Sequence[str], max_document_bytes: int) -> None:
-        """Take an open file that can seek, and the columns that will be read."""
+        """Start with an open file that can seek, and the columns that will be read."""
         self.file = file
-        self.max_document_bytes, self.most = max_document_bytes, max(max_document_bytes, SMALL)
-        self.wanted = _wanted_buffers(schema, columns)
-        self.dictionaries: dict[int, int] = {}
+        self.max_document_bytes, self.limit = max_document_bytes, max(max_document_bytes, SMALL)
+        self.layouts = _column_layouts(schema, columns)
+        self.dictionary_sizes: dict[int, int] = {}
         self.end = file.seek(0, 2)
 
     def check_footer(self) -> Iterator[None]:
-        """Check the dictionaries of a file now, and a record batch whenever the next item is asked for."""
-        with _malformed("the footer"):
+        """Check the dictionaries of a file, then one record batch before each item that is yielded."""
+        with _parsing("the footer"):
             tail = self._read(self.end - 10, 10)
             size = struct.unpack_from("<i", tail)[0]
             footer = _root(self._read(self.end - 10 - size, size))
@@ -93,7 +96,7 @@ class Bounds:
             yield
 
     def check_next(self) -> None:
-        """Check the messages of a stream up to the next record batch, and return to where the file was."""
+        """Check the messages of a stream up to the next record batch; the position in the file does not change."""
         start = at = self.file.tell()
         kind: int | None = 0
         while kind not in (RECORDS, None):
@@ -101,12 +104,12 @@ class Bounds:
         self.file.seek(start)
 
     def _check(self, at: int, *, is_file: bool) -> tuple[int | None, int]:
-        """Check the message at a place; give its type, None at the end, and the place of the next one."""
-        with _malformed(f"the message at byte {at}"):
+        """Check a message. Return its type, or None at the end, and the position of the next one."""
+        with _parsing(f"the message at byte {at}"):
             prefix = self._read(at, min(8, self.end - at))
-            if len(prefix) < 8:  # as pyarrow does, take an end without a mark for the end
+            if len(prefix) < 8:  # like pyarrow, accept a stream without an end marker
                 return None, self.end
-            # Before version 0.15 there was no mark of four bytes.
+            # Arrow before version 0.15 wrote no continuation marker of four bytes.
             begin = 8 if prefix[:4] == b"\xff\xff\xff\xff" else 4
             size = struct.unpack_from("<i", prefix, begin - 4)[0]
             if size == 0:
@@ -114,38 +117,37 @@ class Bounds:
             message = _root(self._read(at + begin, size))
             kind, body, length = message.number(1, "<B"), at + begin + size, message.number(3, "<q")
             if not 0 <= length <= self.end - body:
-                raise ValueError(f"its body has {length} bytes, of which {self.end - body} are there")
+                raise ValueError(f"expected a body of {length} bytes, got {self.end - body}")
             header = message.table(2)
             if header is not None and kind == DICTIONARY:
                 batch = header.table(1)
                 size = self._size(batch, body, length, None) if batch else 0
                 key, is_delta = header.number(0, "<q"), header.number(2, "<B")
-                self.dictionaries[key] = size + (self.dictionaries.get(key, 0) if is_delta else 0)
-                size = sum(self.dictionaries.values())
+                self.dictionary_sizes[key] = size + (self.dictionary_sizes.get(key, 0) if is_delta else 0)
+                size = sum(self.dictionary_sizes.values())
             elif header is not None and kind == RECORDS:
-                size = self._size(header, body, length, self.wanted)
-                size = size if is_file else max(size, length)  # of a stream, all columns are read
+                size = self._size(header, body, length, self.layouts)
+                size = size if is_file else max(size, length)  # in a stream, all columns are read
             else:
                 size = length
-        if size > self.most:
+        if size > self.limit:
             what = "dictionaries have" if kind == DICTIONARY else "a record batch has"
-            raise ValueError(
-                f"{what} {size} bytes, and max_document_bytes={self.max_document_bytes} allows {self.most}; "
-                "raise the limit, or write smaller record batches"
-            )
+            setting = Setting("max_document_bytes", self.max_document_bytes)
+            problem = (f"{what} {size} bytes, more than the {self.limit} that ", setting, " allows")
+            raise DataError(problem, remedy="raise the limit or write smaller record batches")
         return kind, body + length
 
-    def _size(self, batch: _Table, body: int, length: int, wanted: Wanted | None) -> int:
-        """Give the number of bytes that the wanted buffers of a batch have when they are decompressed."""
+    def _size(self, batch: _Table, body: int, length: int, layouts: ColumnLayouts | None) -> int:
+        """Return the decompressed size of the buffers that will be read; of all buffers if the layouts are unknown."""
         buffers, total = batch.vector(2, "<qq"), 0
         is_compressed = batch.table(3) is not None
-        views = [count for (count,) in batch.vector(4, "<q")]
-        for number in range(len(buffers)) if wanted is None else _numbers(wanted, views, len(buffers)):
+        view_buffers = [count for (count,) in batch.vector(4, "<q")]
+        for number in range(len(buffers)) if layouts is None else _buffers_to_read(layouts, view_buffers, len(buffers)):
             offset, size = buffers[number]
             if not (offset >= 0 and size >= 0 and offset + size <= length):
-                raise ValueError(f"its buffer {number} lies outside of its body")
+                raise ValueError(f"buffer {number} is outside of its body")
             if is_compressed and size >= 8:
-                # -1 is a buffer that did not become smaller.
+                # -1 marks a buffer that is stored uncompressed.
                 whole = struct.unpack("<q", self._read(body + offset, 8))[0]
                 size = whole if whole >= 0 else size
             total += size
@@ -153,44 +155,39 @@ class Bounds:
 
     def _read(self, at: int, size: int) -> bytes:
         if not (at >= 0 and 0 <= size <= self.end - at):
-            raise ValueError(f"{size} bytes at {at} lie outside of the file, which has {self.end}")
-        if size > self.most:
-            raise ValueError(f"metadata of {size} bytes")
+            raise ValueError(f"{size} bytes at byte {at} are outside of the file of {self.end} bytes")
+        if size > self.limit:
+            raise ValueError(f"the metadata has {size} bytes")
         self.file.seek(at)
         data = self.file.read(size)
         if len(data) < size:
-            raise ValueError(f"the file ends {size - len(data)} bytes early")
+            raise ValueError(f"expected {size} bytes at byte {at}, got {len(data)}")
         return data
 
 
-class _malformed:
-    """Turn whatever garbage leads to into an error that says where it is."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, struct.error | ValueError | OverflowError):
-            raise ValueError(f"{self.where} is malformed: {error}") from error
+@contextmanager
+def _parsing(part: str) -> Iterator[None]:
+    """Turn the errors that malformed metadata causes into one that names the part of the file."""
+    try:
+        yield
+    except (struct.error, ValueError, OverflowError) as error:
+        raise DataError(f"{part} is malformed: {error}") from error
 
 
 Layout = tuple[int, int]
-"""How many buffers a column has, and how many of its arrays are views, which have more."""
-Wanted = list[tuple[Layout, bool]]
-"""The layouts of columns, and whether each is read."""
+"""Number of buffers of a column, and number of view arrays in it, each of which has more buffers."""
+ColumnLayouts = list[tuple[Layout, bool]]
+"""The layout of each column, and whether it will be read."""
 
 
-def _wanted_buffers(schema: pa.Schema, columns: Sequence[str]) -> Wanted | None:
-    """Give the layout of the columns, or None if one of them is not known: then all buffers are taken to be read."""
+def _column_layouts(schema: pa.Schema, columns: Sequence[str]) -> ColumnLayouts | None:
+    """Return the layout of each column, or None if the type of one is unknown."""
     layouts = [(_layout(field.type), field.name in columns) for field in schema]
     return None if any(layout is None for layout, _ in layouts) else layouts  # type: ignore[return-value]
 
 
 def _layout(type_: Any) -> Layout | None:
-    """Count the buffers of a column.
+    """Return the layout of a column of some type, or None if the type is unknown.
 
     >>> import pyarrow as pa
     >>> _layout(pa.string()), _layout(pa.list_(pa.int8())), _layout(pa.string_view()), _layout(pa.null())
@@ -217,16 +214,22 @@ def _layout(type_: Any) -> Layout | None:
     return (2, 0) if types.is_primitive(type_) or types.is_fixed_size_binary(type_) or types.is_decimal(type_) else None
 
 
-def _numbers(wanted: Wanted, views: list[int], known: int) -> Iterator[int]:
-    """Give the numbers of the buffers that belong to the wanted columns."""
-    at = 0
-    for (size, view_arrays), is_wanted in wanted:
-        if len(views) < view_arrays or min(views, default=0) < 0:
-            raise ValueError("it does not say how many buffers its views have")
-        size += sum(views[:view_arrays])
-        views = views[view_arrays:]
-        if size < 0 or at + size > known:
-            raise ValueError(f"it has {known} buffers, fewer than its columns")
-        if is_wanted:
-            yield from range(at, at + size)
-        at += size
+def _buffers_to_read(layouts: ColumnLayouts, view_buffers: list[int], total: int) -> Iterator[int]:
+    """Yield the indices of the buffers of the columns that will be read.
+
+    `view_buffers` has the number of additional buffers of each view array, and `total` is the number of all buffers.
+
+    >>> list(_buffers_to_read([((2, 0), False), ((2, 1), True)], [3], 7))
+    [2, 3, 4, 5, 6]
+    """
+    first = 0
+    for (size, view_arrays), is_read in layouts:
+        if len(view_buffers) < view_arrays or min(view_buffers, default=0) < 0:
+            raise ValueError("the number of buffers of a view array is missing")
+        size += sum(view_buffers[:view_arrays])
+        view_buffers = view_buffers[view_arrays:]
+        if size < 0 or first + size > total:
+            raise ValueError(f"{total} buffers are fewer than the columns need")
+        if is_read:
+            yield from range(first, first + size)
+        first += size

@@ -1,24 +1,31 @@
-"""Anything → documents: files, urls, strings, arrow arrays and datasets become one lazy stream.
+"""Anything → sources of documents: files, urls, strings, arrow data, datasets, chunk counts.
 
-Nothing is read here. All paths are resolved and checked first; then `readers` reads one after the other.
+Nothing is read here. All paths are resolved and checked first, so that a missing file raises an error at once; the
+readers then open one file after the other.
 
-What a string is, alone or in a list or tuple:
-- a url, if it begins with http://, https://, or another scheme that fsspec knows (s3://, hf://, …), and has no
+How a single string is understood:
+- as a url if it starts with http://, https:// or another scheme that fsspec knows (s3://, hf://, …) and contains no
   white space;
-- a path or a glob, if it is one line shorter than 4096 which ends in a known suffix (.txt .md .parquet .arrow
-  .jsonl .csv, also with .gz or .zst) or has a path separator and no white space; no such file is then an error;
-- otherwise a text.
+- as a path or glob if a file or folder of that name exists, if it ends in a known suffix (.txt .md .parquet .arrow
+  .jsonl .csv, also with .gz or .zst), or if it contains a path separator and no white space; a missing file is an
+  error;
+- otherwise as a text.
 
-A `Path` is always a path, even `Path("corpus")`. The strings of any iterable but a list or tuple are always
-texts, so a text that looks like a path is given as `iter([text])`.
+How a list or tuple of strings is understood:
+- as files if every string in it is a url or path with a known suffix;
+- otherwise as texts, with a warning if one of them looks like a file.
+
+A `Path` is always a path. The strings in any other iterable are always texts. Functions that take data also have the
+keywords `texts=` and `files=`, which make the choice explicit.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from glob import glob, has_magic
 from itertools import chain
@@ -26,143 +33,259 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
+from . import limits
+from .documents import Counts, Documents
 from .files import URL, kind, urls
-from .readers import KNOWN, SUFFIXES, Counts, Documents, Source, TextFile, batches, fields, in_arrays, in_memory, source
-from .tables import BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, CountsFile, ReadOptions, check, types_of
+from .jsonl import text_fields
+from .options import ReadOptions
+from .readers import KNOWN, SUFFIXES, source
+from .source import Source, batched, in_arrays, in_memory
+from .tables import check_text_column, is_string, types_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CountsFile", "Data", "Documents", "TextFile", "documents", "sources"]
-
-
 Data: TypeAlias = (
-    "str | os.PathLike[str] | Counts | pa.Array[Any] | pa.ChunkedArray[Any] | pa.Table | pa.RecordBatch | Iterable[Any]"
+    "str | os.PathLike[str] | Mapping[bytes, int] | Mapping[str, int] | pa.Array[Any] | pa.ChunkedArray[Any] "
+    "| pa.Table | pa.RecordBatch | Source | Iterable[Any]"
 )
-"""What can be trained on: a text, path, glob, directory or url; chunk counts; arrow strings, or a table with
-them; a `datasets.Dataset` or `IterableDataset`; an iterable of strings; a list or tuple of any of these."""
+"""Data to count or train on: a text, path, glob, directory or url; chunk counts; arrow strings, or anything that
+exports arrow data (polars, pandas, duckdb, …); a `datasets.Dataset` or `IterableDataset`; an iterable of strings; or a
+list or tuple of any of these."""
+PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
-def documents(
-    data: Data, *, text_column: str = "text", errors: str = "strict", max_document_bytes: int = MAX_DOCUMENT_BYTES
-) -> Iterator[Documents]:
-    """Turn what the user gave into a stream of documents.
+@dataclass(frozen=True)
+class _Chosen:
+    """The value of `texts=` or `files=`."""
 
-    `text_column` is the column of a table or dataset, or the field of a jsonl file, that holds the text.
-    `errors` is "strict", or "replace" to replace invalid UTF-8 in tables and jsonl files with U+FFFD. A row of a table,
-    a line of a jsonl file, or a stretch of a text file that cannot be cut may have at most `max_document_bytes`.
-    A missing file is an error at once; what is wrong inside a file, when the stream reaches it.
+    texts: Iterable[str] | None = None
+    files: Iterable[PathLike] | None = None
+
+
+def choose(data: Data | None, texts: str | Iterable[str] | None, files: PathLike | Iterable[PathLike] | None) -> Data:
+    """Return whichever of `data`, `texts` and `files` was passed; exactly one must be.
+
+    >>> [list(source) for source in sources(choose(None, ["notes.txt"], None))]
+    [[Texts(strings=['notes.txt'])]]
+    """
+    passed = [name for name, value in {"data": data, "texts": texts, "files": files}.items() if value is not None]
+    if len(passed) != 1:
+        raise TypeError(f"expected one of data, texts and files, got {' and '.join(passed) or 'none of them'}")
+    if isinstance(texts, Mapping) or hasattr(texts, "__arrow_c_stream__") or type(texts).__name__ == "DataFrame":
+        raise ArgumentTypeError("texts", type(texts).__name__, "must be strings", remedy=("use ", Setting("data")))
+    if texts is not None:
+        return _Chosen(texts=[texts] if isinstance(texts, str) else texts)  # type: ignore[return-value]
+    if files is not None:
+        return _Chosen(files=[files] if isinstance(files, str | os.PathLike) else files)  # type: ignore[return-value]
+    return data  # type: ignore[return-value]
+
+
+def documents(data: Data, **options: Any) -> Iterator[Documents]:
+    """Read the documents of `data`; the options are those of `sources`.
 
     >>> list(documents("a text to train on"))
-    [['a text to train on']]
+    [Texts(strings=['a text to train on'])]
     >>> list(documents(["one", "two", {b"three": 3}]))
-    [['one', 'two'], {b'three': 3}]
-    >>> list(documents(word for word in ["and/or", "notes.txt"]))
-    [['and/or', 'notes.txt']]
-    >>> documents("notes.txt")
-    Traceback (most recent call last):
-    FileNotFoundError: no such file: 'notes.txt'; if it is a text and no path, pass iter([text])
+    [Texts(strings=['one', 'two']), Counts(source={b'three': 3})]
     """
-    return chain.from_iterable(
-        sources(data, text_column=text_column, errors=errors, max_document_bytes=max_document_bytes)
-    )
+    return chain.from_iterable(sources(data, **options))
 
 
 def sources(
-    data: Data, *, text_column: str = "text", errors: str = "strict", max_document_bytes: int = MAX_DOCUMENT_BYTES
+    data: Data,
+    *,
+    text_column: str = "text",
+    errors: str = "strict",
+    max_document_bytes: int = limits.MAX_DOCUMENT_BYTES,
 ) -> list[Source]:
-    """Turn what the user gave into sources of documents, each a file or something in memory.
+    """Turn what a user passed into sources, each a file or something in memory.
 
-    >>> [source.name for source in sources(["one text", Path(__file__)])][1].endswith("corpus.py")
-    True
+    Parameters
+    ----------
+    data: see `Data`.
+    text_column: column of a table or dataset, or field of a jsonl file, that holds the text.
+    errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
+    max_document_bytes: largest row of a table, line of a jsonl file, or part of a text file that cannot be cut.
+
+    >>> sources("notes.txt")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: file not found: 'notes.txt'; if this is text, pass it as texts=
+
     """
     return list(_sources(data, ReadOptions(text_column, errors, max_document_bytes), "data"))
 
 
 def _sources(data: Any, options: ReadOptions, where: str) -> Iterator[Source]:
-    """Yield a source for each thing in `data`, which `where` names in errors."""
-    column = options.column
-    # Classes by name: pyarrow and datasets must not be imported to learn that data is of neither.
+    """Yield the sources in `data`, which `where` names in errors."""
+    # Classes are compared by name, so that pyarrow and datasets are not imported just to rule them out.
     kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(data).__mro__}
-    if isinstance(data, str):
-        if _is_text(data):
-            yield in_memory(batches([data]))
+    if isinstance(data, Source):
+        yield data
+    elif isinstance(data, _Chosen):
+        yield from _chosen(data, options)
+    elif isinstance(data, str):
+        if looks_like_path(data) or _exists(data):
+            yield from paths(data, options, "; if this is text, pass it as texts=")
         else:
-            yield from paths(data, options, "; if it is a text and no path, pass iter([text])")
+            yield in_memory(batched([data]))
     elif isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"{where} is bytes: decode it to a str, or give the path of a file as a Path")
+        raise ArgumentTypeError(where, bytes(data[:50]), "must not be bytes", remedy="decode them, or pass a Path")
     elif isinstance(data, os.PathLike):
         yield from paths(os.fspath(data), options)
     elif isinstance(data, list | tuple):
-        texts: list[str] = []
-        for index, item in enumerate(data):
-            if isinstance(item, str) and _is_text(item):
-                texts.append(item)
-            else:
-                yield in_memory(batches(texts))
-                texts = []
-                yield from _sources(item, options, f"{where}[{index}]")
-        yield in_memory(batches(texts))
-    elif kinds & {"pyarrow.Array", "pyarrow.ChunkedArray"}:
-        check({column: data.type}, column, where)
-        yield in_arrays(lambda: [data], options.errors)
-    elif kinds & {"pyarrow.Table", "pyarrow.RecordBatch"}:
-        check(types_of(data.schema, where), column, where)
-        yield in_arrays(lambda: [data.column(column)], options.errors)
+        yield from _list(data, options, where)
     elif "datasets.Dataset" in kinds:
-        check(types_of(data.features.arrow_schema, where), column, where)
-        rows = data.with_format("arrow", columns=[column])
-        tables = partial(rows.iter, batch_size=BATCH_DOCUMENTS)
-        yield in_arrays(lambda: (table.column(column) for table in tables()), options.errors)
+        check_text_column(types_of(data.features.arrow_schema, where), options.text_column, where)
+        rows = data.with_format("arrow", columns=[options.text_column])
+        tables = partial(rows.iter, batch_size=limits.BATCH_DOCUMENTS)
+        yield in_arrays(lambda: (table.column(options.text_column) for table in tables()), options.errors)
     elif "datasets.IterableDataset" in kinds:
-        yield in_memory(batches(fields(enumerate(data), column, f"{where}, row")))
+        yield in_memory(batched(text_fields(enumerate(data), options.text_column, f"{where}, row")))
     elif kinds & {"datasets.DatasetDict", "datasets.IterableDatasetDict"}:
-        raise TypeError(f"{where} is a {type(data).__name__}: choose one of its splits: {', '.join(data)}")
+        reason = f"must be one split of the dataset ({', '.join(data)})"
+        raise ArgumentTypeError(where, type(data).__name__, reason)
     elif isinstance(data, Mapping):
-        yield in_memory([data])
+        yield in_memory([Counts(data)])
+    elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        yield _arrow(data, options, where)
     elif type(data).__name__ == "DataFrame":
-        raise TypeError(f"{where} is a DataFrame, which iterates over its column names: pass one column")
+        raise ArgumentTypeError(
+            where, type(data).__name__, "must export arrow data", remedy="pass one column, or a newer data frame"
+        )
     elif isinstance(data, Iterable):
-        yield in_memory(batches(data))
+        yield in_memory(batched(data))
     else:
-        raise TypeError(f"{where} is of type {type(data).__name__}, which is no string, path or iterable")
+        raise ArgumentTypeError(where, type(data).__name__, "must be a string, a path, or an iterable of strings")
 
 
-def _is_text(text: str) -> bool:
-    """Judge by the letters alone, cheapest first: a million documents must not cost a million stats."""
+def _chosen(chosen: _Chosen, options: ReadOptions) -> Iterator[Source]:
+    if chosen.texts is not None:
+        yield in_memory(batched(chosen.texts))
+    expected = "must be paths, globs, directories or urls"
+    if not isinstance(chosen.files, Iterable | None):
+        raise ArgumentTypeError("files", chosen.files, expected)
+    for file in chosen.files or ():
+        if not isinstance(file, str | os.PathLike):
+            raise ArgumentTypeError("files", file, expected)
+        yield from paths(os.fspath(file), options)
+
+
+def _list(data: list[Any] | tuple[Any, ...], options: ReadOptions, where: str) -> Iterator[Source]:
+    strings = [item for item in data if isinstance(item, str)]
+    are_files = bool(strings) and all(map(has_known_suffix, strings))
+    doubtful = None if are_files else next(filter(has_known_suffix, strings), None)
+    if doubtful is not None:
+        warnings.warn(
+            f"{short(doubtful)} in a list looks like a file, but is used as a text like the other strings; "
+            "pass files= or texts= to be explicit",
+            stacklevel=2,
+        )
+    texts: list[str] = []
+    for index, item in enumerate(data):
+        if isinstance(item, str) and not are_files:
+            texts.append(item)
+            continue
+        if texts:
+            yield in_memory(batched(texts))
+            texts = []
+        if isinstance(item, str):
+            yield from paths(item, options, "; if the strings are text, pass them as texts=")
+        else:
+            yield from _sources(item, options, f"{where}[{index}]")
+    if texts:
+        yield in_memory(batched(texts))
+
+
+def _arrow(data: Any, options: ReadOptions, where: str) -> Source:
+    """Return a source for an object that exports arrow data through the PyCapsule interface."""
+    import pyarrow as pa
+
+    if not isinstance(data, pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch):
+        try:
+            data = _imported(data)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            problem = f"cannot import the arrow data of a {type(data).__name__}: {error}"
+            raise DataError(problem, where=where, remedy="pass only the column that holds the text") from None
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        check_text_column(types_of(data.schema, where), options.text_column, where)
+        data = data.column(options.text_column)
+    elif not is_string(data.type):
+        raise DataError(f"the array must be of type string, got {data.type}", where=where)
+    column = data
+    return in_arrays(lambda: [column], options.errors)
+
+
+def _imported(data: Any) -> Any:
+    """Import arrow data without copying: a data frame as a table, a series as an array."""
+    import pyarrow as pa
+
+    is_stream = hasattr(data, "__arrow_c_stream__")
+    as_table: Any = pa.table if is_stream else pa.record_batch
+    as_array: Any = pa.chunked_array if is_stream else pa.array
+    try:
+        return as_table(data)
+    except (pa.ArrowException, TypeError, ValueError):
+        return as_array(data)
+
+
+def has_known_suffix(text: str) -> bool:
+    """Return whether a string is a url or path that ends in a known suffix.
+
+    >>> has_known_suffix("data/*.parquet"), has_known_suffix("/etc/hostname")
+    (True, False)
+    """
+    return looks_like_path(text) and (kind(text) if re.match(URL, text) else kind(Path(text)))[0] in KNOWN
+
+
+def looks_like_path(text: str) -> bool:
+    """Return whether a string looks like a url, path or glob, without touching the file system.
+
+    >>> looks_like_path("notes.txt"), looks_like_path("and/or"), looks_like_path("a text")
+    (True, True, False)
+    """
     if len(text) >= 4096 or "\n" in text or "\r" in text or "\0" in text:
-        return True
-    separated = ("/" in text or os.sep in text) and text.split(None, 1) == [text]
+        return False
+    is_separated = ("/" in text or os.sep in text) and text.split(None, 1) == [text]
     if re.match(URL, text):
-        return not separated
-    if not separated and not text[-12:].lower().endswith(SUFFIXES):
-        return True
-    # Chinese and Japanese text has no spaces; but no file system has names of more than 255 bytes.
-    return any(len(name.encode(errors="replace")) > 255 for name in text.split("/"))
+        return is_separated
+    if not is_separated and not text[-12:].lower().endswith(SUFFIXES):
+        return False
+    # Chinese and Japanese text has no spaces, but no file system has names of more than 255 bytes.
+    return all(len(name.encode(errors="replace")) <= 255 for name in text.split("/"))
+
+
+def _exists(text: str) -> bool:
+    # Not with Path: its methods fail if the name is too long.
+    return 0 < len(text) < 4096 and "\0" not in text and os.path.exists(text)  # noqa: PTH110
 
 
 def paths(text: str, options: ReadOptions, hint: str = "", *, jsonl_field: str | None = None) -> Iterator[Source]:
-    """Yield a source for each file at a path or url, in a directory, or matched by a glob."""
+    """Yield a source for each file at a path or url, in a directory, or matching a glob."""
+    if not text:  # which Path takes for the current directory
+        raise ArgumentError("files", text, "must not contain an empty path")
     found: list[Path | str]
     if text.startswith("file://"):
-        from urllib.request import url2pathname  # which imports http
+        from urllib.request import url2pathname  # imports http
 
         text = url2pathname(urlsplit(text).path)
     if re.match(URL, text):
         found, problem = [*urls(text)], "no file matches the pattern"
     else:
-        # Not Path's: its expanduser fails on an unknown user, its glob matches hidden files.
+        # Not with Path: its expanduser fails for an unknown user, and its glob matches hidden files.
         text = os.path.expanduser(text)  # noqa: PTH111
         found, problem = _files(text)
     if not found:
         raise FileNotFoundError(f"{problem}: {text!r}{hint}")
     for place in sorted(found, key=str):
-        is_field = jsonl_field is not None and kind(place)[0] == ".jsonl"
-        yield source(place, replace(options, column=jsonl_field or "") if is_field else options)
+        is_jsonl = jsonl_field is not None and kind(place)[0] == ".jsonl"
+        yield source(place, replace(options, text_column=jsonl_field or "") if is_jsonl else options)
 
 
 def _files(text: str) -> tuple[list[Path | str], str]:
-    """Find files, and say what it means if there are none."""
+    """Return the files at a path, and what to say if there are none."""
     path = Path(text)
     if path.is_dir():
         files = [file for file in path.rglob("*") if kind(file)[0] in KNOWN and file.is_file()]
@@ -173,4 +296,4 @@ def _files(text: str) -> tuple[list[Path | str], str]:
     if has_magic(text):
         files = [file for file in map(Path, glob(text, recursive=True)) if file.is_file()]  # noqa: PTH207
         return [*files], "no file matches the pattern"
-    return [], "no such file"
+    return [], "file not found"

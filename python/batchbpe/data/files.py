@@ -1,8 +1,9 @@
-"""Files and urls, read through any compression."""
+"""Open files and urls, and decompress them."""
 
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,7 +11,6 @@ from contextlib import contextmanager
 from glob import has_magic
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, TypeAlias
-from urllib.parse import urlsplit
 
 from ..storage.atomic import writing
 
@@ -19,22 +19,24 @@ CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd"}
 
 
 def kind(place: Path | str) -> tuple[str, Codec | None]:
-    """Say what the name of a file or url promises.
+    """Return the suffix of a file or url in lower case, without that of a compression, and the compression.
 
     >>> kind(Path("A.jsonl.gz")), kind("https://example.org/a.TXT?b=c.d")
     (('.jsonl', 'gzip'), ('.txt', None))
     """
-    name = PurePath((place.name if isinstance(place, Path) else urlsplit(place).path).lower())
+    # Not with urlsplit, which fails for texts such as "http://[host]".
+    path = place.name if isinstance(place, Path) else re.sub(r"^\w+://[^/?#]*|[?#].*", "", place)
+    name = PurePath(path.lower())
     codec = CODECS.get(name.suffix)
     return (PurePath(name.stem).suffix if codec else name.suffix), codec
 
 
 URL = r"(?:https?|s3|hf|gs|gcs|az|abfs|file|memory)://"
-"""How a url begins. Those of the web are read as they are, others through fsspec."""
+"""How urls start. http and https are read directly, other schemes through fsspec."""
 
 
 def urls(url: str) -> list[str]:
-    """Give the files that a url with wildcards means, or the url itself."""
+    """Return the urls that match a url with wildcards, or the url itself if it has none."""
     if url.startswith(("http://", "https://")) or not has_magic(url):
         return [url]
     system, path = _fsspec(url).core.url_to_fs(url)
@@ -42,7 +44,7 @@ def urls(url: str) -> list[str]:
 
 
 def size_of(place: Path | str) -> int:
-    """Give the size of a file, or 0 if it is not known."""
+    """Return the size of a file in bytes, or 0 if it is unknown."""
     if isinstance(place, Path):
         return place.stat().st_size if place.is_file() else 0
     if place.startswith(("http://", "https://")):
@@ -58,7 +60,7 @@ def _fsspec(url: str) -> Any:
     try:
         import fsspec  # type: ignore[import-untyped]
     except ImportError:
-        raise ImportError(f"{url} is read through fsspec, which is not there: pip install 'batchbpe[remote]'") from None
+        raise ImportError(f"reading {url} requires fsspec; pip install 'batchbpe[remote]'") from None
     return fsspec
 
 
@@ -74,29 +76,29 @@ def _open(place: Path | str) -> Any:
         return urlopen(Request(place, headers={"User-Agent": "batchbpe"}), timeout=60)
     except ImportError:
         raise
-    except Exception as error:  # http's have no narrower base
+    except Exception as error:  # those of http.client have no narrower base class
         raise OSError(f"cannot read {place}: {error}") from error
 
 
 def open_stream(
-    place: Path | str, codec: Codec | None = None, moved: Callable[[int], object] | None = None
+    place: Path | str, codec: Codec | None = None, on_move: Callable[[int], object] | None = None
 ) -> BinaryIO:
     """Open a file, or a url if `place` is a string, as a stream of decompressed bytes.
 
-    `moved` is called with the place in the file, as it is read.
+    `on_move` is called with the position in the compressed file whenever some of it has been read.
 
     >>> with open_stream(Path(__file__)) as stream:
     ...     stream.read(8)
-    b'\"\"\"Files'
+    b'\"\"\"Open '
     """
-    return io.BufferedReader(_Stream(str(place), _open(place), codec, moved), 1 << 20)
+    return io.BufferedReader(_DecompressedStream(str(place), _open(place), codec, on_move), 1 << 20)
 
 
 @contextmanager
 def decompressed(place: Path | str, codec: Codec | None) -> Iterator[Any]:
-    """Give a file that is not compressed, for readers that jump about: the file itself, or a copy for the time being.
+    """Return a file that is not compressed, for readers that seek: the file itself, or a temporary copy.
 
-    A url that is not compressed is given as an open file.
+    A url that is not compressed is returned as an open file if fsspec can read it.
 
     >>> with decompressed(Path(__file__), None) as plain:
     ...     plain.name
@@ -115,12 +117,12 @@ def decompressed(place: Path | str, codec: Codec | None) -> Iterator[Any]:
             yield plain
 
 
-class _Stream(io.RawIOBase):
-    """Bytes, decompressed; its errors name the file or url, as those of the codecs and of http do not."""
+class _DecompressedStream(io.RawIOBase):
+    """Decompressed bytes. Errors name the file or url, which those of the codecs and of http do not."""
 
-    def __init__(self, name: str, raw: Any, codec: Codec | None, moved: Callable[[int], object] | None) -> None:
+    def __init__(self, name: str, raw: Any, codec: Codec | None, on_move: Callable[[int], object] | None) -> None:
         self._name, self._raw, self._bytes = name, raw, raw
-        self._moved = moved if hasattr(raw, "seekable") and raw.seekable() else None
+        self._on_move = on_move if hasattr(raw, "seekable") and raw.seekable() else None
         if codec:
             import pyarrow as pa
 
@@ -132,14 +134,14 @@ class _Stream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             data = self._bytes.read(len(buffer))
-            # http.client takes a broken connection for the end; `length` is what was still to come.
+            # http.client treats a lost connection as the end; `length` is the number of bytes still expected.
             if not data and getattr(self._raw, "length", None):
-                raise OSError(f"the connection ended {self._raw.length} bytes early")
+                raise OSError(f"the connection was closed {self._raw.length} bytes before the end")
         except Exception as error:
             raise OSError(f"cannot read {self._name}: {error}") from error
         buffer[: len(data)] = data
-        if self._moved:
-            self._moved(self._raw.tell())
+        if self._on_move:
+            self._on_move(self._raw.tell())
         return len(data)
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""The pages of a parquet file: how many rows may be read at once without using too much memory.
+"""Read the page headers of parquet files, to find how many rows fit into memory at once.
 
-pyarrow decompresses pages whole and reads a fixed number of rows at once. A page can be far larger than the file says
-elsewhere, and a row of a few bits can stand for a megabyte in a dictionary. So the headers of the pages, which pyarrow
-does not show, are read here first: a walk over a few bytes for each megabyte. Anything malformed raises `ValueError`.
+pyarrow decompresses whole pages and reads a fixed number of rows at once. A page can be far larger than the metadata
+says, and a row of a few bits can refer to a megabyte in a dictionary. pyarrow does not expose the page headers, so they
+are parsed here: a few bytes per megabyte. Malformed headers raise `DataError`.
 
 https://parquet.apache.org/docs/file-format/
 """
@@ -12,51 +12,58 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from ..errors import DataError, Setting
+
 DATA, DICTIONARY, DATA_V2 = 0, 2, 3
-"""Types of pages."""
+"""Page types."""
 DELTA_BYTE_ARRAY = 7
-"""An encoding in which a value may repeat the beginning of the one before it."""
-HEADER = 1 << 10
-LONGEST_HEADER = 1 << 24
-"""Bytes of a header that are read first, and at most."""
+"""An encoding in which a value may share a prefix with the previous one."""
+HEADER_BYTES = 1 << 10
+MAX_HEADER_BYTES = 1 << 24
+"""Number of bytes of a header to read at first, and at most."""
 BATCH_BYTES = 3 << 25
-"""Rows that take up to so many bytes are always read at once."""
+"""Rows that take up to this many bytes are always read at once."""
 FEW_BYTES = 1 << 16
-"""If a batch would have less text than this, it is worth looking into the dictionary."""
+"""If a batch would have less text than this, the longest entry of the dictionary is looked up."""
+ELEMENT_BYTES = {1: 1, 2: 1, 3: 1, 7: 8}
+"""Bytes of a list element, for the types of fixed size."""
+MAX_EMPTY_PAGES = 1000
 
 
 @dataclass(frozen=True)
 class Page:
-    """What the header of a page says."""
+    """The fields of a page header that matter here."""
 
     kind: int
+    """DATA, DICTIONARY, DATA_V2 or another page type."""
     size: int
-    """Bytes, decompressed."""
+    """Size in bytes, decompressed."""
     rows: int
     encoding: int
 
 
-class _Short(Exception):
-    """The struct goes on after the bytes at hand."""
+class _EndOfData(Exception):
+    """The data ends before the struct does."""
 
 
-Wanted = dict[int, Any]
-"""Which fields of a struct to read, and of those that are structs or lists of them, which fields of these."""
+Fields = dict[int, Any]
+"""Numbers of the fields of a struct to read; the value has the fields of a nested struct, or of a list of structs."""
 
 
-class _Compact:
-    """Reads Thrift's compact protocol, in which the footer and the headers of pages are written."""
+class _CompactReader:
+    """Reads Thrift's compact protocol, the format of the footer and the page headers."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     def byte(self) -> int:
         if self.at >= len(self.data):
-            raise _Short
+            raise _EndOfData
         self.at += 1
         return self.data[self.at - 1]
 
@@ -67,47 +74,48 @@ class _Compact:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise ValueError("a number of more than 64 bits")
+        raise ValueError("an integer has more than 64 bits")
 
     def integer(self) -> int:
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """Go through a struct: give the number and the type of each field, which must be read before the next."""
+        """Yield the number and type of each field of a struct. Read or skip a field before the next one."""
         number = 0
         while byte := self.byte():
             number = number + (byte >> 4) if byte >> 4 else self.integer()
             yield number, byte & 0x0F
 
     def list_header(self) -> tuple[int, int]:
-        """Give the number of elements that follow, and their type."""
+        """Return the number of elements of a list, and their type."""
         byte = self.byte()
         return self.varint() if byte >> 4 == 15 else byte >> 4, byte & 0x0F
 
-    def struct(self, wanted: Wanted) -> dict[int, Any]:
+    def struct(self, fields: Fields) -> dict[int, Any]:
+        """Return the values of some fields of a struct."""
         found: dict[int, Any] = {}
         for number, kind in self.fields():
-            if number not in wanted:
+            if number not in fields:
                 self.skip(kind)
             elif kind == 12:
-                found[number] = self.struct(wanted[number])
+                found[number] = self.struct(fields[number])
             elif kind == 9:
                 size, kind = self.list_header()
                 if kind != 12:
-                    raise ValueError(f"a list of type {kind}")
-                found[number] = [self.struct(wanted[number]) for _ in range(size)]
+                    raise ValueError(f"field {number} is a list of type {kind}")
+                found[number] = [self.struct(fields[number]) for _ in range(size)]
             elif kind in (4, 5, 6):
                 found[number] = self.integer()
             else:
-                raise ValueError(f"field {number} of type {kind}")
+                raise ValueError(f"field {number} has type {kind}")
         return found
 
-    def skip(self, kind: int, *, element: bool = False) -> None:
-        """Go past a value."""
-        if kind in (1, 2):  # a field has no more than its type
-            self.at += element
-        elif kind == 3:
+    def skip(self, kind: int) -> None:
+        """Skip a value."""
+        if kind in (1, 2):
+            return  # the type of a boolean field is its value
+        if kind == 3:
             self.at += 1
         elif kind in (4, 5, 6):
             while self.byte() >= 0x80:
@@ -119,36 +127,41 @@ class _Compact:
             self.at += size
         elif kind in (9, 10):
             size, kind = self.list_header()
-            for _ in range(size):
-                self.skip(kind, element=True)
+            if (
+                kind in ELEMENT_BYTES
+            ):  # a few bytes can claim any number of elements, so these are not counted one by one
+                self.at += size * ELEMENT_BYTES[kind]
+            else:
+                for _ in range(size):
+                    self.skip(kind)
         elif kind == 12:
             for _, field_kind in self.fields():
                 self.skip(field_kind)
         else:
-            raise ValueError(f"a value of type {kind}")
+            raise ValueError(f"a value has type {kind}")
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """Where the pages of a column begin in a row group, and how many values they have."""
+class ColumnChunk:
+    """Where the pages of a column start in a row group, and how many values they have."""
 
     at: int
     values: int
 
 
-def row_groups(file: BinaryIO) -> Iterator[list[Chunk]]:
-    """Read from the footer where the columns of each row group begin.
+def row_groups(file: BinaryIO) -> Iterator[list[ColumnChunk]]:
+    """Yield the column chunks of each row group, as the footer lists them.
 
-    pyarrow has this in its metadata, but ends the process if the statistics next to it are malformed.
+    pyarrow's metadata has them too, but reading it aborts the process if the statistics beside them are malformed.
     """
-    with _malformed("the footer"):
+    with _parsing("the footer"):
         end = file.seek(0, 2)
         file.seek(max(0, end - 8))
         size = int.from_bytes(file.read(4), "little")
         if size > end - 8:
-            raise ValueError(f"it has {size} bytes, and the file {end}")
+            raise ValueError(f"its size is {size} bytes, but the file has {end}")
         file.seek(end - 8 - size)
-        reader = _Compact(file.read(size))
+        reader = _CompactReader(file.read(size))
         for number, kind in reader.fields():
             if number == 4 and kind == 9:
                 break
@@ -157,31 +170,34 @@ def row_groups(file: BinaryIO) -> Iterator[list[Chunk]]:
             return
         left, _ = reader.list_header()
     for _ in range(left):
-        with _malformed("the footer"):
+        with _parsing("the footer"):
             group = reader.struct({1: {3: {5: {}, 9: {}, 11: {}}}})
             chunks = [column[3] for column in group[1]]
-            # Only the first pages can be a dictionary; but not every writer says so.
+            # A dictionary comes first, but not every writer records its offset.
             places = [min(chunk[9], chunk.get(11) or chunk[9]) for chunk in chunks]
-        yield [Chunk(at, chunk[5]) for at, chunk in zip(places, chunks, strict=True)]
+            columns = [ColumnChunk(at, chunk[5]) for at, chunk in zip(places, chunks, strict=True)]
+        yield columns
 
 
 @contextmanager
-def _malformed(where: str) -> Iterator[None]:
-    """Turn whatever garbage leads to into an error that says where it is."""
+def _parsing(part: str) -> Iterator[None]:
+    """Turn the errors that malformed data causes into one that names the part of the file."""
     try:
         yield
-    except _Short:
-        raise ValueError(f"{where} is malformed: it does not end") from None
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{where} is malformed: {error}") from error
+    except _EndOfData:
+        raise DataError(f"{part} is malformed: the data ends early") from None
+    except KeyError as error:
+        raise DataError(f"{part} is malformed: field {error} is missing") from error
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise DataError(f"{part} is malformed: {error}") from error
 
 
-def read_pages(file: BinaryIO, chunk: Chunk) -> list[Page]:
-    """Read the headers of the pages of a column."""
-    at, left = chunk.at, chunk.values
+def read_pages(file: BinaryIO, chunk: ColumnChunk) -> list[Page]:
+    """Read the page headers of a column chunk."""
+    at, left, empty = chunk.at, chunk.values, 0
     pages: list[Page] = []
     while left > 0:
-        with _malformed(f"the page at byte {at}"):
+        with _parsing(f"the page at byte {at}"):
             header, size = _header(file, at)
             kind, data = header[1], header.get({DATA: 5, DICTIONARY: 7, DATA_V2: 8}.get(header[1], 0), {})
             page = Page(kind, header[2], data.get(1, 0), data.get(4 if kind == DATA_V2 else 2, 0))
@@ -189,51 +205,69 @@ def read_pages(file: BinaryIO, chunk: Chunk) -> list[Page]:
                 raise ValueError("a size is negative")
             if kind == DICTIONARY and pages:
                 raise ValueError("a dictionary must be the first page")
-            pages.append(page)
+            if page.rows or kind == DICTIONARY:
+                pages.append(page)
+            else:
+                empty += 1
+                if empty > MAX_EMPTY_PAGES:
+                    raise ValueError(f"the column has more than {MAX_EMPTY_PAGES} empty pages")
             left -= page.rows if kind in (DATA, DATA_V2) else 0
             at += size + header[3]
     return pages
 
 
-FIELDS: Wanted = {1: {}, 2: {}, 3: {}, 5: {1: {}, 2: {}}, 7: {1: {}, 2: {}}, 8: {1: {}, 4: {}}}
-"""Of a header: type, size decompressed and compressed; and of each type of page the values and their encoding."""
+def has_dictionary(path: Path) -> bool:
+    """Return whether the first column of a parquet file is encoded with a dictionary.
+
+    pyarrow has this in its metadata, but may crash if that is malformed.
+    """
+    with path.open("rb") as file:
+        for columns in row_groups(file):
+            with _parsing("the first page"):
+                if columns and _header(file, columns[0].at)[0].get(1) == DICTIONARY:
+                    return True
+    return False
+
+
+HEADER_FIELDS: Fields = {1: {}, 2: {}, 3: {}, 5: {1: {}, 2: {}}, 7: {1: {}, 2: {}}, 8: {1: {}, 4: {}}}
+"""Page type, decompressed size and compressed size; number of values and encoding of each type of page."""
 
 
 def _header(file: BinaryIO, at: int) -> tuple[dict[int, Any], int]:
-    """Read a header; also give its size."""
-    length = HEADER
+    """Return the fields of a page header and its size in bytes."""
+    length = HEADER_BYTES
     while True:
         file.seek(at)
         data = file.read(length)
-        reader = _Compact(data)
+        reader = _CompactReader(data)
         try:
-            return reader.struct(FIELDS), reader.at
-        except _Short:
-            if len(data) < length or length >= LONGEST_HEADER:
+            return reader.struct(HEADER_FIELDS), reader.at
+        except _EndOfData:
+            if len(data) < length or length >= MAX_HEADER_BYTES:
                 raise
             length *= 16
 
 
-def check_pages(pages: Sequence[Page], most: int, max_document_bytes: int) -> None:
-    """Raise if a page is too large to be decompressed.
+def check_pages(pages: Sequence[Page], limit: int, max_document_bytes: int) -> None:
+    """Raise if a page has more than `limit` bytes, which follows from `max_document_bytes`.
 
     >>> check_pages([Page(DATA, 10, 1, 0)], 5, 4)
     Traceback (most recent call last):
     ...
-    ValueError: a page has 10 bytes, and max_document_bytes=4 allows 5; raise the limit, or write smaller pages
+    batchbpe.errors.DataError: a page has 10 bytes, more than the 5 that max_document_bytes=4 allows; raise the limit \
+or write smaller pages
     """
     largest = max((page.size for page in pages), default=0)
-    if largest > most:
-        raise ValueError(
-            f"a page has {largest} bytes, and max_document_bytes={max_document_bytes} allows {most}; "
-            "raise the limit, or write smaller pages"
-        )
+    if largest > limit:
+        setting = Setting("max_document_bytes", max_document_bytes)
+        problem = (f"a page has {largest} bytes, more than the {limit} that ", setting, " allows")
+        raise DataError(problem, remedy="raise the limit or write smaller pages")
 
 
-def rows_at_once(pages: Sequence[Page], rows: int, most: int, longest_entry: Callable[[], int]) -> int:
-    """Give the number of rows, at most `rows`, that never take more than about `most` bytes, or 1.
+def rows_at_once(pages: Sequence[Page], rows: int, max_bytes: int, longest_entry: Callable[[], int]) -> int:
+    """Return how many rows, at most `rows`, can be read at once in about `max_bytes` bytes of memory; at least 1.
 
-    `longest_entry` is called for the size of the longest entry of the dictionary, if that makes a difference.
+    `longest_entry` is called for the size of the longest entry of the dictionary if it makes a difference.
 
     >>> pages = [Page(DATA, 1_000, 100, 0), Page(DATA, 1_000_000, 10, 0), Page(DATA, 1_000, 100, 0)]
     >>> rows_at_once(pages, 64, 2_000_000, lambda: 0), rows_at_once(pages * 4, 64, 500_000, lambda: 0)
@@ -241,15 +275,15 @@ def rows_at_once(pages: Sequence[Page], rows: int, most: int, longest_entry: Cal
     """
     data = [page for page in pages if page.kind != DICTIONARY and page.rows]
     total = max(1, sum(page.rows for page in data))
-    # A row takes no more than its page, or all of the dictionary.
+    # A row is no larger than its page, or than the whole dictionary.
     repeated = max((page.size for page in pages if page.kind == DICTIONARY), default=0)
-    if repeated * rows > most:
-        few = most // repeated * sum(page.size for page in pages) // total < FEW_BYTES
+    if repeated * rows > max_bytes:
+        few = max_bytes // repeated * sum(page.size for page in pages) // total < FEW_BYTES
         repeated = longest_entry() if few else repeated
     repeated = max([repeated, *(page.size for page in data if page.encoding == DELTA_BYTE_ARRAY)])
-    rows = min(rows, most // max(1, repeated)) or 1
-    most = max(most, 2 * max((page.size for page in data), default=0))  # as much as one page takes anyway
-    if sum(page.size for page in data) <= most:
+    rows = min(rows, max_bytes // max(1, repeated)) or 1
+    max_bytes = max(max_bytes, 2 * max((page.size for page in data), default=0))  # a page is decompressed anyway
+    if sum(page.size for page in data) <= max_bytes:
         return rows
     ends = np.cumsum([page.rows for page in data])
     sizes = np.cumsum([0, *(page.size for page in data)])
@@ -257,7 +291,7 @@ def rows_at_once(pages: Sequence[Page], rows: int, most: int, longest_entry: Cal
         starts = np.arange(0, total, rows)
         first = np.searchsorted(ends, starts, "right")
         last = np.searchsorted(ends, np.minimum(starts + rows, total), "left")
-        if (sizes[last + 1] - sizes[first]).max(initial=0) <= most:
+        if (sizes[last + 1] - sizes[first]).max(initial=0) <= max_bytes:
             break
         rows //= 2
     return rows

@@ -1,4 +1,4 @@
-"""A part of the documents: a sample of them, or no more than so many bytes; the same part whenever it is asked for."""
+"""Select documents: a random sample, or the first ones up to a number of bytes. Equal options select the same ones."""
 
 from __future__ import annotations
 
@@ -12,121 +12,119 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from .arrow_strings import those
-from .readers import Documents, Source, TextFile
-from .tables import CountsFile
+from ..errors import ArgumentError
+from .documents import Counts, Documents, TextFile
+from .source import Source
 
 
-class Luck:
-    """Chance that is the same each time, wherever a file lies: it depends on the seed, its name, and the place in it.
+class DocumentSampler:
+    """Draws documents of one source at random, reproducibly and independently of the folder of the file.
 
-    A text file is one document, and many in other folders may have its name: there it depends on the size, too.
+    The draw depends on the seed, the name of the file and the position in it. A text file is a single document, and
+    many may share one name, so for text files it also depends on the size.
 
-    >>> Luck(Source("a/b.parquet", lambda _: []), seed=1).draw(["one", "two", "three"], 0.5).tolist()
+    >>> from batchbpe.data.documents import Texts
+    >>> sampler = DocumentSampler(Source("a/b.parquet", lambda _: []), seed=1)
+    >>> sampler.draw(Texts(["one", "two", "three"]), 0.5).tolist()
     [False, True, False]
     """
 
     def __init__(self, source: Source, seed: int) -> None:
-        """Begin anew."""
+        """Start at the beginning of a source."""
         name = zlib.crc32(PurePath(source.name).name.encode())
         self._documents = np.random.default_rng([seed, name])
-        self._text = np.random.default_rng([seed, name, source.size])
+        self._text_file = np.random.default_rng([seed, name, source.size])
 
-    def draw(self, documents: Any, share: float) -> npt.NDArray[np.bool_]:
-        """Say of the next documents which are among this share of all."""
+    def draw(self, documents: Documents, share: float) -> npt.NDArray[np.bool_]:
+        """Return a mask of the next documents, in which each is true with probability `share`."""
         if isinstance(documents, TextFile):
-            return self._text.random(1) < share
+            return self._text_file.random(1) < share
         return self._documents.random(len(documents)) < share
 
 
 @dataclass
-class Selection:
-    """Which documents to take, by chance or until there are enough.
+class Sampling:
+    """Which documents to use.
 
-    >>> source = Source("", lambda _: [["one", "two", "three"]])
-    >>> list(Selection(limit_bytes=4).of(source))
+    >>> from batchbpe.data.documents import Texts
+    >>> source = Source("", lambda _: [Texts(["one", "two", "three"])])
+    >>> [batch.strings for batch in Sampling(limit_bytes=4).of(source)]
     [['one', 'two']]
     """
 
     sample: float = 1.0
-    """The share of documents to take."""
+    """Share of the documents to use."""
     seed: int = 0
+    """Random seed of the sample."""
     limit_bytes: int | None = None
-    """Take documents until they have so many bytes: none is cut, but a text file."""
+    """Stop after this many bytes. Only a text file is cut; other documents are used whole."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         if not 0 < self.sample <= 1:
-            raise ValueError(f"sample={self.sample}: give a share above 0, and 1 at most")
+            raise ArgumentError("sample", self.sample, "must be greater than 0 and at most 1")
         if self.limit_bytes is not None and self.limit_bytes < 1:
-            raise ValueError(f"limit_bytes={self.limit_bytes}: give 1 or more")
-        self.left = self.limit_bytes
+            raise ArgumentError("limit_bytes", self.limit_bytes, "must be at least 1")
+        self.bytes_left = self.limit_bytes
 
     @property
-    def is_over(self) -> bool:
-        """Whether no more documents are to be taken."""
-        return self.left is not None and self.left <= 0
+    def is_everything(self) -> bool:
+        """Whether all documents are used."""
+        return self.sample == 1 and self.limit_bytes is None
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether `limit_bytes` has been reached."""
+        return self.bytes_left is not None and self.bytes_left <= 0
 
     def of(self, source: Source) -> Iterator[Documents]:
-        """Give the documents of a source that are selected. What is left out of a batch leaves an empty one."""
-        if self.is_over:
+        """Yield the selected documents of a source. A batch is also yielded if none of its documents is selected."""
+        if self.is_exhausted:
             return
-        if self.sample == 1 and self.limit_bytes is None:
+        if self.is_everything:
             yield from source
             return
-        luck = Luck(source, self.seed)
+        sampler = DocumentSampler(source, self.seed)
         for documents in source:
-            if isinstance(documents, CountsFile | dict):
-                raise ValueError(f"{source.name}: chunk counts cannot be sampled or cut; give the documents")
-            yield self._limited(self._sampled(documents, luck))
-            if self.is_over:
+            if isinstance(documents, Counts) or self.sample < 1:
+                documents = documents.select(sampler.draw(documents, self.sample))
+            yield self._limit(documents)
+            if self.is_exhausted:
                 return
 
-    def _sampled(self, documents: Any, luck: Luck) -> Any:
-        if self.sample == 1:
-            return documents
-        taken = luck.draw(documents, self.sample)
-        return those(documents, taken) if not isinstance(documents, TextFile) else documents if taken[0] else []
-
-    def _limited(self, documents: Any) -> Any:
-        if self.left is None:
+    def _limit(self, documents: Documents) -> Documents:
+        if self.bytes_left is None:
             return documents
         if isinstance(documents, TextFile):
-            left = self.left  # the same whenever it is opened
+            left = self.bytes_left  # the same each time the file is opened
             return replace(documents, open=lambda: self._cut(documents.open(), left))
-        if isinstance(documents, list):
-            sizes = np.array([len(text.encode("utf-8", "surrogatepass")) for text in documents], np.int64)
-        else:
-            from .arrow_strings import bytes_and_offsets  # which imports pyarrow
-
-            sizes = np.diff(bytes_and_offsets(documents)[1])
-        sums = np.cumsum(sizes)
-        n = min(len(sums), int(np.searchsorted(sums, self.left)) + 1)
-        self.left -= int(sums[n - 1]) if n else 0
+        sums = np.cumsum(documents.sizes())
+        n = min(len(sums), int(np.searchsorted(sums, self.bytes_left)) + 1)
+        self.bytes_left -= int(sums[n - 1]) if n else 0
         return documents[:n]
 
     def _cut(self, stream: BinaryIO, left: int) -> BinaryIO:
-        self.left = left
-        return io.BufferedReader(_Cut(stream, self), 1 << 20)
+        self.bytes_left = left
+        return io.BufferedReader(_CutStream(stream, self), 1 << 20)
 
 
-class _Cut(io.RawIOBase):
-    """As much of a text as is left to take, up to the end of a character."""
+class _CutStream(io.RawIOBase):
+    """A stream that ends when the limit is reached, after a whole character."""
 
-    def __init__(self, stream: BinaryIO, selection: Selection) -> None:
-        self._stream, self._selection = stream, selection
+    def __init__(self, stream: BinaryIO, sampling: Sampling) -> None:
+        self._stream, self._sampling = stream, sampling
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        left = self._selection.left or 0
+        left = self._sampling.bytes_left or 0
         data = self._stream.read(min(len(buffer), left))
         if len(data) == left:
-            data = _whole(data)
-            self._selection.left = 0
+            data = _whole_characters(data)
+            self._sampling.bytes_left = 0
         else:
-            self._selection.left = left - len(data)
+            self._sampling.bytes_left = left - len(data)
         buffer[: len(data)] = data
         return len(data)
 
@@ -135,10 +133,10 @@ class _Cut(io.RawIOBase):
         super().close()
 
 
-def _whole(data: bytes) -> bytes:
-    """Leave out the beginning of a character that was cut.
+def _whole_characters(data: bytes) -> bytes:
+    """Remove an incomplete character at the end.
 
-    >>> _whole("naïve".encode()[:3]), _whole(b"whole")
+    >>> _whole_characters("naïve".encode()[:3]), _whole_characters(b"whole")
     (b'na', b'whole')
     """
     for back in range(1, min(4, len(data)) + 1):

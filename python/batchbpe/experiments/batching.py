@@ -1,50 +1,64 @@
-"""What the choice of batches changes: their number and size, the time, the vocabulary."""
+"""Compare batching policies: number and size of batches, time, and resulting vocabulary."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from .. import policies
 from ..analysis.evaluation import evaluate_text
 from ..data import corpus
+from ..errors import ArgumentError
+from ..policies import Policy, policy_name
 from ..tokenizer import Tokenizer
-from .data import Data
+from .data import ExperimentData
 from .plots import axes, styled
 from .result import Result, signed
-from .trainings import Run, check_size, runs_bar, train_all
-
-POLICIES = ("serial", "naive", "positional", "continue_search")
+from .trainings import POLICIES, Run, check_size, recorded_options, runs_bar, train_all
 
 
 @styled
 def batching(
-    data: Data | corpus.Data,
+    data: ExperimentData | corpus.Data,
     *,
     vocab_size: int = 50_304,
+    policies: Sequence[str | Policy] = POLICIES,
     cap_divisors: Sequence[int] = (1, 2, 4, 8),
     max_batch_sizes: Sequence[int] = (50, 100, 200, 400),
     progress: bool = False,
     **options: Any,
 ) -> Result:
-    """Train with each policy, and with the default one at other caps; compare all with merging one pair at a time.
+    """Train with each policy, and with other limits on the search, and compare with merging one pair at a time.
+
+    Parameters
+    ----------
+    data: anything that `ChunkCounts.count` accepts, or an `ExperimentData`.
+    vocab_size: size of each vocabulary.
+    policies: names or functions. "serial" is always trained first, as the reference.
+    cap_divisors, max_batch_sizes: values of these options of `train`, tried with the default policy.
+    progress: whether to display a progress bar.
+    options: other options of `train`, for all vocabularies.
 
     >>> result = batching("to be or not to be " * 50, vocab_size=260, cap_divisors=[1], max_batch_sizes=[])
     >>> result.table["policy"].to_pylist()[:2], result.tables["caps"]["cap_divisor"].to_pylist()
     (['serial', 'naive'], [1])
+
     """
-    data = Data.of(data)
-    plain = {"vocab_size": vocab_size, **options}
-    settings: list[dict[str, Any]] = [{**plain, "policy": getattr(policies, name)} for name in POLICIES]
-    settings += [{**plain, "cap_divisor": divisor} for divisor in cap_divisors]
-    settings += [{**plain, "max_batch_size": size} for size in max_batch_sizes]
+    data = ExperimentData.of(data)
+    chosen: dict[str, str | Policy] = {"serial": "serial"}
+    for policy in policies:
+        if chosen.setdefault(policy_name(policy), policy) != policy and policy_name(policy) != "serial":
+            raise ArgumentError("policies", policy_name(policy), "must have different names")
+    fixed = {"vocab_size": vocab_size, **options}
+    settings: list[dict[str, Any]] = [{**fixed, "policy": policy} for policy in chosen.values()]
+    settings += [{**fixed, "cap_divisor": divisor} for divisor in cap_divisors]
+    settings += [{**fixed, "max_batch_size": size} for size in max_batch_sizes]
     text = data.text
     runs: list[Run] = []
-    with runs_bar(len(settings), show=progress) as moved:
-        for run in train_all(data.counts, settings, timed=True, moved=moved):
+    with runs_bar(len(settings), show=progress) as on_progress:
+        for run in train_all(data.counts, settings, timed=True, on_progress=on_progress):
             if not runs:
                 check_size(run)
             runs.append(run)
@@ -65,37 +79,47 @@ def batching(
                 "change": evaluate_text("", run.tokenizer, text).change(reference),
             }
         )
-    named = pa.Table.from_pylist([{"policy": name, **row} for name, row in zip(POLICIES, rows, strict=False)])
+    by_policy = dict(zip(chosen, rows, strict=False))
     caps = [
         {
             "cap_divisor": run.options.get("cap_divisor", 2),
             "max_batch_size": run.options.get("max_batch_size", 0),
             **row,
         }
-        for run, row in list(zip(runs, rows, strict=True))[len(POLICIES) :]
+        for run, row in list(zip(runs, rows, strict=True))[len(chosen) :]
     ]
-    naive, positional, default = rows[1], rows[2], rows[3]
+    policy_table = pa.Table.from_pylist([{"policy": name, **row} for name, row in by_policy.items()])
     return Result(
         "batching",
-        {**data.parameters, "vocab_size": vocab_size, **options},
-        {"policies": named} | ({"caps": pa.Table.from_pylist(caps)} if caps else {}),
-        {"batches": _figure(dict(zip(POLICIES[1:], runs[1 : len(POLICIES)], strict=True)))},
-        {
-            "a batch has often 200 pairs or more": f"{default['mean_size']:.0f} on average",
-            "the largest come when about a third of the merges is made": f"at {100 * default['largest_at']:.0f} %",
-            "positional batches are about twice as large as naive ones": (
-                f"{positional['mean_size'] / naive['mean_size']:.1f} times"
-            ),
-            "the vocabulary is all but the same as one pair at a time gives": (
-                f"{100 * default['shared_with_serial']:.3f} % of the tokens are shared, "
-                f"the encoded length changes by {signed(default['change'])} %"
-            ),
-        },
+        {**data.parameters, "vocab_size": vocab_size, **recorded_options(options)},
+        {"policies": policy_table} | ({"caps": pa.Table.from_pylist(caps)} if caps else {}),
+        {"batches": _figure(dict(zip(chosen, runs, strict=False)))},
+        _findings(by_policy),
     )
 
 
+def _findings(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """State what was found for the claims about the policies that were trained."""
+    findings: dict[str, str] = {}
+    default = rows.get("continue_search")
+    if default:
+        findings["batches often contain 200 pairs or more"] = f"{default['mean_size']:.0f} on average"
+        findings["the largest batches occur after about a third of the merges"] = (
+            f"after {100 * default['largest_at']:.0f} %"
+        )
+    if "naive" in rows and "positional" in rows:
+        ratio = rows["positional"]["mean_size"] / rows["naive"]["mean_size"]
+        findings["positional batches are about twice as large as naive batches"] = f"{ratio:.1f} times as large"
+    if default:
+        findings["the vocabulary is nearly identical to that of merging one pair at a time"] = (
+            f"{100 * default['shared_with_serial']:.3f} % of the tokens are shared; "
+            f"the encoded length changes by {signed(default['change'])} %"
+        )
+    return findings
+
+
 def shared(one: Tokenizer, other: Tokenizer) -> float:
-    """Give the share of tokens, by their bytes, that a vocabulary has in common with another.
+    """Return the share of the tokens of one vocabulary, compared as bytes, that another also contains.
 
     >>> plain, longer = (Tokenizer.train("aaabdaaabac", size) for size in (256, 257))
     >>> shared(longer, plain) * 257
@@ -105,18 +129,21 @@ def shared(one: Tokenizer, other: Tokenizer) -> float:
     return len(mine & theirs) / len(mine)
 
 
-def _figure(runs: dict[str, Run]) -> Any:
+def _figure(runs: Mapping[str, Run]) -> Any:
+    """Plot batch sizes over the training run, except for serial, whose batches all have one pair."""
     figure, (panel,) = axes(height=4.6)
     for name, run in runs.items():
+        if name == "serial" and len(runs) > 1:
+            continue
         sizes = np.array([batch.size for batch in run.batches])
         done = np.array([batch.merges_done for batch in run.batches]) / max(1, sizes.sum())
-        # The mean over each hundredth of the merges: single batches jump.
+        # Sizes vary a lot from batch to batch, so plot the mean over each percent of the merges.
         bins = np.minimum((done * 100).astype(int), 99)
-        shown = np.unique(bins)
-        means = [sizes[bins == place].mean() for place in shown]
+        used = np.unique(bins)
+        means = [sizes[bins == place].mean() for place in used]
         label = f"{name.replace('_', ' ')}: {len(sizes):,} batches, {sizes.mean():.0f} pairs on average"
-        panel.plot(shown + 0.5, means, linewidth=1.6, label=label)
-    panel.set(xlabel="merges made, %", ylabel="pairs in a batch, mean", xlim=(0, 100), ylim=(0, None))
-    panel.set_title("the size of batches over a training run, averaged over each percent of it")
+        panel.plot(used + 0.5, means, linewidth=1.6, label=label)
+    panel.set(xlabel="merges completed, %", ylabel="mean pairs per batch", xlim=(0, 100), ylim=(0, None))
+    panel.set_title("Batch size during training, averaged over each percent of the merges")
     figure.legend(loc="outside lower center")
     return figure

@@ -1,4 +1,4 @@
-"""How chunks are distributed: few of them are unique, and most of these are rare (the paper's Figures 1 and 2)."""
+"""Distribution of chunks: few are unique, and most unique chunks are rare (the paper's Figures 1 and 2)."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..counting import Counter
+from ..counting import ChunkCounter
 from ..counts import ChunkCounts
 from ..data import corpus
-from ..data.readers import TextFile
-from ..data.tables import CountsFile
+from ..data.documents import Counts, TextFile
+from ..errors import DataError
 from ..progress import counting_bar
-from .data import Data, named
-from .plots import axes, line, styled, with_thousands
+from .data import ExperimentData, read_sources, source_names
+from .plots import abbreviate_numbers, axes, line, styled
 from .result import Result
 
 POINTS = 40
-DOCUMENTS = 256
-"""After so many the curve may have a point."""
+"""Default number of points of the growth curve."""
+STEP = 256
+"""Number of documents between two measurements."""
 EDGES = (1, 2, 3, 4, 5, 10, 100, 1_000, 10_000, 100_000)
+"""Lower bounds of the ranges of counts."""
 
 
 @styled
 def chunks(
-    data: Data | corpus.Data,
+    data: ExperimentData | corpus.Data,
     *,
     pattern: str | None = None,
     text_column: str = "text",
@@ -34,110 +36,116 @@ def chunks(
     errors: str = "strict",
     progress: bool = False,
 ) -> Result:
-    """Count total and unique chunks as a dataset is read, and how often each occurs.
+    """Measure how the number of unique chunks grows with the dataset, and how often each chunk occurs.
 
-    Of chunk counts, or a single document, the growth is what a random order of the chunks would be expected to give.
+    For chunk counts or a single document, the growth is the expected one if chunks came in random order.
+
+    Parameters
+    ----------
+    data: anything that `ChunkCounts.count` accepts, or an `ExperimentData`.
+    points: number of points of the growth curve.
+    pattern, text_column, errors, progress: as in `ChunkCounts.count`.
 
     >>> result = chunks(["to be or not to be"] * 3)
     >>> result.table.to_pylist()[-1]
     {'total': 18, 'unique': 5}
+
     """
-    if isinstance(data, Data):
+    if isinstance(data, ExperimentData):
         data = data.counts + data.heldout
-    totals, uniques, counts, read = _read(data, pattern, text_column, errors, progress)
+    totals, uniques, counts, as_read = _read(data, pattern, text_column, errors, progress)
     if not counts.unique:
-        raise ValueError("the data has no chunks: give more")
-    if not read:
+        raise DataError("the data contains no chunks", remedy="provide more data")
+    if not as_read:
         totals = sorted({counts.total * place // points or 1 for place in range(1, points + 1)})
-        numbers, times = np.unique(counts.counts.astype(np.float64), return_counts=True)
+        numbers, times = np.unique(counts.arrays.counts.astype(np.float64), return_counts=True)
         uniques = [float((times * (1 - (1 - total / counts.total) ** numbers)).sum()) for total in totals]
     places = np.unique(np.linspace(0, len(totals) - 1, points).round().astype(int))
     growth = [{"total": totals[i], "unique": round(uniques[i])} for i in places]
-    frequencies, rarest = _frequencies(counts), int(counts.counts[-1])
-    few = 1 - counts.at_least(4).unique / counts.unique
-    common = int(counts.counts[:100].sum(dtype=object)) / counts.total
+    frequencies, rarest = _frequencies(counts), int(counts.arrays.counts[-1])
+    rare = 1 - counts.at_least(4).unique / counts.unique
+    frequent = int(counts.arrays.counts[:100].sum(dtype=object)) / counts.total
     return Result(
         "chunks",
         {
-            "data": named(data),
+            "data": source_names(data),
             "pattern": counts.pattern,
             "total": counts.total,
             "unique": counts.unique,
-            "growth": read or "expected",
+            "growth": "as read" if as_read else "expected",
         },
         {"growth": pa.Table.from_pylist(growth), "frequencies": pa.Table.from_pylist(frequencies)},
         {
-            "growth": _growth(growth, read, rarest),
-            "frequencies": _bars(frequencies, rarest),
+            "growth": _growth_figure(growth, as_read, rarest),
+            "frequencies": _frequency_figure(frequencies, rarest),
         },
         {
-            "0.19 % of the total chunks are unique": f"{100 * counts.unique / counts.total:.2f} %",
-            "each appears 524 times on average": f"{counts.total / counts.unique:.0f} times",
-            "the 100 commonest are 45.25 % of all": f"{100 * common:.2f} %",
-            "75 % of the unique chunks appear fewer than 4 times": f"{100 * few:.0f} %",
+            "0.19 % of all chunks are unique": f"{100 * counts.unique / counts.total:.2f} %",
+            "each unique chunk occurs 524 times on average": f"{counts.total / counts.unique:.0f} times",
+            "the 100 most frequent chunks make up 45.25 % of the total": f"{100 * frequent:.2f} %",
+            "75 % of the unique chunks occur fewer than 4 times": f"{100 * rare:.0f} %",
         },
     )
 
 
 def _read(
     data: Any, pattern: str | None, column: str, errors: str, progress: bool
-) -> tuple[list[int], list[float], ChunkCounts, str]:
-    """Count with one thread, which knows at any time how many are unique."""
+) -> tuple[list[int], list[float], ChunkCounts, bool]:
+    """Count with one thread, so that the number of unique chunks is known at any time."""
     if isinstance(data, ChunkCounts):
-        return [], [], data, ""
-    counter = Counter(pattern, (), errors, threads=1)
+        return [], [], data, False
+    counter = ChunkCounter(pattern, (), errors, threads=1)
     totals: list[int] = []
     uniques: list[float] = []
-    sources = corpus.sources(data, text_column=column, errors=errors)
+    sources = read_sources(data, column, errors)
     with counting_bar(counter, sources, show=progress):
         for source in sources:
-            documents: Any
             for documents in source:
-                if isinstance(documents, CountsFile | dict | TextFile):
+                if isinstance(documents, Counts | TextFile):
                     counter.add(documents)
                     continue
-                for start in range(0, len(documents), DOCUMENTS):
-                    counter.add(documents[start : start + DOCUMENTS])
-                    totals.append(counter.table.total if counter.table else 0)
+                for start in range(0, len(documents), STEP):
+                    counter.add(documents[start : start + STEP])
+                    totals.append(counter.total)
                     uniques.append(counter.unique)
-    counts = counter.take()
+    counts = ChunkCounts(counter.take())
     if len(totals) > 1 and (totals[-1], uniques[-1]) == (counts.total, counts.unique):
-        return totals, uniques, counts, "as read"
-    return [], [], counts, ""
+        return totals, uniques, counts, True
+    return [], [], counts, False
 
 
 def _frequencies(counts: ChunkCounts) -> list[dict[str, Any]]:
     rows = []
     for low, high in pairwise((*EDGES, 1 << 63)):
         unique = counts.at_least(low).unique - counts.at_least(high).unique
-        name = f"{low:,} and more" if high == 1 << 63 else str(low) if high == low + 1 else f"{low:,} to {high - 1:,}"
+        name = f"{low:,} or more" if high == 1 << 63 else str(low) if high == low + 1 else f"{low:,} to {high - 1:,}"
         rows.append({"times": name, "unique": unique, "share": unique / counts.unique})
     return rows
 
 
-def _cut_off(rarest: int) -> str:
-    return f"\n(the data has only chunks that occur {rarest:,} times or more)" if rarest > 1 else ""
+def _cutoff_note(rarest: int) -> str:
+    return f"\n(the data only contains chunks with a count of at least {rarest:,})" if rarest > 1 else ""
 
 
-def _growth(growth: list[dict[str, Any]], read: str, rarest: int) -> Any:
+def _growth_figure(growth: list[dict[str, Any]], as_read: bool, rarest: int) -> Any:
     figure, (panel,) = axes()
     line(panel, [0, *(row["total"] for row in growth)], [0, *(row["unique"] for row in growth)])
     last = growth[-1]
-    order = "chunks, in the order they were read" if read else "chunks, as expected if they came in random order"
+    order = "chunks read" if as_read else "chunks (expected growth in random order)"
     panel.set(xlabel=order, ylabel="unique chunks", xlim=(0, None), ylim=(0, None))
-    title = f"{last['unique']:,} unique chunks among {last['total']:,}: {100 * last['unique'] / last['total']:.2f} %"
-    panel.set_title(title + _cut_off(rarest))
-    with_thousands(panel.xaxis)
-    with_thousands(panel.yaxis)
+    title = f"{last['unique']:,} of {last['total']:,} chunks are unique: {100 * last['unique'] / last['total']:.2f} %"
+    panel.set_title(title + _cutoff_note(rarest))
+    abbreviate_numbers(panel.xaxis)
+    abbreviate_numbers(panel.yaxis)
     return figure
 
 
-def _bars(frequencies: list[dict[str, Any]], rarest: int) -> Any:
+def _frequency_figure(frequencies: list[dict[str, Any]], rarest: int) -> Any:
     figure, (panel,) = axes()
     names, shares = [row["times"] for row in frequencies], [100 * row["share"] for row in frequencies]
     bars = panel.barh(names[::-1], shares[::-1])
     panel.bar_label(bars, fmt="%.1f %%", padding=3)
-    panel.set(xlabel="share of the unique chunks, %", ylabel="how often a chunk occurs", xlim=(0, max(shares) * 1.15))
+    panel.set(xlabel="share of unique chunks, %", ylabel="count of a chunk", xlim=(0, max(shares) * 1.15))
     panel.grid(visible=False, axis="y")
-    panel.set_title(f"{sum(shares[:3]):.0f} % of the unique chunks occur fewer than 4 times" + _cut_off(rarest))
+    panel.set_title(f"{sum(shares[:3]):.0f} % of the unique chunks occur fewer than 4 times" + _cutoff_note(rarest))
     return figure

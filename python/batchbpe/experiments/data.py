@@ -1,171 +1,191 @@
-"""What an experiment works on: counts to train on, and text held out to encode."""
+"""The data of an experiment: chunk counts to train on, and held-out chunk counts to encode."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from ..analysis.evaluation import Text
-from ..counting import Counter
-from ..counts import ChunkCounts, in_order
+from ..analysis.counted_text import CountedText
+from ..arrow import bytes_and_offsets, mask_array
+from ..counting import ChunkArrays, ChunkCounter, sorted_counts
+from ..counts import ChunkCounts
 from ..data import corpus
-from ..data.arrow_strings import those
-from ..data.readers import TextFile
-from ..data.sampling import Luck
-from ..data.tables import CountsFile
-from ..patterns import pattern_of
+from ..data.documents import Counts
+from ..data.sampling import DocumentSampler
+from ..data.source import Source
+from ..errors import ArgumentError, DataError, Setting
+from ..formats.counts import table
+from ..patterns import resolve_pattern
 from ..progress import counting_bar
 
-HELD_OUT = 0.1
-"""The share that is held out where nothing is given."""
-NAMES = 10
-"""So many files are named, of any number."""
+HELDOUT_SHARE = 0.1
+"""Default share of the data that is held out if no held-out text is given."""
+MAX_NAMES = 10
+"""Maximum number of file names in the parameters of a result."""
+IN_MEMORY = "in memory"
 
 
 @dataclass(frozen=True)
-class Data:
-    """Counts to train on and counts to encode, made with the same pattern."""
+class ExperimentData:
+    """Chunk counts to train on and held-out chunk counts to encode, made with the same pattern."""
 
     counts: ChunkCounts
     heldout: ChunkCounts
     dropped: int = 0
-    """How many bytes of the held-out text are in no chunk."""
+    """Number of bytes of the held-out text that the pattern does not match."""
     parameters: dict[str, Any] = field(default_factory=dict)
-    """Where they come from."""
+    """Where the data comes from."""
 
     @classmethod
     def of(
         cls,
-        data: Data | corpus.Data,
+        data: ExperimentData | corpus.Data,
         heldout: corpus.Data | None = None,
         *,
         pattern: str | None = None,
-        share: float = HELD_OUT,
+        heldout_share: float = HELDOUT_SHARE,
         seed: int = 0,
         text_column: str = "text",
         errors: str = "strict",
         threads: int | None = None,
         progress: bool = False,
-    ) -> Data:
-        """Count data and held-out text; without that, a share of the documents is held out.
+    ) -> ExperimentData:
+        """Count data and held-out text. Without `heldout`, hold out a random share of the documents.
 
-        Of chunk counts, or of a single document, it is a share of the chunks instead, each as likely as another.
+        If the data is chunk counts or a single document, a random share of the chunks is held out instead.
 
-        >>> data = Data.of(["to be or not to be"] * 100)
+        Parameters
+        ----------
+        data: anything that `ChunkCounts.count` accepts. An `ExperimentData` is returned unchanged.
+        heldout: text to encode.
+        pattern: a name or regular expression; by default that of chunk counts in the data, or gpt4.
+        heldout_share: share to hold out, between 0 and 1.
+        seed: random seed for the held-out share.
+        text_column, errors, threads, progress: as in `ChunkCounts.count`.
+
+        >>> data = ExperimentData.of(["to be or not to be"] * 100)
         >>> data.counts.total + data.heldout.total, 0 < data.heldout.total < data.counts.total
         (600, True)
+
         """
-        if isinstance(data, Data):
+        if isinstance(data, ExperimentData):
             return data
-        if not 0 < share < 1:
-            raise ValueError(f"share={share}: give a share between 0 and 1 to hold out")
+        if not 0 < heldout_share < 1:
+            raise ArgumentError("heldout_share", heldout_share, "must be between 0 and 1, exclusive")
         counting = _Counting(text_column, errors, threads, progress)
-        parameters: dict[str, Any] = {"data": named(data)}
+        parameters: dict[str, Any] = {"data": source_names(data)}
         if heldout is not None:
-            parameters["held-out text"] = named(heldout)
+            parameters["held-out text"] = source_names(heldout)
             counts, _ = counting.all(data, pattern)
             other, dropped = counting.all(heldout, counts.pattern)
         else:
-            counts, other, dropped, of = counting.apart(data, pattern, share, seed)
-            parameters |= {"held-out text": f"{share} of the {of}", "seed": seed}
+            counts, other, dropped, unit = counting.divided(data, pattern, heldout_share, seed)
+            parameters |= {"held-out text": f"{heldout_share} of the {unit}", "seed": seed}
         for name, each in {"data": counts, "held-out text": other}.items():
             if not each.unique:
-                hint = "" if heldout is not None else f"; {share} of the data was held out, by chance"
-                raise ValueError(f"the {name} has no chunks: give more{hint}")
+                remedy = () if heldout is not None else (" or change ", Setting("heldout_share"))
+                raise DataError(f"the {name} contains no chunks", remedy=("provide more data", *remedy))
         parameters |= {"pattern": counts.pattern, "chunks": counts.total, "unique": counts.unique}
         return cls(counts, other, dropped, parameters | {"chunks held out": other.total})
 
     @property
-    def text(self) -> Text:
+    def text(self) -> CountedText:
         """The held-out text, to evaluate on."""
-        return Text.of_counts(self.heldout, self.dropped)
+        return CountedText.from_counts(self.heldout, self.dropped)
 
 
-def named(data: corpus.Data) -> list[str]:
-    """Give the names of the files that data is in.
+def read_sources(data: corpus.Data, text_column: str = "text", errors: str = "strict") -> list[Source]:
+    """Return the sources of data.
 
-    >>> named(["to be", "or not"])
+    >>> [source.name for source in read_sources("to be")]
+    ['']
+    """
+    return corpus.sources(data, text_column=text_column, errors=errors)
+
+
+def source_names(data: corpus.Data) -> list[str]:
+    """Return the names of the files that contain the data, at most ten.
+
+    >>> source_names(["to be", "or not"])
     ['in memory']
     """
-    if isinstance(data, ChunkCounts):
-        return ["in memory"]
-    names = list(dict.fromkeys(source.name or "in memory" for source in corpus.sources(data)))
-    names = [name for name in names if name != "in memory"] or names
-    return names if len(names) <= NAMES else [*names[:NAMES], f"and {len(names) - NAMES} more"]
+    names = list(dict.fromkeys(source.name or IN_MEMORY for source in read_sources(data)))
+    names = [name for name in names if name != IN_MEMORY] or names
+    return names if len(names) <= MAX_NAMES else [*names[:MAX_NAMES], f"and {len(names) - MAX_NAMES} more"]
 
 
 @dataclass(frozen=True)
 class _Counting:
+    """Options for counting data."""
+
     text_column: str
     errors: str
     threads: int | None
     progress: bool
 
     def all(self, data: corpus.Data, pattern: str | None) -> tuple[ChunkCounts, int]:
-        """Count data; also how many bytes are in no chunk."""
+        """Count data, and the bytes that the pattern does not match."""
         if isinstance(data, ChunkCounts):
             return ChunkCounts.count(data, pattern), 0
-        counter = Counter(pattern, (), self.errors, self.threads)
-        sources = corpus.sources(data, text_column=self.text_column, errors=self.errors)
+        counter = ChunkCounter(pattern, (), self.errors, self.threads)
+        sources = read_sources(data, self.text_column, self.errors)
         with counting_bar(counter, sources, show=self.progress):
-            for source in sources:
-                with source.named():
-                    for documents in source:
-                        counter.add(documents)
-        return counter.take(), counter.dropped
+            counter.add_sources(sources)
+        return ChunkCounts(counter.take()), counter.dropped_bytes
 
-    def apart(
+    def divided(
         self, data: corpus.Data, pattern: str | None, share: float, seed: int
     ) -> tuple[ChunkCounts, ChunkCounts, int, str]:
-        """Count data and a share of its documents apart, or of its chunks. Counts among documents are trained on."""
+        """Count a random share of the documents, or of the chunks, separately.
+
+        Chunk counts among the documents are trained on. Returns the two counts, the dropped bytes of the second, and
+        "documents" or "chunks".
+        """
         if isinstance(data, ChunkCounts):
-            return *thinned(ChunkCounts.count(data, pattern), share, seed), 0, "chunks"
-        pattern = None if pattern is None else pattern_of(pattern)
-        train, other = (Counter(pattern, (), self.errors, self.threads) for _ in range(2))
-        sources = corpus.sources(data, text_column=self.text_column, errors=self.errors)
+            return *split_counts(ChunkCounts.count(data, pattern), share, seed), 0, "chunks"
+        pattern = None if pattern is None else resolve_pattern(pattern)
+        train, other = (ChunkCounter(pattern, (), self.errors, self.threads) for _ in range(2))
+        sources = read_sources(data, self.text_column, self.errors)
         with counting_bar(train, sources, show=self.progress):
             for source in sources:
-                luck = Luck(source, seed)
-                for documents in source:
-                    if isinstance(documents, CountsFile | Mapping):
-                        train.add(documents)
-                        continue
-                    held = luck.draw(documents, share)
-                    for counter, taken in ((other, held), (train, ~held)):
-                        if taken.any():
-                            whole = isinstance(documents, TextFile)
-                            counter.add(documents if whole else those(documents, taken))
-        counts = train.take()
-        apart = other.take() if other.table else ChunkCounts.count([], counts.pattern)
-        if counts.unique and apart.unique:
-            return counts, apart, other.dropped, "documents"
-        dropped = round(share * (train.dropped + other.dropped))
-        return *thinned(apart + counts, share, seed), dropped, "chunks"
+                sampler = DocumentSampler(source, seed)
+                with source.blamed():
+                    for documents in source:
+                        if isinstance(documents, Counts):
+                            train.add(documents)
+                            continue
+                        is_held = sampler.draw(documents, share)
+                        for counter, mask in ((other, is_held), (train, ~is_held)):
+                            if mask.any():
+                                counter.add(documents.select(mask))
+        counts = ChunkCounts(train.take())
+        other.pattern = counts.pattern
+        heldout = ChunkCounts(other.take())
+        if counts.unique and heldout.unique:
+            return counts, heldout, other.dropped_bytes, "documents"
+        dropped = round(share * (train.dropped_bytes + other.dropped_bytes))
+        return *split_counts(heldout + counts, share, seed), dropped, "chunks"
 
 
-def thinned(counts: ChunkCounts, share: float, seed: int) -> tuple[ChunkCounts, ChunkCounts]:
-    """Cut counts in two, each occurrence of a chunk being in the second with probability `share`.
+def split_counts(counts: ChunkCounts, share: float, seed: int) -> tuple[ChunkCounts, ChunkCounts]:
+    """Split counts in two. Each occurrence of a chunk goes to the second with probability `share`.
 
-    >>> kept, taken = thinned(ChunkCounts.count("to be " * 100), 0.5, seed=0)
+    >>> kept, taken = split_counts(ChunkCounts.count("to be " * 100), 0.5, seed=0)
     >>> kept + taken == ChunkCounts.count("to be " * 100)
     True
     """
-    numbers = counts.counts.astype(np.int64)
+    numbers = counts.arrays.counts.astype(np.int64)
     taken = np.random.default_rng(seed).binomial(numbers, share)
-    return _with(counts, numbers - taken), _with(counts, taken)
+    return _with_counts(counts, numbers - taken), _with_counts(counts, taken)
 
 
-def _with(counts: ChunkCounts, numbers: Any) -> ChunkCounts:
-    """Give the same chunks with other counts, without those that have none."""
-    import pyarrow as pa
-
-    from ..data.arrow_strings import bytes_and_offsets
-    from ..formats.counts import table
-
-    some = those(table(counts.data, counts.offsets, numbers.astype(np.uint64)), numbers > 0)
-    chunks = some["chunk"].combine_chunks()
+def _with_counts(counts: ChunkCounts, numbers: Any) -> ChunkCounts:
+    """Return the same chunks with other counts, without those that are 0."""
+    data, offsets = counts.arrays[:2]
+    kept = table(data, offsets, numbers.astype(np.uint64)).filter(mask_array(numbers > 0))
+    chunks: Any = kept["chunk"].combine_chunks()
     data, offsets = bytes_and_offsets(chunks if isinstance(chunks, pa.Array) else chunks.chunk(0))
-    return in_order(data, offsets, some["count"].to_numpy(), counts.pattern)
+    return ChunkCounts(sorted_counts(ChunkArrays(data, offsets, kept["count"].to_numpy(), counts.pattern)))

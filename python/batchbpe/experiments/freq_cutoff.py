@@ -1,4 +1,4 @@
-"""What it costs to leave out rare chunks (the paper's Figure 5)."""
+"""The cost of omitting rare chunks (the paper's Figure 5)."""
 
 from __future__ import annotations
 
@@ -9,35 +9,45 @@ import pyarrow as pa
 
 from ..analysis.evaluation import evaluate_text
 from ..data import corpus
-from .data import Data
+from ..errors import ArgumentError
+from .data import ExperimentData
 from .plots import axes, explain_hollow, line, styled
 from .result import Result, signed
-from .trainings import check_size, runs_bar, train_all
+from .trainings import check_size, recorded_options, runs_bar, train_all
 
 
 @styled
 def freq_cutoff(
-    data: Data | corpus.Data,
+    data: ExperimentData | corpus.Data,
     *,
     vocab_size: int = 50_304,
     cutoffs: Sequence[int] = tuple(range(1, 11)),
     progress: bool = False,
     **options: Any,
 ) -> Result:
-    """Train with each cutoff, the first being the reference, and encode the held-out text.
+    """Train with different frequency cutoffs, and compare training time and the encoded length of held-out text.
+
+    Parameters
+    ----------
+    data: anything that `ChunkCounts.count` accepts, or an `ExperimentData`.
+    vocab_size: size of each vocabulary.
+    cutoffs: frequency cutoffs; the first is the reference.
+    progress: whether to display a progress bar.
+    options: other options of `train`, for all vocabularies.
 
     >>> result = freq_cutoff("to be or not to be " * 50, vocab_size=258, cutoffs=[1, 20])
     >>> result.table["unique"].to_pylist()
     [5, 4]
+
     """
     if not cutoffs:
-        raise ValueError("cutoffs is empty: give at least one")
-    data = Data.of(data)
+        raise ArgumentError("cutoffs", list(cutoffs), "must contain at least one number")
+    data = ExperimentData.of(data)
     settings = [{"vocab_size": vocab_size, **options, "freq_cutoff": cutoff} for cutoff in cutoffs]
     text = data.text
     rows: list[dict[str, Any]] = []
-    with runs_bar(len(settings), show=progress) as moved:
-        for run in train_all(data.counts, settings, timed=True, moved=moved):
+    with runs_bar(len(settings), show=progress) as on_progress:
+        for run in train_all(data.counts, settings, timed=True, on_progress=on_progress):
             if not rows:
                 check_size(run)
             cutoff = run.options["freq_cutoff"]
@@ -55,24 +65,28 @@ def freq_cutoff(
                 }
             )
     first, last = rows[0], rows[-1]
-    whole = [row for row in rows if row["vocab_size"] == first["vocab_size"]]
-    changes = [row["change"] for row in whole]
-    short = "" if whole == rows else f" up to {whole[-1]['freq_cutoff']}; beyond, there are fewer tokens than asked"
+    complete = [row for row in rows if row["vocab_size"] == first["vocab_size"]]
+    changes = [row["change"] for row in complete]
+    short = "" if complete == rows else f" up to cutoff {complete[-1]['freq_cutoff']}; vocabularies are smaller beyond"
     faster = first["seconds"] / last["seconds"]
-    time = f"{faster:.1f} times less" if faster >= 1 else f"{1 / faster:.1f} times more"
+    time = f"{faster:.1f} times less time" if faster >= 1 else f"{1 / faster:.1f} times as much time"
     findings = {
-        "freq_cutoff 10 leaves about ten times fewer unique chunks": (
-            f"freq_cutoff {last['freq_cutoff']}: {first['unique'] / max(1, last['unique']):.1f} times fewer"
+        "freq_cutoff=10 leaves about ten times fewer unique chunks": (
+            f"freq_cutoff={last['freq_cutoff']}: {first['unique'] / max(1, last['unique']):.1f} times fewer"
         ),
-        "and takes about ten times less time to train": time if last["unique"] < first["unique"] else "the same chunks",
-        "encoded length changes only slightly": f"{signed(min(changes))} % to {signed(max(changes))} %{short}",
+        "training takes about ten times less time": time
+        if last["unique"] < first["unique"]
+        else "no chunks are omitted",
+        "the encoded length changes only slightly": f"{signed(min(changes))} % to {signed(max(changes))} %{short}",
     }
-    rarest = int(data.counts.counts[-1])
+    rarest = int(data.counts.arrays.counts[-1])
     if rarest > min(cutoffs):
-        findings["rare chunks are in the data"] = f"each occurs {rarest} times or more: lower cutoffs change nothing"
+        findings["the data contains rare chunks"] = (
+            f"all occur at least {rarest} times, so lower cutoffs have no effect"
+        )
     return Result(
         "freq-cutoff",
-        {**data.parameters, "vocab_size": vocab_size, **options},
+        {**data.parameters, "vocab_size": vocab_size, **recorded_options(options)},
         {"freq_cutoff": pa.Table.from_pylist(rows)},
         {"freq_cutoff": _figure(rows, vocab_size)},
         findings,
@@ -85,11 +99,11 @@ def _figure(rows: list[dict[str, Any]], vocab_size: int) -> Any:
     short = [row["vocab_size"] < vocab_size for row in rows]
     left, middle, right = panels
     line(left, cutoffs, [row["change"] for row in rows], zero=True, hollow=short)
-    left.set_title(f"tokens of held-out text,\nchange in % against cutoff {cutoffs[0]}")
+    left.set_title(f"Encoded length of held-out text,\nchange from cutoff {cutoffs[0]} in %")
     line(middle, cutoffs, [100 * row["unique_kept"] for row in rows])
-    middle.set(title="unique chunks kept, %\n", ylim=(0, 105))
+    middle.set(title="Unique chunks kept, %\n", ylim=(0, 105))
     line(right, cutoffs, [row["seconds"] for row in rows], hollow=short)
-    right.set(title="training time, seconds\n", ylim=(0, None))
+    right.set(title="Training time, seconds\n", ylim=(0, None))
     for panel in panels:
         panel.set(xlabel="frequency cutoff", xticks=cutoffs)
     explain_hollow(figure, short, vocab_size)

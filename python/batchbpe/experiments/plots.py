@@ -1,4 +1,4 @@
-"""Figures: light, labelled, without decoration. Matplotlib is an extra, and is imported only here."""
+"""Draw the figures of experiments. Matplotlib is an optional dependency and is imported only here."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ STYLE: dict[Any, Any] = {
     "axes.titlelocation": "left",
     "legend.frameon": False,
     "svg.fonttype": "none",
-    "text.parse_math": False,  # a pattern may have dollars
+    "text.parse_math": False,  # patterns may contain dollar signs
     "svg.hashsalt": "batchbpe",
 }
 
 
 def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """Have something drawn in this style, whatever the style of the notebook is; say at once if it cannot be drawn."""
+    """Decorate a function to draw in this style, whatever the style of the notebook; raise if matplotlib is missing."""
 
     @wraps(draw)
     def drawn(*args: P.args, **options: P.kwargs) -> T:
         try:
             import matplotlib as mpl
         except ImportError:
-            raise ImportError("figures need matplotlib: pip install 'batchbpe[plots]'") from None
+            raise ImportError("figures require matplotlib; run pip install 'batchbpe[plots]'") from None
         from cycler import cycler
 
         with mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}):
@@ -53,27 +53,32 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
 
 
 def axes(panels: int = 1, height: float = 4.0, width: float = 0) -> tuple[Figure, Sequence[Axes]]:
-    """Make a figure with so many panels side by side. It is drawn without a screen, and belongs to nobody else."""
-    figure = _shown()(figsize=(width or (4.2 * panels if panels > 1 else 6.4), height), layout="constrained")
+    """Create a figure with panels side by side. It needs no display and is not registered with pyplot.
+
+    >>> figure, panels = axes(2)
+    >>> len(panels), float(figure.get_figwidth())
+    (2, 8.4)
+    """
+    figure = _notebook_figure()(figsize=(width or (4.2 * panels if panels > 1 else 6.4), height), layout="constrained")
     return figure, figure.subplots(1, panels, squeeze=False)[0]
 
 
 @cache
-def _shown() -> type[Figure]:
-    """A figure that a notebook shows, also where pyplot was never imported."""
+def _notebook_figure() -> type[Figure]:
+    """Return a figure class that a notebook displays even if pyplot was never imported."""
     from matplotlib.figure import Figure
 
-    class Shown(Figure):
+    class NotebookFigure(Figure):
         def _repr_png_(self) -> bytes:
             picture = BytesIO()
             self.savefig(picture, format="png")
             return picture.getvalue()
 
-    return Shown
+    return NotebookFigure
 
 
-def with_thousands(axis: Any) -> None:
-    """Write whole numbers as people read them: 2 k, 17 M."""
+def abbreviate_numbers(axis: Any) -> None:
+    """Label an axis with abbreviated integers: 2 k, 17 M."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(6, integer=True))
@@ -83,23 +88,25 @@ def with_thousands(axis: Any) -> None:
 def line(
     axes: Axes, x: Sequence[float], y: Sequence[float], *, zero: bool = False, hollow: Sequence[bool] = ()
 ) -> None:
-    """Draw points and the line through them, and where nothing changes; points that are not quite what was asked."""
+    """Draw points joined by a line; `zero` adds a line at 0, `hollow` marks points that need a note."""
     if zero:
         axes.axhline(0, color="#888888", linewidth=0.8)
     axes.plot(x, y, marker="o", markersize=4, linewidth=1.6, color=COLOURS[0])
-    some = [place for place, wanted in enumerate(hollow) if wanted]
-    axes.plot([x[i] for i in some], [y[i] for i in some], "o", markersize=4, color=COLOURS[0], markerfacecolor="white")
+    marked = [place for place, is_hollow in enumerate(hollow) if is_hollow]
+    axes.plot(
+        [x[i] for i in marked], [y[i] for i in marked], "o", markersize=4, color=COLOURS[0], markerfacecolor="white"
+    )
 
 
 def explain_hollow(figure: Figure, hollow: Sequence[bool], vocab_size: int) -> None:
-    """Say what hollow points are, if there are any."""
+    """Explain hollow points below the figure, if there are any."""
     if any(hollow):
-        text = f"hollow points: too few pairs are left for a vocabulary of {vocab_size:,}"
+        text = f"hollow points: too few pairs for a vocabulary of {vocab_size:,} tokens"
         figure.supxlabel(text, fontsize=9, color="#555555", x=0.01, ha="left")
 
 
-def tokens(axes: Axes, words: Sequence[Sequence[str]], title: str) -> None:
-    """Draw words cut into coloured tokens, a row each; a space is a dot."""
+def draw_tokens(axes: Axes, words: Sequence[Sequence[str]], title: str) -> None:
+    """Draw one word per row, divided into coloured tokens; a space is drawn as a dot."""
     axes.set_title(title)
     axes.axis("off")
     axes.set(xlim=(0, 1), ylim=(-len(words) + 0.4, 0.8))

@@ -1,4 +1,4 @@
-"""One page of what was found: html that needs nothing else, and markdown of the same."""
+"""Report the results of experiments on one page: self-contained HTML, and the same as Markdown."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from ..errors import DataError
 from ..storage.atomic import replacing
 from ..storage.sealed import checksum_of, load_sealed
 
 TITLES = {
-    "chunks": "How chunks are distributed",
+    "chunks": "Distribution of chunks",
     "stop-words": "Stop words",
     "freq-cutoff": "Frequency cutoff",
     "batching": "Batching",
-    "sweep": "A sweep",
+    "sweep": "Parameter sweep",
 }
-FEW_ROWS, MOST_ROWS = 12, 60
-DESCRIBED = "experiment.json"
+FEW_ROWS, MAX_ROWS = 12, 60
+"""Rows of a table that are displayed without a click, and at most."""
+DESCRIPTION = "experiment.json"
+"""File with the parameters and findings of a finished experiment."""
 RUNS = "runs.json"
-"""What a sweep has found so far."""
+"""File with the results of an unfinished sweep."""
 VERSION = 1
-"""Of both files."""
-AGAIN = "do the experiment again"
+"""Version of the format of both files."""
+RERUN = "rerun the experiment"
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 54rem; margin: 2rem auto; padding: 0 1rem }
 h1, h2 { line-height: 1.2 } h2 { margin-top: 3rem; border-top: 1px solid #ddd; padding-top: 1.5rem }
@@ -39,93 +42,108 @@ h2 small { font-weight: normal; color: #666 } code { font-size: 13px; overflow-w
 """
 
 PERCENT = {"share", "unique_kept", "largest_at", "shared_with_serial", "dropped"}
-"""Columns that are shares in the files, and shown as percent."""
+"""Columns that contain shares, which are displayed as percent."""
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 def report(folder: str | os.PathLike[str]) -> list[Path]:
-    """Write report.html and report.md for an experiment's folder, or for a folder of such folders."""
+    """Write report.html and report.md for the folder of an experiment, or for a folder that contains such folders.
+
+    >>> report("no/such/folder")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: no experiment in no/such/folder; run one with batchbpe experiment NAME -o no/such/folder
+    """
     folder = Path(folder)
     places = [folder, *sorted(path for path in folder.glob("*/") if path.is_dir())]
-    found = sorted((each for each in places if (each / DESCRIBED).exists()), key=_place)
+    found = sorted((each for each in places if (each / DESCRIPTION).exists()), key=_order)
     if not found:
-        raise FileNotFoundError(f"{folder} holds no experiment: make one by batchbpe experiment NAME -o {folder}")
-    begun = [each.resolve().name for each in places if (each / RUNS).exists() and not (each / DESCRIBED).exists()]
+        raise FileNotFoundError(f"no experiment in {folder}; run one with batchbpe experiment NAME -o {folder}")
+    unfinished = [
+        each.resolve().name for each in places if (each / RUNS).exists() and not (each / DESCRIPTION).exists()
+    ]
     sections = {each: _Section(each) for each in found}
-    pages = {"report.html": "".join(_html(sections, begun)), "report.md": "".join(_markdown(sections, begun, folder))}
+    pages = {
+        "report.html": "".join(_html(sections, unfinished)),
+        "report.md": "".join(_markdown(sections, unfinished, folder)),
+    }
     for name, page in pages.items():
         with replacing(folder / name) as path:
             path.write_text(page, encoding="utf-8")
     return [folder / name for name in pages]
 
 
-def _place(folder: Path) -> tuple[int, str]:
-    """In the order of the paper."""
-    names = [*TITLES, _described(folder)["experiment"]]
+def _order(folder: Path) -> tuple[int, str]:
+    """Sort experiments as in the paper."""
+    names = [*TITLES, _description(folder)["experiment"]]
     return names.index(names[-1]), str(folder)
 
 
-def _described(folder: Path) -> dict[str, Any]:
-    return load_sealed(folder / DESCRIBED, VERSION, AGAIN)
+def _description(folder: Path) -> dict[str, Any]:
+    return load_sealed(folder / DESCRIPTION, VERSION, RERUN)
 
 
 class _Section:
-    """The title, the parameters, the findings, the tables and the figures of an experiment."""
+    """Title, parameters, findings, tables and figures of an experiment."""
 
     def __init__(self, folder: Path) -> None:
-        described = _described(folder)
-        name = described["experiment"]
+        description = _description(folder)
+        name = description["experiment"]
         self.title = TITLES.get(name, name)
-        self.parameters: dict[str, Any] = described["parameters"]
-        self.findings: Table = header_of(name), list(described["findings"].items())
-        checksums: dict[str, str] = described["checksums"]
-        names = [f"{each}.svg" for each in described["figures"]]
-        self.tables = {each: _rows(folder / f"{each}.csv", checksums) for each in described["tables"]}
+        self.parameters: dict[str, Any] = description["parameters"]
+        self.findings: Table = findings_header(name), list(description["findings"].items())
+        checksums: dict[str, str] = description["checksums"]
+        names = [f"{each}.svg" for each in description["figures"]]
+        self.tables = {each: _table(folder / f"{each}.csv", checksums) for each in description["tables"]}
         self.figures = {folder / name: _content(folder / name, checksums) for name in names}
 
 
 def _content(path: Path, checksums: Mapping[str, str]) -> bytes:
-    """Read a file of an experiment."""
+    """Read a file of an experiment and verify its checksum."""
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}; {AGAIN}") from None
+        raise DataError(f"cannot be read ({error.strerror})", where=str(path), remedy=RERUN) from None
     if checksum_of(data) != checksums[path.name]:
-        raise ValueError(f"{path} is damaged (checksum); {AGAIN}")
+        raise DataError("damaged: wrong checksum", where=str(path), remedy=RERUN)
     return data
 
 
-def header_of(experiment: str) -> list[str]:
-    """Say what stands beside what in the findings of an experiment."""
-    return ["of all" if experiment == "sweep" else "the paper says", "found here"]
+def findings_header(experiment: str) -> list[str]:
+    """Return the header of the findings of an experiment.
+
+    >>> findings_header("stop-words")
+    ['claim of the paper', 'result']
+    """
+    return ["finding" if experiment == "sweep" else "claim of the paper", "result"]
 
 
-def _rows(path: Path, checksums: Mapping[str, str]) -> Table:
+def _table(path: Path, checksums: Mapping[str, str]) -> Table:
     text = _content(path, checksums).decode("utf-8")
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a chunk may be long
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # chunks may be long
     header, *rows = csv.reader(StringIO(text, newline=""))
-    return in_words(header, rows)
+    return readable(header, rows)
 
 
-def in_words(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Give a table as people read it.
+def readable(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Format the header and the numbers of a table for people.
 
-    >>> in_words(["freq_cutoff", "change", "unique_kept"], [["2", "-0.125", "0.5"]])
+    >>> readable(["freq_cutoff", "change", "unique_kept"], [["2", "-0.125", "0.5"]])
     (['freq cutoff', 'change, %', 'unique kept, %'], [['2', '−0.1250', '50.0000']])
     """
     names = [_words(name) + (", %" if name == "change" or name in PERCENT else "") for name in header]
-    return names, [[_short(name, cell) for name, cell in zip(header, row, strict=True)] for row in rows]
+    return names, [[_formatted(name, cell) for name, cell in zip(header, row, strict=True)] for row in rows]
 
 
-def _short(name: str, cell: str) -> str:
-    """Give a number with as many digits as anybody reads.
+def _formatted(name: str, cell: str) -> str:
+    """Format a number with at most four decimals.
 
-    >>> _short("", "0.123456789"), _short("", "1234567"), _short("", " the"), _short("max_batch_size", "0")
-    ('0.1235', '1,234,567', ' the', 'any')
+    >>> [_formatted("", cell) for cell in ("0.123456789", "1234567", " the")], _formatted("max_batch_size", "0")
+    (['0.1235', '1,234,567', ' the'], 'no limit')
     """
     if (name, cell) == ("max_batch_size", "0"):
-        return "any"
+        return "no limit"
     try:
         if name in PERCENT:
             return f"{100 * float(cell):,.4f}"
@@ -135,12 +153,12 @@ def _short(name: str, cell: str) -> str:
 
 
 def _is_number(cell: str) -> bool:
-    return cell.replace(",", "").replace(".", "").lstrip("−").isdecimal() or cell == "any"
+    return cell.replace(",", "").replace(".", "").lstrip("−").isdecimal() or cell == "no limit"
 
 
-def _html(sections: Mapping[Path, _Section], begun: Sequence[str]) -> Iterator[str]:
+def _html(sections: Mapping[Path, _Section], unfinished: Sequence[str]) -> Iterator[str]:
     yield f'<!doctype html><html lang="en"><meta charset="utf-8"><title>batchbpe report</title><style>{STYLE}</style>'
-    yield '<meta name="viewport" content="width=device-width"><h1>batchbpe: what was found</h1>'
+    yield '<meta name="viewport" content="width=device-width"><h1>batchbpe experiments</h1>'
     for folder, section in sections.items():
         yield f"<h2>{html.escape(section.title)} <small>{html.escape(folder.resolve().name)}</small></h2>"
         if section.findings[1]:
@@ -149,26 +167,36 @@ def _html(sections: Mapping[Path, _Section], begun: Sequence[str]) -> Iterator[s
             yield html_figure(figure.stem, picture)
         for name, table in section.tables.items():
             state = " open" if len(table[1]) <= FEW_ROWS else ""
-            heading = f"table: {html.escape(_words(name))}, {len(table[1]):,} rows"
+            heading = (
+                f"Table: {html.escape(_words(name))} ({len(table[1]):,} {'row' if len(table[1]) == 1 else 'rows'})"
+            )
             yield f"<details{state}><summary>{heading}</summary>{html_table(table)}</details>"
-        shown = {html.escape(name): html.escape(_value(value)) for name, value in section.parameters.items()}
-        rows = "".join(f"<tr><th>{name}<td><code>{value}</code>" for name, value in shown.items())
-        yield f"<details><summary>parameters</summary><table>{rows}</table></details>"
-    if begun:
-        yield f"<p>{html.escape(_unfinished(begun))}"
+        parameters = {html.escape(name): html.escape(_value(value)) for name, value in section.parameters.items()}
+        rows = "".join(f"<tr><th>{name}<td><code>{value}</code>" for name, value in parameters.items())
+        yield f"<details><summary>Parameters</summary><table>{rows}</table></details>"
+    if unfinished:
+        yield f"<p>{html.escape(_unfinished(unfinished))}"
 
 
-def _unfinished(begun: Sequence[str]) -> str:
-    return f"Begun and not finished, so not here: {', '.join(begun)}"
+def _unfinished(unfinished: Sequence[str]) -> str:
+    return f"Unfinished experiments, not included: {', '.join(unfinished)}"
 
 
 def html_figure(name: str, svg: bytes) -> str:
-    """Give a figure that needs no other file."""
+    """Embed a figure in HTML.
+
+    >>> html_figure("growth", b"<svg/>")
+    '<img alt="growth" src="data:image/svg+xml;base64,PHN2Zy8+">'
+    """
     return f'<img alt="{html.escape(name)}" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
 
 
 def html_table(table: Table) -> str:
-    """Give a table, numbers to the right."""
+    """Render a table as HTML, with numbers aligned to the right.
+
+    >>> html_table((["word", "count"], [["to", "2"]]))
+    '<div class="table"><table><tr><th>word<th class=number>count<tr><td>to<td class=number>2</table></div>'
+    """
     header, rows = table
     columns = zip(*rows, strict=True) if rows else ([] for _ in header)
     kinds = [" class=number" if all(map(_is_number, column)) else "" for column in columns]
@@ -176,18 +204,18 @@ def html_table(table: Table) -> str:
     def cells(tag: str, row: Sequence[str]) -> str:
         return "".join(f"<{tag}{kind}>{_cell(cell)}" for kind, cell in zip(kinds, row, strict=True))
 
-    body = "".join(f"<tr>{cells('td', row)}" for row in rows[:MOST_ROWS])
-    more = f"<p>and {len(rows) - MOST_ROWS:,} more rows in the file" if len(rows) > MOST_ROWS else ""
+    body = "".join(f"<tr>{cells('td', row)}" for row in rows[:MAX_ROWS])
+    more = f"<p>{len(rows) - MAX_ROWS:,} more rows in the csv file" if len(rows) > MAX_ROWS else ""
     return f'<div class="table"><table><tr>{cells("th", header)}{body}</table></div>{more}'
 
 
 def _cell(cell: str) -> str:
-    """Escape a cell; a space at the beginning, which is a part of a chunk, stays one."""
+    """Escape a cell, and keep leading spaces, which are part of a chunk."""
     return html.escape(cell).replace(" ", "&nbsp;", len(cell) - len(cell.lstrip(" ")))
 
 
-def _markdown(sections: Mapping[Path, _Section], begun: Sequence[str], top: Path) -> Iterator[str]:
-    yield "# batchbpe: what was found\n"
+def _markdown(sections: Mapping[Path, _Section], unfinished: Sequence[str], top: Path) -> Iterator[str]:
+    yield "# batchbpe experiments\n"
     for folder, section in sections.items():
         yield f"\n## {section.title} ({folder.resolve().name})\n"
         if section.findings[1]:
@@ -195,11 +223,11 @@ def _markdown(sections: Mapping[Path, _Section], begun: Sequence[str], top: Path
         for figure in section.figures:
             yield f"\n![{figure.stem}]({figure.with_suffix('.png').relative_to(top).as_posix()})\n"
         for name, table in section.tables.items():
-            yield f"\n### {_words(name)}\n{_markdown_table(table)}"
-        shown = [[name, f"`{_value(value)}`"] for name, value in section.parameters.items()]
-        yield f"\n### parameters\n{_markdown_table((['', ''], shown))}"
-    if begun:
-        yield f"\n{_unfinished(begun)}\n"
+            yield f"\n### {_words(name).capitalize()}\n{_markdown_table(table)}"
+        parameters = [[name, f"`{_value(value)}`"] for name, value in section.parameters.items()]
+        yield f"\n### Parameters\n{_markdown_table((['', ''], parameters))}"
+    if unfinished:
+        yield f"\n{_unfinished(unfinished)}\n"
 
 
 def _markdown_table(table: Table) -> str:
@@ -209,7 +237,7 @@ def _markdown_table(table: Table) -> str:
         for row in [header, *rows[:FEW_ROWS]]
     ]
     lines.insert(1, f"|{'---|' * len(header)}")
-    more = f"\nand {len(rows) - FEW_ROWS:,} more rows in the file\n" if len(rows) > FEW_ROWS else ""
+    more = f"\n{len(rows) - FEW_ROWS:,} more rows in the csv file\n" if len(rows) > FEW_ROWS else ""
     return "\n" + "\n".join(lines) + "\n" + more
 
 

@@ -1,7 +1,8 @@
-"""What an experiment found: tables, figures and parameters; in a notebook, or in a folder."""
+"""The result of an experiment: tables, figures and parameters, displayed in a notebook or saved in a folder."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,14 +18,14 @@ from ..storage.atomic import replacing_all, writing
 from ..storage.locks import locked
 from ..storage.sealed import checksum_of, load_sealed, sealed
 from .plots import styled
-from .report import DESCRIBED, RUNS, VERSION, header_of, html_figure, html_table, in_words
+from .report import DESCRIPTION, RUNS, VERSION, findings_header, html_figure, html_table, readable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def signed(change: float) -> str:
-    """Give a change as it is printed.
+    """Format a change in percent, with its sign.
 
     >>> signed(-0.00832), signed(0.5)
     ('−0.0083', '+0.5000')
@@ -32,33 +33,38 @@ def signed(change: float) -> str:
     return f"{change:+.4f}".replace("-", "−")
 
 
-def _written(folder: Path) -> set[Path]:
-    """Find what an experiment before this one wrote into a folder, nothing else."""
+def _previous_files(folder: Path) -> set[Path]:
+    """Return the files in a folder that a previous experiment wrote."""
     try:
-        described = load_sealed(folder / DESCRIBED, VERSION, "")
+        previous = load_sealed(folder / DESCRIPTION, VERSION, "")
     except (OSError, ValueError):
         return set()
-    return {folder / name for name in (*described["checksums"], RUNS)}
+    return {folder / name for name in (*previous["checksums"], RUNS)}
 
 
 def _draw(figure: Figure, kind: str, path: Path) -> None:
-    # A date would make equal figures different files.
+    # Without a date, equal figures are equal files.
     figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """Tables and figures by name; the first of each is the main one."""
+    """Tables and figures by name; the first of each is the main one.
+
+    >>> from batchbpe.experiments import chunks
+    >>> chunks(["to be or not to be"] * 3)
+    Result('chunks', tables=['growth', 'frequencies'], figures=['growth', 'frequencies'])
+    """
 
     name: str
     parameters: Mapping[str, Any]
     tables: Mapping[str, pa.Table]
     figures: Mapping[str, Figure]
     findings: Mapping[str, str] = field(default_factory=dict)
-    """What the paper says, and what was found."""
+    """What was found, by the claim of the paper that it checks."""
 
     def __repr__(self) -> str:
-        """Say what there is."""
+        """List the tables and figures."""
         return f"Result({self.name!r}, tables={list(self.tables)}, figures={list(self.figures)})"
 
     @property
@@ -72,21 +78,21 @@ class Result:
         return next(iter(self.figures.values()))
 
     def _repr_html_(self) -> str:
-        """Show findings, figures and the main table in a notebook."""
-        found = list(map(list, self.findings.items()))
-        parts = [html_table((header_of(self.name), found))] if found else []
+        """Display findings, figures and the main table in a notebook."""
+        findings = list(map(list, self.findings.items()))
+        parts = [html_table((findings_header(self.name), findings))] if findings else []
         for name, figure in self.figures.items():
             picture = BytesIO()
             styled(figure.savefig)(picture, format="svg")
             parts.append(html_figure(name, picture.getvalue()))
         rows = [["" if value is None else str(value) for value in row.values()] for row in self.table.to_pylist()]
-        return "".join([*parts, html_table(in_words(self.table.column_names, rows))])
+        return "".join([*parts, html_table(readable(self.table.column_names, rows))])
 
     @styled
-    def save(self, folder: Path) -> list[Path]:
-        """Write tables as csv, figures as svg and png, and the parameters; give the files.
+    def save(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write tables as csv, figures as svg and png, and the parameters as JSON; return the paths.
 
-        What another experiment wrote there before goes when all is written.
+        Files of a previous experiment in the folder are removed once all files are written.
         """
         folder = Path(folder)
         with writing(folder):
@@ -100,7 +106,7 @@ class Result:
             },
         }
         files = [folder / name for name in writers]
-        described = {
+        description = {
             "version": VERSION,
             "experiment": self.name,
             "batchbpe": __version__,
@@ -110,15 +116,15 @@ class Result:
             "figures": list(self.figures),
         }
         with locked(folder):
-            before = _written(folder)
-            with replacing_all([*files, folder / DESCRIBED]) as (*temporaries, last):
+            previous = _previous_files(folder)
+            with replacing_all([*files, folder / DESCRIPTION]) as (*temporaries, last):
                 checksums = {}
                 for path, temporary in zip(files, temporaries, strict=True):
                     with writing(path):
                         writers[path.name](temporary)
                     checksums[path.name] = checksum_of(temporary.read_bytes())
-                last.write_bytes(sealed({**described, "checksums": checksums}))
+                last.write_bytes(sealed({**description, "checksums": checksums}))
             kept = {*files, folder / RUNS} if self.name == "sweep" else {*files}
-            for stale in before - kept:
+            for stale in previous - kept:
                 stale.unlink(missing_ok=True)
-        return [*files, folder / DESCRIBED]
+        return [*files, folder / DESCRIPTION]

@@ -1,8 +1,9 @@
-"""Any grid of options: a vocabulary for each combination, a leaderboard at the end; it goes on where it was stopped."""
+"""Train and evaluate a vocabulary for every combination of a grid of options. A sweep can be resumed."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -12,17 +13,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from .. import policies
 from ..analysis.evaluation import evaluate_text
 from ..data import corpus
-from ..errors import short
+from ..errors import ArgumentError, DataError
 from ..jobs.resume import identity
-from ..patterns import pattern_of
+from ..patterns import resolve_pattern
+from ..policies import Policy, policy_name, resolve_policy
 from ..storage.atomic import writing
 from ..storage.locks import locked
 from ..storage.sealed import load_sealed, save_sealed
-from .batching import POLICIES
-from .data import HELD_OUT, Data, named
+from .data import HELDOUT_SHARE, ExperimentData, read_sources, source_names
 from .plots import axes, styled
 from .report import RUNS, VERSION
 from .result import Result
@@ -37,7 +37,7 @@ GRID: dict[str, Callable[[str], Any]] = {
     "cap_divisor": int,
     "max_batch_size": int,
 }
-"""What can be varied, and how it is read from a command."""
+"""Options that can be varied, and how the command line parses their values."""
 DEFAULTS: dict[str, Any] = {
     "pattern": "gpt4",
     "policy": "continue_search",
@@ -46,11 +46,11 @@ DEFAULTS: dict[str, Any] = {
     "cap_divisor": 2,
     "max_batch_size": 0,
 }
-"""What a combination has where the grid does not say."""
-BARS = 24
-"""So many combinations are drawn."""
-LONG = 24
-"""So many characters of a pattern are."""
+"""Values of the options that are not in the grid."""
+MAX_BARS = 24
+"""Maximum number of combinations in the figure."""
+MAX_LABEL = 24
+"""Maximum number of characters of a value in the figure."""
 
 
 @styled
@@ -59,76 +59,98 @@ def sweep(
     heldout: corpus.Data | None = None,
     *,
     grid: Mapping[str, Sequence[Any]],
-    folder: Path | None = None,
+    folder: str | os.PathLike[str] | None = None,
     resume: bool = True,
-    share: float = HELD_OUT,
+    heldout_share: float = HELDOUT_SHARE,
     seed: int = 0,
     text_column: str = "text",
     errors: str = "strict",
     progress: bool = False,
 ) -> Result:
-    """Train and evaluate every combination. With a folder, each is kept there, and not done again.
+    """Train and evaluate every combination of options, and rank them by compression of held-out text.
 
-    Without `resume`, those that the folder has are removed. No two sweeps may use a folder at the same time.
+    Parameters
+    ----------
+    data: anything that `ChunkCounts.count` accepts.
+    heldout: text to encode; by default a share of the data is held out.
+    grid: lists of values by option name; `vocab_size` is required. A policy is a name or a function. Functions are
+        identified by their names, also when a sweep is resumed.
+    folder: folder in which the result of each combination is saved. Two sweeps cannot use it at the same time.
+    resume: whether to reuse the results in the folder. If not, they are removed.
+    heldout_share, seed, text_column, errors: as in `ExperimentData.of`.
+    progress: whether to display a progress bar.
 
     >>> grid = {"vocab_size": [258, 260], "stop_list_size": [0, 1]}
     >>> sweep("to be or not to be " * 50, grid=grid).table["vocab_size"].to_pylist()
     [260, 260, 258, 258]
+
     """
-    grid, folder = _checked(grid), None if folder is None else Path(folder)
+    policies = {policy_name(policy): resolve_policy(policy) for policy in grid.get("policy", ())}
+    grid, folder = _normalised(grid), None if folder is None else Path(folder)
     with ExitStack() as stack:
         if folder is not None:
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder))
-        kept = _Kept(folder, _described(data, heldout, share, seed, text_column, errors), resume)
+        results = _Results(folder, _description(data, heldout, heldout_share, seed, text_column, errors), resume)
         combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-        todo = [each for each in combinations if not kept.has(each)]
+        todo = [each for each in combinations if each not in results]
         done = len(combinations) - len(todo)
-        with runs_bar(len(combinations), show=progress) as moved:
+        with runs_bar(len(combinations), show=progress) as on_progress:
             for pattern in grid["pattern"]:
                 some = [each for each in todo if each["pattern"] == pattern]
                 if some:
-                    moved(done)
-                    how: Any = {"share": share, "seed": seed, "text_column": text_column, "errors": errors}
-                    given = Data.of(data, heldout, pattern=pattern, **how)
-                    for row in _found(given, some, partial(lambda before, more: moved(before + more), done)):
-                        kept.add(row)
+                    on_progress(done)
+                    counted = ExperimentData.of(
+                        data,
+                        heldout,
+                        pattern=pattern,
+                        heldout_share=heldout_share,
+                        seed=seed,
+                        text_column=text_column,
+                        errors=errors,
+                    )
+                    moved = partial(lambda before, more: on_progress(before + more), done)
+                    for row in _rows(counted, some, policies, moved):
+                        results.add(row)
                     done += len(some)
     rows = [
-        {name: value for name, value in kept.row(each).items() if name in grid or name not in GRID}
+        {name: value for name, value in results[each].items() if name in grid or name not in GRID}
         for each in combinations
     ]
     lossy = sorted({str(row["pattern"]) for row in rows if row["dropped"]})
-    needless = {"dropped": not lossy, "vocabulary": all(row["vocabulary"] == row["vocab_size"] for row in rows)}
-    rows = [{name: value for name, value in row.items() if not needless.get(name)} for row in rows]
-    # What loses a part of the text is no shorter encoding of it.
+    redundant = {"dropped": not lossy, "vocabulary": all(row["vocabulary"] == row["vocab_size"] for row in rows)}
+    rows = [{name: value for name, value in row.items() if not redundant.get(name)} for row in rows]
+    # Patterns that drop text come last, because part of the text is not encoded.
     rows.sort(key=lambda row: (bool(row.get("dropped")), -row["bytes_per_token"], str(row)))
     alike = sum(row["bytes_per_token"] == rows[0]["bytes_per_token"] for row in rows)
     best = ", ".join(f"{name}={rows[0][name]}" for name in grid)
-    findings = {"the shortest encoding": best if alike == 1 else f"{alike} combinations alike, as {best}"}
+    findings = {"shortest encoding": best if alike == 1 else f"{alike} equal combinations, such as {best}"}
     if lossy:
-        findings["patterns that lose a part of the text, and come last"] = ", ".join(lossy)
-    held = named(heldout) if heldout is not None else f"{share} of the documents, or of the chunks"
+        findings["patterns that drop text (ranked last)"] = ", ".join(lossy)
+    held = source_names(heldout) if heldout is not None else f"{heldout_share} of the documents, or of the chunks"
     return Result(
         "sweep",
-        {"data": named(data), "held-out text": held, "seed": seed, "grid": dict(grid)},
+        {"data": source_names(data), "held-out text": held, "seed": seed, "grid": dict(grid)},
         {"leaderboard": pa.Table.from_pylist(rows)},
         {"sweep": _figure(rows, grid)},
         findings,
     )
 
 
-def _found(
-    data: Data, combinations: Sequence[Mapping[str, Any]], moved: Callable[[float], object]
+def _rows(
+    data: ExperimentData,
+    combinations: Sequence[Mapping[str, Any]],
+    policies: Mapping[str, Policy],
+    on_progress: Callable[[float], object],
 ) -> Iterator[dict[str, Any]]:
-    """Train and evaluate combinations with one pattern, each to a row."""
+    """Train and evaluate combinations that have the same pattern; yield a row for each."""
     settings: list[dict[str, Any]] = [
-        {name: getattr(policies, value) if name == "policy" else value for name, value in each.items()}
-        for each in ({name: value for name, value in each.items() if name != "pattern"} for each in combinations)
+        {name: policies[value] if name == "policy" else value for name, value in each.items() if name != "pattern"}
+        for each in combinations
     ]
     text = data.text
-    for each, run in zip(combinations, train_all(data.counts, settings, moved=moved), strict=True):
+    for each, run in zip(combinations, train_all(data.counts, settings, on_progress=on_progress), strict=True):
         if each.get("freq_cutoff", 1) <= 1:
             check_size(run)
         found = evaluate_text("", run.tokenizer, text)
@@ -145,83 +167,85 @@ def _found(
         }
 
 
-def _checked(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+def _normalised(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    """Check a grid, add the default pattern, and replace policies by their names."""
     for name, values in grid.items():
         if name not in GRID:
-            raise ValueError(f"{short(name)} is nothing to vary: choose among {', '.join(GRID)}")
+            raise ArgumentError("grid", name, f"must only contain {', '.join(GRID)}")
         if not values or isinstance(values, str):
-            raise ValueError(f"{name}={short(values)}: give a list of values")
+            raise ArgumentError("grid", {name: values}, "must contain a list of values for each option")
         large = [value for value in values if isinstance(value, int) and value >= 1 << 63]
         if large:
-            raise ValueError(f"{name}={large[0]} is too large: give less than 2**63")
+            raise ArgumentError("grid", {name: large[0]}, "must contain integers below 2**63")
+    policies: dict[str, Policy] = {}
     for policy in grid.get("policy", ()):
-        if policy not in POLICIES:
-            raise ValueError(f"policy={short(policy)}: give one of {', '.join(POLICIES)}")
+        if policies.setdefault(policy_name(policy), resolve_policy(policy)) is not resolve_policy(policy):
+            raise ArgumentError("grid", {"policy": policy_name(policy)}, "must contain policies with different names")
     for pattern in grid.get("pattern", ()):
-        pattern_of(pattern)
+        resolve_pattern(pattern)
     if "vocab_size" not in grid:
-        raise ValueError("vocab_size is not in the grid: give at least one")
-    return {name: list(dict.fromkeys(values)) for name, values in {"pattern": ["gpt4"], **grid}.items()}
+        raise ArgumentError("grid", dict(grid), "must contain vocab_size")
+    named = {"pattern": ["gpt4"], **grid, **({"policy": list(policies)} if policies else {})}
+    return {name: list(dict.fromkeys(values)) for name, values in named.items()}
 
 
-def _described(data: Any, heldout: Any, *options: Any) -> Any:
-    """What the data is, to be known again."""
-    sources = [source for each in (data, heldout) if each is not None for source in corpus.sources(each)]
+def _description(data: Any, heldout: Any, *options: Any) -> Any:
+    """Describe data and options, so that a sweep is only resumed with the same ones."""
+    sources = [source for each in (data, heldout) if each is not None for source in read_sources(each)]
     return json.loads(json.dumps([[identity(source) for source in sources], options]))
 
 
-class _Kept:
-    """The rows found so far, in memory or also in a file."""
+class _Results:
+    """The rows of finished combinations, in memory and, with a folder, in a file."""
 
-    def __init__(self, folder: Path | None, described: Any, resume: bool) -> None:
+    def __init__(self, folder: Path | None, description: Any, resume: bool) -> None:
         self.rows: list[dict[str, Any]] = []
-        self.path, self.described = folder and folder / RUNS, described
+        self.path, self.description = folder and folder / RUNS, description
         if not self.path or not self.path.exists():
             return
         if not resume:
             self.path.unlink()
             return
-        before = load_sealed(self.path, VERSION, "remove it to start again")
-        self.rows = before["runs"]
-        if before["of"] != described:
-            raise ValueError(f"{self.path} was begun with other data or options: give another folder")
+        saved = load_sealed(self.path, VERSION, "remove it to start again")
+        self.rows = saved["runs"]
+        if saved["of"] != description:
+            remedy = "use another folder"
+            raise DataError("this sweep was started with other data or options", where=str(self.path), remedy=remedy)
 
-    def row(self, each: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the row of a combination."""
-        wanted = {**DEFAULTS, **each}.items()
+    def __getitem__(self, combination: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = {**DEFAULTS, **combination}.items()
         return next(row for row in self.rows if wanted <= row.items())
 
-    def has(self, each: Mapping[str, Any]) -> bool:
-        """Say whether a combination is done."""
-        wanted = {**DEFAULTS, **each}.items()
+    def __contains__(self, combination: Mapping[str, Any]) -> bool:
+        wanted = {**DEFAULTS, **combination}.items()
         return any(wanted <= row.items() for row in self.rows)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Keep a row."""
         self.rows.append(row)
         if self.path:
-            save_sealed({"version": VERSION, "of": self.described, "runs": self.rows}, self.path)
+            save_sealed({"version": VERSION, "of": self.description, "runs": self.rows}, self.path)
 
 
-def _short(value: Any) -> str:
-    return str(value) if len(str(value)) <= LONG else f"{str(value)[:LONG]}…"
+def _label(value: Any) -> str:
+    return str(value) if len(str(value)) <= MAX_LABEL else f"{str(value)[:MAX_LABEL]}…"
 
 
 def _figure(rows: list[dict[str, Any]], grid: Mapping[str, Sequence[Any]]) -> Any:
-    """Draw the combinations that lose no text, or all if each does."""
+    """Draw the combinations that drop no text, or all if each does."""
     varied = [name for name, values in grid.items() if len(values) > 1] or ["vocab_size"]
-    whole = [row for row in rows if not row.get("dropped")] or rows
-    shown = whole[:BARS]
-    longer = [100 * (rows[0]["bytes_per_token"] / row["bytes_per_token"] - 1) for row in shown]
-    figure, (panel,) = axes(height=1.6 + 0.26 * len(shown))
-    panel.bar_label(panel.barh(range(len(shown)), longer), [f"{value:.3f}" for value in longer], padding=3, fontsize=9)
-    panel.set_yticks(range(len(shown)), [", ".join(_short(row[name]) for name in varied) for row in shown], fontsize=9)
+    complete = [row for row in rows if not row.get("dropped")] or rows
+    drawn = complete[:MAX_BARS]
+    longer = [100 * (rows[0]["bytes_per_token"] / row["bytes_per_token"] - 1) for row in drawn]
+    figure, (panel,) = axes(height=1.6 + 0.26 * len(drawn))
+    panel.bar_label(panel.barh(range(len(drawn)), longer), [f"{value:.3f}" for value in longer], padding=3, fontsize=9)
+    panel.set_yticks(range(len(drawn)), [", ".join(_label(row[name]) for name in varied) for row in drawn], fontsize=9)
     panel.invert_yaxis()
     panel.margins(x=0.14, y=0.02)
     panel.grid(visible=False, axis="y")
-    panel.set(xlabel="longer than the first on held-out text, %", xlim=(0, max(1e-3, *longer) * 1.2))
-    of = f"the best {len(shown)} of {len(rows)}" if len(shown) < len(rows) else f"{len(rows)}"
+    panel.set(xlabel="increase in encoded length over the best, %", xlim=(0, max(1e-3, *longer) * 1.2))
+    number = f"Best {len(drawn)} of {len(rows)}" if len(drawn) < len(rows) else f"{len(rows)}"
     names = ", ".join(varied).replace("_", " ")
-    title = f"{of} {'combination' if len(rows) == 1 else 'combinations'} of {names};\nthe shortest encoding comes first"
+    combinations = "combination" if len(rows) == 1 else "combinations"
+    title = f"{number} {combinations} of {names},\nby encoded length of held-out text"
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure

@@ -1,4 +1,4 @@
-"""Many vocabularies from the same counts, several at once where memory allows."""
+"""Train many vocabularies on the same counts, several at a time if memory allows."""
 
 from __future__ import annotations
 
@@ -14,22 +14,31 @@ from typing import Any
 from .. import training
 from .._core import threads_or_all
 from ..counts import ChunkCounts
+from ..errors import ArgumentError, Setting, Stopped
 from ..memory import free_memory
-from ..progress import Stopped, bar
+from ..policies import policy_name, resolve_policy
+from ..progress import bar
 from ..tokenizer import Tokenizer
 from ..training import Batch, train
 
-BYTES = 12
-"""How much memory training takes for each byte of a chunk: more than was ever seen."""
+POLICIES = ("serial", "naive", "positional", "continue_search")
+"""Names of the paper's policies."""
+MEMORY_PER_BYTE = 12
+"""Upper bound of the memory for training, in bytes per byte of the unique chunks."""
 LARGE = 2_000_000
-"""Unique chunks that keep all cores busy in one training."""
-ENOUGH = 1.0
-"""Seconds that are measured, if they matter: of shorter trainings the fastest counts."""
+"""From this number of unique chunks, a single training run keeps all cores busy."""
+MIN_TIMED_SECONDS = 1.0
+"""Timed runs are repeated until they have taken this long, and the fastest counts."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A vocabulary, and how it was trained."""
+    """A trained vocabulary, its options, and the record of its training.
+
+    >>> (run,) = train_all(ChunkCounts.count("to be or not to be"), [{"vocab_size": 258}])
+    >>> len(run.batches), run.options
+    (2, {'vocab_size': 258})
+    """
 
     options: Mapping[str, Any]
     tokenizer: Tokenizer
@@ -42,17 +51,26 @@ def train_all(
     options: Sequence[Mapping[str, Any]],
     *,
     timed: bool = False,
-    moved: Callable[[float], object] = lambda _: None,
+    on_progress: Callable[[float], object] = lambda _: None,
 ) -> Iterator[Run]:
-    """Train with each of the options of `train`, in their order; one at a time if the seconds matter.
+    """Train a vocabulary for each set of options, and yield the runs in the order of the options.
 
-    `moved` is told how many vocabularies are done, and what share of others.
+    Parameters
+    ----------
+    counts: chunk counts to train on.
+    options: keyword arguments of `train`. A policy may also be given by name.
+    timed: whether run times matter. If so, vocabularies are trained one at a time, and short runs are repeated.
+    on_progress: called with the number of vocabularies trained so far, including fractions.
 
     >>> runs = train_all(ChunkCounts.count("to be or not to be"), [{"vocab_size": 257}, {"vocab_size": 258}])
     >>> [run.tokenizer.n_vocab for run in runs]
     [257, 258]
+
     """
-    at_once = 1 if timed else min(len(options), workers(counts))
+    resolved: list[dict[str, Any]] = [
+        {name: resolve_policy(value) if name == "policy" else value for name, value in each.items()} for each in options
+    ]
+    at_once = 1 if timed else min(len(options), max_parallel_runs(counts))
     done = [0.0] * len(options)
     stop = Event()
 
@@ -61,22 +79,22 @@ def train_all(
 
         def on_batch(batch: Batch) -> None:
             if stop.is_set():
-                raise Stopped
+                raise Stopped("stopped")
             batches.append(batch)
             done[place] = batch.merges_done / max(1, batch.merges_wanted)
             if at_once == 1:
-                moved(sum(done))
+                on_progress(sum(done))
 
         seconds: list[float] = []
-        while not seconds or (timed and sum(seconds) < ENOUGH):
+        while not seconds or (timed and sum(seconds) < MIN_TIMED_SECONDS):
             batches.clear()
             start = time.perf_counter()
-            model = train(counts, on_batch=on_batch, threads=1 if at_once > 1 else None, **options[place])
+            model = train(counts, on_batch=on_batch, threads=1 if at_once > 1 else None, **resolved[place])
             seconds.append(time.perf_counter() - start)
         done[place] = 1
         return Run(options[place], Tokenizer(model), batches, min(seconds))
 
-    with _silent(training.logger):
+    with _without_warnings(training.logger):
         if at_once == 1:
             yield from map(run, range(len(options)))
             return
@@ -85,7 +103,7 @@ def train_all(
             try:
                 for future in futures:
                     while not wait([future], 0.1).done:
-                        moved(sum(done))
+                        on_progress(sum(done))
                     yield future.result()
             finally:
                 stop.set()
@@ -93,8 +111,8 @@ def train_all(
 
 
 @contextmanager
-def _silent(logger: logging.Logger) -> Iterator[None]:
-    """Have no warnings that pairs were too few: tables and figures tell where."""
+def _without_warnings(logger: logging.Logger) -> Iterator[None]:
+    """Suppress the warning that pairs ran out. Tables and figures show it."""
     before = logger.level
     logger.setLevel(logging.ERROR)
     try:
@@ -103,28 +121,58 @@ def _silent(logger: logging.Logger) -> Iterator[None]:
         logger.setLevel(before)
 
 
+def recorded_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as values that JSON can represent: a policy by its name.
+
+    >>> from batchbpe.policies import serial
+    >>> recorded_options({"policy": serial, "freq_cutoff": 2})
+    {'policy': 'serial', 'freq_cutoff': 2}
+    """
+    return {name: policy_name(value) if name == "policy" else value for name, value in options.items()}
+
+
 def check_size(run: Run) -> None:
-    """Raise if a vocabulary falls short. One of fewer chunks may, but nothing can be compared with it."""
-    size = len(run.tokenizer.vocab)
-    if size < run.options["vocab_size"]:
-        raise ValueError(f"the data has pairs for {size:,} tokens only: ask for no more, or give more data")
+    """Raise unless a vocabulary has the requested size, which it needs as a reference for others.
+
+    >>> (run,) = train_all(ChunkCounts.count("to be"), [{"vocab_size": 300}])
+    >>> check_size(run)
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: vocab_size must be at most 259, since the data has no more pairs to merge, got 300; \
+reduce vocab_size or provide more data
+    """
+    size, requested = len(run.tokenizer.vocab), run.options["vocab_size"]
+    if size < requested:
+        raise ArgumentError(
+            "vocab_size",
+            requested,
+            f"must be at most {size:,}, since the data has no more pairs to merge",
+            remedy=("reduce ", Setting("vocab_size"), " or provide more data"),
+        )
     if not run.batches:
-        raise ValueError(f"a vocabulary of {size:,} tokens leaves nothing to merge: ask for more")
+        raise ArgumentError("vocab_size", requested, f"must be at least {size + 1:,}, to leave something to merge")
 
 
 @contextmanager
 def runs_bar(number: int, *, show: bool) -> Iterator[Callable[[float], object]]:
-    """Show how many of so many vocabularies are done."""
+    """Display how many of `number` vocabularies are trained.
+
+    >>> with runs_bar(2, show=False) as on_progress:
+    ...     on_progress(1)
+    """
     with bar("training", number, show=show) as update:
         yield lambda done: update(done, f"{int(done)} of {number} vocabularies")
 
 
-def workers(counts: ChunkCounts) -> int:
-    """Say how many trainings the cores and the free memory bear at once.
+def max_parallel_runs(counts: ChunkCounts) -> int:
+    """Return the number of training runs that cores and free memory allow at the same time.
 
-    Large ones use all cores by themselves, on the thread that hears of Ctrl-C.
+    Large runs use all cores themselves. They run on the main thread, which receives Ctrl-C.
+
+    >>> max_parallel_runs(ChunkCounts.count("to be")) >= 1
+    True
     """
     if counts.unique > LARGE:
         return 1
-    needed = BYTES * (len(counts.data) + counts.unique) + 1
+    needed = MEMORY_PER_BYTE * (len(counts.arrays.data) + counts.unique) + 1
     return max(1, min(threads_or_all(), free_memory() // needed))

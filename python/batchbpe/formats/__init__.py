@@ -1,4 +1,4 @@
-"""Files of models and of chunk counts, one format a file. They know `Model` and nothing else of the package."""
+"""File formats of models and chunk counts, one module per format. They depend on `Model`, not on `Tokenizer`."""
 
 from __future__ import annotations
 
@@ -8,44 +8,64 @@ import re
 from pathlib import Path
 from typing import Literal
 
+from ..errors import ArgumentError, DataError
 from ..model import Model
-from . import native
+from . import huggingface, minbpe, native, tiktoken, transformers
+from .located import check_path
 
 Format = Literal["batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1"]
 FORMATS = ("batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1")
 
 
 def load_file(path: str | os.PathLike[str]) -> Model:
-    """Read a model in the format that the file's content is of."""
-    from . import huggingface, minbpe, tiktoken
+    """Load a model from a file or folder. The format is detected from the content.
 
-    path = _path(path)
+    >>> load_file("nowhere.model")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: model file not found: nowhere.model
+    """
+    check_path(path)
+    path = Path(path)
     if path.is_dir():
         return huggingface.load(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no model file {path}")
+        raise FileNotFoundError(f"model file not found: {path}")
     content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     if content.lstrip()[:1] == b"{":
-        own = re.search(rb'"format"\s*:\s*"batchbpe"', content)
-        return native.load(path) if own else huggingface.load(path)
+        is_native = re.search(rb'"format"\s*:\s*"batchbpe"', content)
+        return native.load(path) if is_native else huggingface.load(path)
     if content.startswith(tuple(version.encode() for version in minbpe.VERSIONS)):
         return minbpe.load(path)
     if tiktoken.is_rank(content.split(b"\n", 1)[0]):
         return tiktoken.load(path)
-    raise ValueError(f"{path} is no model file: it is in none of the formats {', '.join(FORMATS)}")
+    raise DataError(f"not a model file in any of the formats {', '.join(FORMATS)}", where=str(path))
 
 
-def _path(path: str | os.PathLike[str]) -> Path:
-    if not os.fspath(path):
-        raise ValueError("the path is empty: give the name of a file")
-    return Path(path)
+def is_rank_file(path: Path) -> bool:
+    """Return whether a file is a rank file of tiktoken, which does not state its pattern.
+
+    >>> is_rank_file(Path(__file__))
+    False
+    """
+    with path.open("rb") as file:
+        return tiktoken.is_rank(file.readline(1 << 16).rstrip(b"\r\n"))
 
 
 def save_file(model: Model, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
-    """Write a model in a format."""
-    from . import huggingface, minbpe, tiktoken, transformers
+    """Write a model in a format.
 
-    path = _path(path)
+    `allow_inexact` writes the model even if the format cannot represent it exactly.
+
+    >>> import tempfile
+    >>> model = Model(pattern=r"\\w+", merges={(97, 97): 256})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_file(model, f"{folder}/a.model", "minbpe")
+    ...     load_file(f"{folder}/a.model") == model
+    True
+    """
+    check_path(path)
+    path = Path(path)
     if format == "batchbpe":
         native.save(model, path)
     elif format == "tiktoken":
@@ -59,4 +79,4 @@ def save_file(model: Model, path: str | os.PathLike[str], format: Format, *, all
     elif format == "batchbpe-v1":
         minbpe.save(model, path, "BatchBPE v1")
     else:
-        raise ValueError(f"format={format!r}: give one of {', '.join(FORMATS)}")
+        raise ArgumentError("format", format, f"must be one of {', '.join(FORMATS)}")

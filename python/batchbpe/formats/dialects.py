@@ -1,61 +1,61 @@
-"""Regular expressions that mean the same to other engines: Oniguruma, and Python's `regex`."""
+"""Check that other regular expression engines, Oniguruma and Python's `regex`, interpret a pattern in the same way."""
 
 from __future__ import annotations
 
 import re
 
 from .._core import has_scanner, matches_empty
-from ..errors import short
+from ..errors import DataError, short
 
 _RISKS = {
-    r"\(\?(?!i?:|[=!]|<[=!])": "a flag, a name or another group with (?",
+    r"\(\?(?!i?:|[=!]|<[=!])": "a flag, a named group or another group starting with (?",
     r"\((?!\?)": "a capturing group",
     r"[\^$]": "an anchor",
     r"\[[^\]]*(?:--|&&|~~|\[)": "a set operation",
     r"[}+*?]\{": "a repetition of a repetition",
 }
-# Oniguruma repeats what it should possess, makes optional what should be lazy, and has other words.
+# Oniguruma repeats a possessive {n}+ instead, makes a lazy {n}? optional, and has other word characters.
 _RISKS_OF_ONIGURUMA = {
-    r"\{\d+(?:,\d+)?\}\+": "a possessive repetition of so many",
-    r"\{\d+\}\?": "a lazy repetition of so many",
-    r"\(\?i:[^)]*\\[pP]": "a property where case is ignored",
-    r"\\[wW]": "a word character (say [\\p{L}\\p{M}\\p{N}_] instead)",
+    r"\{\d+(?:,\d+)?\}\+": "a possessive counted repetition",
+    r"\{\d+\}\?": "a lazy counted repetition",
+    r"\(\?i:[^)]*\\[pP]": "a property in a case-insensitive group",
+    r"\\[wW]": "a word character (use [\\p{L}\\p{M}\\p{N}_] instead)",
 }
 _ESCAPES = r"\\(?:[pP](?!\{\^?\w+\})|[^pPsSdDwWrntfv\W])"
 
 
 def check_not_empty(pattern: str, tool: str) -> None:
-    """Raise if a pattern has empty matches: they are no chunks here, and stop or confuse other tools.
+    """Raise if a pattern can match the empty string: such matches are ignored here but not by other tools.
 
     >>> check_not_empty(r"\\w*", "tiktoken")
     Traceback (most recent call last):
     ...
-    ValueError: the pattern '\\\\w*' matches where there is nothing, which tiktoken takes in its own way: rewrite it
-    """
+    batchbpe.errors.DataError: pattern '\\\\w*' can match the empty string, which tiktoken treats differently; rewrite the pattern
+    """  # noqa: E501  the last line is an error message
     if matches_empty(pattern):
-        raise ValueError(
-            f"the pattern {short(pattern)} matches where there is nothing, "
-            f"which {tool} takes in its own way: rewrite it"
+        raise DataError(
+            f"pattern {short(pattern)} can match the empty string, which {tool} treats differently",
+            remedy="rewrite the pattern",
         )
 
 
 def check_portable(pattern: str, tool: str) -> None:
-    """Raise if a pattern has parts that may mean something else to `tool`; the named ones are known to mean the same.
+    """Raise if a pattern has parts that `tool` may interpret differently. The named patterns are known to be portable.
 
     >>> check_portable(r"(\\w+)", "minbpe")
     Traceback (most recent call last):
     ...
-    ValueError: the pattern '(\\\\w+)' has a capturing group, '(', which minbpe may take for something else: rewrite it
-    """
+    batchbpe.errors.DataError: pattern '(\\\\w+)' has a capturing group, '(', which minbpe may interpret differently; rewrite the pattern
+    """  # noqa: E501  the last line is an error message
     if has_scanner(pattern):
         return
     check_not_empty(pattern, tool)
     escape = re.search(_ESCAPES, pattern)
     found = [("an escape", escape[0])] if escape else []
     plain = re.sub(r"\\[pP]\{[^}]*\}|\\.", "", pattern).replace("[^", "[")
-    outside = re.sub(r"\[[^\]]*\]", "", plain)
+    outside_sets = re.sub(r"\[[^\]]*\]", "", plain)
     for risk, name in _RISKS.items():
-        match = re.search(risk, plain if name == "a set operation" else outside)
+        match = re.search(risk, plain if name == "a set operation" else outside_sets)
         if match:
             found.append((name, match[0]))
     for risk, name in _RISKS_OF_ONIGURUMA.items() if tool == "Oniguruma" else ():
@@ -64,7 +64,7 @@ def check_portable(pattern: str, tool: str) -> None:
             found.append((name, match[0]))
     if found:
         name, part = found[0]
-        raise ValueError(
-            f"the pattern {short(pattern)} has {name}, {short(part)}, "
-            f"which {tool} may take for something else: rewrite it"
+        raise DataError(
+            f"pattern {short(pattern)} has {name}, {short(part)}, which {tool} may interpret differently",
+            remedy="rewrite the pattern",
         )

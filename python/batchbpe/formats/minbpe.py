@@ -1,78 +1,83 @@
-"""The `.model` of minbpe, and that of the paper's program, which differs in its first line.
+"""The `.model` file of minbpe, and that of the paper's program, which differs only in the first line.
 
-Line 1 is the version, line 2 the pattern, line 3 the number of special tokens; then a line for each of these, its text
-and its id, and one for each merge, the two ids. The merges have the ids from 256 on, in their order.
+Line 1 is the version, line 2 the pattern, line 3 the number of special tokens. Then there is one line for each special
+token, with its text and id, and one line for each merge, with two ids. Merges have the ids 256, 257, … in file order.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from ..errors import short
+from ..errors import DataError, Setting, short
 from ..model import Model
 from ..storage.atomic import replacing
 from .dialects import check_portable
+from .located import locate_errors
 
 VERSIONS = ("minbpe v1", "BatchBPE v1")
-WHOLE = r"[\s\S]+"
-"""What minbpe's BasicTokenizer does, which has no pattern."""
+WHOLE_TEXT = r"[\s\S]+"
+"""The pattern for an empty pattern line, which minbpe's BasicTokenizer writes."""
 
 
 def load(path: Path) -> Model:
-    """Read a model; an error names the file and the line."""
-    try:
+    """Read a model. Errors name the file and the line."""
+    with locate_errors(path):
         return _parse(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def _parse(content: bytes) -> Model:
     lines = content.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
     if lines[-1]:
-        raise ValueError(f"line {len(lines)}, {short(lines[-1])}, has no end: the file has been cut off")
+        raise DataError(f"incomplete line {short(lines[-1])}; the file is truncated", where=f"line {len(lines)}")
     if lines[0] not in VERSIONS:
-        raise ValueError(f"its first line is {short(lines[0])}, not {' or '.join(VERSIONS)}")
+        raise DataError(f"expected {' or '.join(VERSIONS)}, got {short(lines[0])}", where="line 1")
     body = list(enumerate(lines, start=1))[1:-1]
     if len(body) < 2 or not body[1][1].isdecimal() or int(body[1][1]) > len(body) - 2:
-        raise ValueError("line 3 is not the number of special tokens that follow it; the file has been cut off")
+        raise DataError("expected the number of special tokens that follow, or the file is truncated", where="line 3")
     first_merge = 2 + int(body[1][1])
     special_tokens: dict[str, int] = {}
     for number, line in body[2:first_merge]:
         name, _, token = line.rpartition(" ")
-        if not name or not token.isdecimal() or name in special_tokens:
-            raise ValueError(f"line {number}: {short(line)} is no special token of its own and its id")
+        if not name or not token.isdecimal():
+            raise DataError(f"expected a special token and its id, got {short(line)}", where=f"line {number}")
+        if name in special_tokens:
+            raise DataError(f"duplicate special token {short(name)}", where=f"line {number}")
         special_tokens[name] = int(token)
     merges: dict[tuple[int, int], int] = {}
     for number, line in body[first_merge:]:
         parts = line.split(" ")
         if len(parts) != 2 or not all(part.isdecimal() for part in parts):
-            raise ValueError(f"line {number}: {short(line)} are not the ids of two tokens")
+            raise DataError(f"expected two ids, got {short(line)}", where=f"line {number}")
         pair = int(parts[0]), int(parts[1])
         if pair in merges:
-            raise ValueError(f"line {number}: {short(line)} repeats the merge to {merges[pair]}")
+            raise DataError(f"{short(line)} repeats the pair of token {merges[pair]}", where=f"line {number}")
         merges[pair] = 256 + len(merges)
-    return Model(pattern=body[0][1] or WHOLE, merges=merges, special_tokens=special_tokens)
+    return Model(pattern=body[0][1] or WHOLE_TEXT, merges=merges, special_tokens=special_tokens)
 
 
 def save(model: Model, path: Path, version: str = VERSIONS[0]) -> None:
-    """Write a model, if this format can hold it."""
+    """Write a model. Raise if the format cannot represent it."""
     if model.stop_words:
-        raise ValueError(
-            f"{version} has no place for stop words: train with stop_list_size=0, or choose another format"
+        raise DataError(
+            f"{version} does not support stop words; the model has {len(model.stop_words)}",
+            remedy=("train with ", Setting("stop_list_size", 0), " or choose another format"),
         )
     if model.byte_ids != tuple(range(256)) or [*model.merges.values()] != [*range(256, 256 + len(model.merges))]:
-        raise ValueError(
-            f"{version} has no place for ids: bytes must have those from 0 to 255, merges those from 256 on; choose "
-            "another format"
+        raise DataError(
+            f"{version} does not store ids: bytes must have ids 0 to 255, and merges ids from 256 in order",
+            remedy="choose another format",
         )
-    pattern = "" if model.pattern == WHOLE else model.pattern
+    pattern = "" if model.pattern == WHOLE_TEXT else model.pattern
     check_portable(pattern or model.pattern, version)
     if pattern.strip() != pattern or "\n" in pattern:
-        raise ValueError(f"{version} has the pattern on a line, stripped of white space: {short(pattern)} does not fit")
+        raise DataError(
+            f"{version} stores the pattern on one line without white space at its ends, got {short(pattern)}",
+            remedy="rewrite the pattern or choose another format",
+        )
     for name in model.special_tokens:
-        if len(name.split()) != 1 or name.split() != [name]:
-            raise ValueError(f"{version} has no place for white space in a special token: rename {short(name)}")
-    # Where one special token begins another, minbpe takes what comes first.
+        if name.split() != [name]:
+            raise DataError(f"{version} does not support white space in special tokens", remedy=f"rename {short(name)}")
+    # minbpe matches special tokens in file order, so a token must come before its prefixes.
     special = sorted(model.special_tokens.items(), key=lambda item: (-len(item[0]), item[1]))
     lines = [version, pattern, str(len(special)), *(f"{name} {token}" for name, token in special)]
     lines += (f"{first} {last}" for first, last in model.merges)

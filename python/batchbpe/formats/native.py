@@ -1,4 +1,4 @@
-"""The own file of a model: JSON, a merge a line. It says everything that `Model` says; see docs/formats.md."""
+"""The native model file: JSON with one merge per line. It stores everything in `Model`; see docs/formats.md."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
-from ..errors import short
+from ..errors import DataError, short
 from ..model import Model
 from ..storage.atomic import replacing
+from .located import locate_errors
 
 FORMAT = "batchbpe"
 IN_FOLDER = "batchbpe.model"
-"""Its name in a folder for transformers, as tokenization_batchbpe.py has it."""
+"""Name of the file in a transformers folder, as in tokenization_batchbpe.py."""
 VERSION = 1
+_JSON_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a string"}
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model, whole or not at all."""
+    """Write a model. An existing file is replaced when the new one is complete."""
     with replacing(path) as temporary:
         write(model, temporary)
 
 
 def write(model: Model, path: Path) -> None:
-    """Write a model into a file."""
+    """Write a model directly to a file, without replacing it atomically."""
     fields = {
         "format": FORMAT,
         "version": VERSION,
@@ -41,78 +43,89 @@ def write(model: Model, path: Path) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model; an error names the file and the field that is wrong."""
+    """Read a model. Errors name the file and the field.
+
+    >>> import tempfile
+    >>> model = Model(pattern=r"\\w+", merges={(97, 97): 256})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/a.model")
+    ...     load(f"{folder}/a.model") == model
+    True
+    """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no model file {path}")
-    try:
-        fields = json.loads(path.read_bytes(), object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no model file of batchbpe, or a damaged one: {error}") from None
-    try:
-        return _model(fields)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise FileNotFoundError(f"model file not found: {path}")
+    with locate_errors(path):
+        try:
+            fields = json.loads(path.read_bytes(), object_pairs_hook=_with_unique_keys)
+        except DataError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"not a batchbpe model file, or damaged: {error}") from None
+        return _parse(fields)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {short(key)} is there twice")
-        found[key] = value
-    return found
+        if key in unique:
+            raise DataError(f"duplicate key {short(key)}")
+        unique[key] = value
+    return unique
 
 
-def _model(fields: Any) -> Model:
+def _parse(fields: Any) -> Model:
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        raise ValueError(f'this is no model file of batchbpe: it has no "format": "{FORMAT}"')
-    if type(fields.get("version")) is not int or fields["version"] != VERSION:
-        raise ValueError(
-            f"version is {short(fields.get('version'))}, but this program reads {VERSION}; use a newer one"
-        )
-
-    def field(name: str, kind: type) -> Any:
-        if name not in fields:
-            raise ValueError(f"the field {short(name)} is missing; the file is damaged")
-        if not isinstance(fields[name], kind):
-            raise ValueError(f"the field {short(name)} is a {type(fields[name]).__name__}, not a {kind.__name__}")
-        return fields[name]
-
+        raise DataError(f'not a batchbpe model file: expected an object with "format": "{FORMAT}"')
+    version = fields.get("version")
+    if type(version) is not int or version != VERSION:
+        remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
+        raise DataError(f"version must be {VERSION}, got {short(version)}", remedy=remedy)
     merges: dict[tuple[int, int], int] = {}
-    for rank, row in enumerate(field("merges", list)):
+    for rank, row in enumerate(_field(fields, "merges", list)):
         if not isinstance(row, list) or len(row) != 3 or not all(type(token) is int for token in row):
-            raise ValueError(f"merge {rank} is {short(row)}, not [first, last, id]")
+            raise DataError(f"expected [first, last, id] with integers, got {short(row)}", where=f"merge {rank}")
         if (row[0], row[1]) in merges:
-            raise ValueError(f"merge {rank}, {short(row)}, repeats the merge to {merges[row[0], row[1]]}")
+            raise DataError(f"{short(row)} repeats the pair of token {merges[row[0], row[1]]}", where=f"merge {rank}")
         merges[row[0], row[1]] = row[2]
     stop_words: dict[bytes, int] = {}
-    for word, token in field("stop_words", dict).items():
-        value = word.encode("utf-8", "surrogateescape")
+    for word, token in _field(fields, "stop_words", dict).items():
+        try:
+            value = word.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as error:
+            raise DataError(f"stop word {short(word)} has a surrogate at character {error.start}") from None
         if value in stop_words:
-            raise ValueError(f"the stop word {short(word)} is there twice, as {stop_words[value]} and {token}")
+            raise DataError(f"stop word {short(word)} occurs twice, with ids {stop_words[value]} and {short(token)}")
         stop_words[value] = token
     return Model(
-        pattern=field("pattern", str),
+        pattern=_field(fields, "pattern", str),
         merges=merges,
         stop_words=stop_words,
-        special_tokens=field("special_tokens", dict),
-        byte_ids=tuple(field("byte_ids", list)),
-        training=field("training", dict),
+        special_tokens=_field(fields, "special_tokens", dict),
+        byte_ids=tuple(_field(fields, "byte_ids", list)),
+        training=_field(fields, "training", dict),
     )
 
 
+def _field(fields: dict[str, Any], name: str, kind: type) -> Any:
+    if name not in fields:
+        raise DataError(f'field "{name}" is missing', remedy="the file is damaged")
+    if not isinstance(fields[name], kind):
+        raise DataError(f"must be {_JSON_NAMES[kind]}, got {short(fields[name])}", where=f'field "{name}"')
+    return fields[name]
+
+
 def write_vocab(model: Model, path: Path) -> None:
-    """Write every token in words, for people to read: what it is made of, its text, its id."""
+    """Write a human-readable list of tokens: the parts of each merge, the text and the id."""
     parts = {token: pair for pair, token in model.merges.items()}
     with path.open("w", encoding="utf-8") as file:
         for token, value in model.vocab.items():
-            made = "".join(f"[{_readable(model.vocab[part])}]" for part in parts.get(token, ()))
-            file.write(f"{made} -> [{_readable(value)}] {token}\n" if made else f"[{_readable(value)}] {token}\n")
+            merged = "".join(f"[{_readable(model.vocab[part])}]" for part in parts.get(token, ()))
+            file.write(f"{merged} -> [{_readable(value)}] {token}\n" if merged else f"[{_readable(value)}] {token}\n")
 
 
 def _readable(token: bytes) -> str:
-    """A token as text that stays on its line.
+    """Return a token as text on one line, with control characters escaped.
 
     >>> _readable(b"a\\n\\xff")
     'a\\\\u000a\\ufffd'

@@ -1,4 +1,4 @@
-"""Rank files of tiktoken: a line for each token, its bytes in base64 and its rank."""
+"""tiktoken's rank file: one line for each token, with its bytes in base64 and its rank."""
 
 from __future__ import annotations
 
@@ -7,59 +7,86 @@ import binascii
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._core import merges_of_ranks, patterns
-from ..errors import short
+from ..errors import ArgumentTypeError, DataError, Message, Setting, short
 from ..model import Model
 from ..storage.atomic import replacing
+from .located import locate_errors
+
+
+class Published(NamedTuple):
+    """What a rank file published by OpenAI does not store."""
+
+    pattern: str
+    """The name of the pattern."""
+    ranks: int
+    """The number of ranks, which tells the file from another one with the same name."""
+    special_tokens: Mapping[str, int]
+
 
 _END = "<|endoftext|>"
 _FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
-KNOWN: dict[str, tuple[str, int, dict[str, int]]] = {
-    "r50k_base": ("gpt2", 50256, {_END: 50256}),
-    "p50k_base": ("gpt2", 50280, {_END: 50256}),
-    "cl100k_base": (
+PUBLISHED: Mapping[str, Published] = {
+    "r50k_base": Published("gpt2", 50256, {_END: 50256}),
+    "p50k_base": Published("gpt2", 50280, {_END: 50256}),
+    "cl100k_base": Published(
         "cl100k",
         100256,
         {_END: 100257, _FIM[0]: 100258, _FIM[1]: 100259, _FIM[2]: 100260, "<|endofprompt|>": 100276},
     ),
-    "o200k_base": ("o200k", 199998, {_END: 199999, "<|endofprompt|>": 200018}),
+    "o200k_base": Published("o200k", 199998, {_END: 199999, "<|endofprompt|>": 200018}),
 }
-"""Pattern, number of ranks and special tokens of the encodings that OpenAI publishes, by their file names."""
+"""The encodings that OpenAI publishes, by the names of their files."""
+
+_KEEP_OR_DROP: Message = (
+    "use ",
+    Setting("format", "batchbpe"),
+    " or ",
+    Setting("format", "transformers"),
+    " to keep them, or ",
+    Setting("allow_inexact", True),
+    " to drop them",
+)
 
 
 def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None) -> Model:
-    """Read a rank file, or take a `tiktoken.Encoding`. What is not given is known from that, or the file's name."""
+    """Read a rank file, or convert a `tiktoken.Encoding`.
+
+    `pattern` (a regular expression) and `special_tokens` default to those of the encoding, or to those published for
+    the file name.
+    """
+    if special_tokens is not None and not isinstance(special_tokens, Mapping):
+        raise ArgumentTypeError("special_tokens", special_tokens, "must be a mapping from strings to ids")
     if hasattr(source, "_mergeable_ranks"):
         given = source._special_tokens if special_tokens is None else special_tokens
         return from_ranks(source._mergeable_ranks, pattern or source._pat_str, given)
     path = Path(source)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {source}")
-    known, size, known_special = KNOWN.get(path.stem, (None, 0, {}))
-    if pattern is None and known is None:
-        raise ValueError(
-            f"{path} does not say which pattern it was trained with, and is none of {', '.join(KNOWN)}: "
-            "load it by Tokenizer.from_tiktoken(path, pattern)"
-        )
-    if special_tokens is not None and not isinstance(special_tokens, Mapping):
-        raise TypeError(f"special_tokens={short(special_tokens)}: give a dict of texts and their ids")
-    try:
-        ranks = _ranks(path.read_bytes())
-        if pattern is None and len(ranks) != size:
-            raise ValueError(f"it has {len(ranks)} ranks, not {size}: it is damaged, or another file of that name")
-        return from_ranks(
-            ranks,
-            pattern if pattern is not None else dict(patterns())[known or ""],
-            known_special if special_tokens is None else special_tokens,
-        )
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise FileNotFoundError(f"model file not found: {source}")
+    published = PUBLISHED.get(path.stem)
+    with locate_errors(path):
+        if pattern is None and published is None:
+            raise DataError(
+                f"rank files do not store their pattern, and the name is not one of {', '.join(PUBLISHED)}",
+                remedy=("load it as a tiktoken file and specify ", Setting("pattern")),
+            )
+        ranks = _parse(path.read_bytes())
+        if pattern is None and published is not None:
+            if len(ranks) != published.ranks:
+                raise DataError(
+                    f"expected {published.ranks} ranks, got {len(ranks)}",
+                    remedy=("the file is damaged, or is another one that needs ", Setting("pattern")),
+                )
+            pattern = dict(patterns())[published.pattern]
+        if special_tokens is None:
+            special_tokens = published.special_tokens if published else {}
+        return from_ranks(ranks, pattern or "", special_tokens)
 
 
 def is_rank(line: bytes) -> bool:
-    """Whether a line is one of a rank file.
+    """Return whether a line is one of a rank file.
 
     >>> is_rank(b"IHRoZQ== 262"), is_rank(b"the 262")
     (True, False)
@@ -71,73 +98,78 @@ def is_rank(line: bytes) -> bool:
         return False
 
 
-def _ranks(content: bytes) -> dict[bytes, int]:
+def _parse(content: bytes) -> dict[bytes, int]:
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(content.splitlines(), start=1):
         if not line:
             continue
         if not is_rank(line):
-            raise ValueError(f"line {number}: {short(line[:80])} is no token in base64 and its rank")
+            raise DataError(f"expected a token in base64 and its rank, got {short(line[:80])}", where=f"line {number}")
         token, rank = line.split()
         value = base64.b64decode(token)
         if value in ranks:
-            raise ValueError(
-                f"line {number}: {short(line[:80])}: the token {short(value)} has the rank {ranks[value]} already"
-            )
+            raise DataError(f"duplicate token {short(value)}, with rank {ranks[value]} before", where=f"line {number}")
         ranks[value] = int(rank)
     return ranks
 
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
-    """Write a rank file. It has no place for the pattern and the special tokens, which the reader must be told."""
+    """Write a rank file. It does not store the pattern and the special tokens."""
     lines = [b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in ranks_of(model, allow_inexact).items()]
     with replacing(path) as temporary:
         temporary.write_bytes(b"".join(lines))
 
 
-_REMEDY = 'choose format="batchbpe" or "transformers", which keep them, or say allow_inexact=True to lose them'
+def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_OR_DROP) -> dict[bytes, int]:
+    """Return the rank of each token. Raise if encoding by ranks would differ from encoding by merges.
 
-
-def ranks_of(model: Model, allow_inexact: bool = False, remedy: str = _REMEDY) -> dict[bytes, int]:
-    """Give the rank of each token; it is an error if these do not mean the same as the merges."""
+    >>> ranks_of(Model(pattern=r"\\w+", merges={(97, 97): 256}))[b"aa"]
+    256
+    """
     ranks: dict[bytes, int] = {}
     for token in sorted({*model.byte_ids, *model.merges.values()}):
         ranks.setdefault(model.vocab[token], token)
     if allow_inexact:
         return ranks
     if model.stop_words:
-        raise ValueError(f"tiktoken has no stop words, as {short(next(iter(model.stop_words)))} is: {remedy}")
+        word = short(next(iter(model.stop_words)))
+        raise DataError(
+            f"tiktoken does not support stop words; the model has {len(model.stop_words)}, such as {word}",
+            remedy=remedy,
+        )
     try:
-        explained: Mapping[tuple[int, int], int] = from_ranks(ranks, model.pattern, {}).merges
+        recovered: Mapping[tuple[int, int], int] = from_ranks(ranks, model.pattern, {}).merges
     except ValueError:
-        explained = {}
-    if list(explained.items()) != list(model.merges.items()):
-        wrong = next((item for item in model.merges.items() if item not in explained.items()), None)
-        raise ValueError(
-            f"the ranks of the tokens would not give the same encodings as the merges: {_unexplained(model, wrong)}; "
-            f"{remedy}"
+        recovered = {}
+    if list(recovered.items()) != list(model.merges.items()):
+        differing = next((item for item in model.merges.items() if item not in recovered.items()), None)
+        raise DataError(
+            f"encoding by ranks would differ from encoding by merges: {_why_not_ranks(model, differing)}",
+            remedy=remedy,
         )
     return ranks
 
 
-def _unexplained(model: Model, merge: tuple[tuple[int, int], int] | None) -> str:
+def _why_not_ranks(model: Model, merge: tuple[tuple[int, int], int] | None) -> str:
     if merge is None:
         return "the ids are not in the order of the merges"
     (first, last), token = merge
-    vocab = model.vocab
-    made = f"{short(vocab[token])} = {short(vocab[first])} + {short(vocab[last])}"
-    return f"its bytes do not lead to the token {token}, {made}"
+    value, left, right = (short(model.vocab[part]) for part in (token, first, last))
+    return f"ranks do not lead to token {token}, {value} = {left} + {right}"
 
 
 def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping[str, int]) -> Model:
-    """Recover the merges from ranks: a token is merged from the two that its bytes encode to without it."""
+    """Recover the merges from ranks: a token is merged from the two tokens that its bytes encode to without it.
+
+    >>> ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"abc": 257}
+    >>> dict(from_ranks(ranks, r"\\w+", {}).merges)
+    {(97, 98): 256, (256, 99): 257}
+    """
     tokens = sorted(ranks, key=ranks.__getitem__)
     if len(set(ranks.values())) < len(ranks):
-        twice = next(token for token, other in pairwise(tokens) if ranks[token] == ranks[other])
-        raise ValueError(f"the rank {ranks[twice]} of {short(twice)} is there twice")
-    missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
-    if missing:
-        raise ValueError(f"the byte {missing[0]} has no rank: only byte-level vocabularies can be loaded")
+        token, other = next(pair for pair in pairwise(tokens) if ranks[pair[0]] == ranks[pair[1]])
+        raise DataError(f"{short(token)} and {short(other)} have the same rank {ranks[token]}")
+    check_bytes(ranks)
     merges = {
         (ranks[first], ranks[last]): ranks[token]
         for token, first, last in merges_of_ranks([token for token in tokens if len(token) > 1])
@@ -145,6 +177,19 @@ def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping
     return Model(
         pattern=pattern,
         merges=merges,
-        special_tokens=dict(special_tokens),
+        special_tokens=special_tokens,
         byte_ids=tuple(ranks[bytes([byte])] for byte in range(256)),
     )
+
+
+def check_bytes(tokens: Mapping[bytes, int]) -> None:
+    """Raise unless every byte is a token.
+
+    >>> check_bytes({b"a": 0})
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: byte 0 is not a token; only byte-level vocabularies are supported
+    """
+    for byte in range(256):
+        if bytes([byte]) not in tokens:
+            raise DataError(f"byte {byte} is not a token; only byte-level vocabularies are supported")

@@ -1,6 +1,6 @@
-"""Encoding many files into shards of ids, for training language models; it can go on where it was stopped.
+"""Encode many files into shards of ids, the input of language model training; resumable.
 
-A shard is a file that is written whole or not at all. With each, the place is recorded that it has come to.
+Each shard is written whole or not at all. After each one, the job records its position, so that it can be resumed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -16,127 +17,119 @@ from typing import Any
 import numpy as np
 
 from .._core import Encoder, threads_or_all
-from ..data.readers import Documents, Source, TextFile, in_blocks
-from ..data.sampling import Selection
-from ..data.tables import MAX_DOCUMENT_BYTES, CountsFile
-from ..errors import listed, short
+from ..data.documents import ArrowTexts, Documents, TextFile, Texts
+from ..data.limits import MAX_DOCUMENT_BYTES
+from ..data.sampling import Sampling
+from ..data.source import Source
+from ..data.text_files import read_blocks
+from ..errors import ArgumentError, DataError, OutputExistsError, Setting, listed
 from ..progress import bar
 from ..storage.atomic import replacing, writing
-from ..storage.locks import IN_FOLDER, locked
-from ..surrogates import surrogate_error, without_surrogates
+from ..storage.locks import IN_FOLDER, check_parent, locked
+from ..surrogates import combine_documents
 from ..tokenizer import Tokenizer
 from .resume import Record
 from .shards import SHARDS, Encoded, Shard, ShardFormat
 
 RECORD = "shards.json"
 LONG = 1 << 20
-"""A document of more bytes takes long to encode, if it is one chunk."""
+"""Encoding a longer document, in bytes, may take long if it is a single chunk."""
+MAX_SHARD_TOKENS = 1 << 30
+"""Limit of llm.c, whose header stores the number as a 32-bit integer."""
 
 
-def dtype_of(tokenizer: Tokenizer) -> np.dtype[Any]:
-    """Give the type of ids in files: uint16 if they fit, else uint32."""
+def id_dtype(tokenizer: Tokenizer) -> np.dtype[Any]:
+    """Return the type of ids in files: uint16 if all ids fit, otherwise uint32.
+
+    >>> id_dtype(Tokenizer.train("aaabdaaabac", 259))
+    dtype('uint16')
+    """
     return np.dtype("<u2" if tokenizer.n_vocab <= 1 << 16 else "<u4")
 
 
 def end_token(tokenizer: Tokenizer, end_of_text: str | None) -> int | None:
-    """Give the id of the special token that ends a text."""
+    """Return the id of the special token that is appended to each document."""
     if end_of_text is not None and end_of_text not in tokenizer.special_tokens:
-        known = listed(tokenizer.special_tokens)
-        raise ValueError(f"there is no special token {short(end_of_text)} to end a text with, only {known}")
+        raise ArgumentError(
+            "end_of_text", end_of_text, f"must be one of the special tokens: {listed(tokenizer.special_tokens)}"
+        )
     return None if end_of_text is None else tokenizer.special_tokens[end_of_text]
 
 
 def encode_documents(
-    tokenizer: Tokenizer, stream: Iterable[Documents], threads: int | None, errors: str = "strict"
+    tokenizer: Tokenizer, documents: Iterable[Documents], threads: int | None, errors: str = "strict"
 ) -> Iterator[Iterable[Encoded]]:
-    """Encode documents as they come from a source, a long text file block by block.
+    """Encode batches of documents in order; a text file is encoded block by block.
 
-    Each thread encodes a batch of its own, while the next ones are read.
+    Each thread encodes a batch of its own while the next ones are read.
 
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
-    >>> for batch in encode_documents(tokenizer, [["aaab", "ac"], ["d"]], None):
-    ...     print([(some.ids.tolist(), some.ends.tolist()) for some in batch])
+    >>> for batch in encode_documents(tokenizer, [Texts(["aaab", "ac"]), Texts(["d"])], None):
+    ...     print([(encoded.ids.tolist(), encoded.ends.tolist()) for encoded in batch])
     [([258, 97, 99], [1, 3])]
     [([100], [1])]
     """
-    encoder = tokenizer._loaded.encoder
     at_once = threads_or_all(threads)
     pool = ThreadPoolExecutor(at_once)
-    begun: deque[Future[Iterable[Encoded]]] = deque()
+    pending: deque[Future[Iterable[Encoded]]] = deque()
     try:
-        for future in _begin(pool, encoder, stream, at_once, errors):
-            begun.append(future)
-            if len(begun) > at_once:
-                yield begun.popleft().result()
-        while begun:
-            yield begun.popleft().result()
+        for future in _submit(pool, tokenizer._encoder, documents, at_once, errors):
+            pending.append(future)
+            if len(pending) > at_once:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def encode_sources(
-    tokenizer: Tokenizer, sources: Iterable[Source], selection: Selection, threads: int | None, errors: str
+    tokenizer: Tokenizer, sources: Iterable[Source], sampling: Sampling, threads: int | None, errors: str
 ) -> Iterator[Encoded]:
-    """Encode the documents of sources, one source after the other.
-
-    Errors of reading name the source: whoever writes the ids must not take them for errors of writing.
-    """
+    """Encode the documents of some sources. Errors of reading are raised as `DataError`, never as `OSError`."""
     for source in sources:
         try:
-            with source.named():
-                for batch in encode_documents(tokenizer, selection.of(source), threads, errors):
+            with source.blamed():
+                for batch in encode_documents(tokenizer, sampling.of(source), threads, errors):
                     yield from batch
         except OSError as error:
-            raise ValueError(str(error)) from None
+            raise DataError(str(error)) from None
 
 
-def _begin(
-    pool: ThreadPoolExecutor, encoder: Encoder, stream: Iterable[Documents], threads: int, errors: str
+def _submit(
+    pool: ThreadPoolExecutor, encoder: Encoder, batches: Iterable[Documents], threads: int, errors: str
 ) -> Iterator[Future[Iterable[Encoded]]]:
     done: Future[Iterable[Encoded]]
     try:
-        for documents in stream:
-            if _is_long(documents):
+        for documents in batches:
+            if documents.has_longer_than(LONG):
+                # Encoded lazily, on the caller's thread, which receives Ctrl-C.
                 done = Future()
                 done.set_result(_encode(encoder, documents, threads, errors))
                 yield done
             else:
                 yield pool.submit(list, _encode(encoder, documents, 1, errors))
-    except Exception as error:  # what was read before it comes before it
+    except Exception as error:  # raised after the batches that were read before it
         done = Future()
         done.set_exception(error)
         yield done
 
 
-def _is_long(documents: Documents) -> bool:
-    """Whether it may take long to encode: then that is done by the caller's thread, which hears of Ctrl-C."""
-    if isinstance(documents, list):
-        return max(map(len, documents), default=0) > LONG
-    if isinstance(documents, TextFile | CountsFile | dict):
-        return isinstance(documents, TextFile)
-    from ..data.arrow_strings import bytes_and_offsets
-
-    return int(np.diff(bytes_and_offsets(documents)[1]).max(initial=0)) > LONG
-
-
 def _encode(encoder: Encoder, documents: Documents, threads: int, errors: str) -> Iterator[Encoded]:
-    if isinstance(documents, TextFile):
-        yield from _encode_file(encoder, documents, threads, errors)
-    elif isinstance(documents, list):
-        try:
-            ids, offsets = encoder.encode_batch_to_numpy(documents, ([], []), threads)
-        except UnicodeEncodeError as error:
-            if errors != "replace":
-                raise surrogate_error(error) from None
-            ids, offsets = encoder.encode_batch_to_numpy(list(map(without_surrogates, documents)), ([], []), threads)
-        yield Encoded(ids, offsets[1:])
-    elif isinstance(documents, CountsFile | dict):
-        raise ValueError("chunk counts have no text to encode; give the documents")
-    else:
-        from ..data.arrow_strings import bytes_and_offsets
-
-        ids, offsets = encoder.encode_documents(*bytes_and_offsets(documents), ([], []), threads)
-        yield Encoded(ids, offsets[1:])
+    match documents:
+        case TextFile():
+            yield from _encode_file(encoder, documents, threads, errors)
+        case Texts(strings):
+            try:
+                ids, offsets = encoder.encode_batch_to_numpy(strings, ([], []), threads)
+            except UnicodeEncodeError:
+                ids, offsets = encoder.encode_batch_to_numpy(combine_documents(strings, errors), ([], []), threads)
+            yield Encoded(ids, offsets[1:])
+        case ArrowTexts():
+            ids, offsets = encoder.encode_documents(*documents.buffers(), ([], []), threads)
+            yield Encoded(ids, offsets[1:])
+        case _:
+            documents.sizes()  # raises an error for chunk counts
 
 
 def _encode_file(encoder: Encoder, file: TextFile, threads: int, errors: str) -> Iterator[Encoded]:
@@ -147,163 +140,207 @@ def _encode_file(encoder: Encoder, file: TextFile, threads: int, errors: str) ->
         encoded.append(Encoded(ids, np.array([len(ids)] if last else [], np.int64)))
         return used
 
-    for _ in in_blocks(file, errors, use):
+    for _ in read_blocks(file, errors, use):
         yield encoded.pop()
+
+
+@dataclass(frozen=True)
+class EncodeOptions:
+    """Options that determine the shards. A job can only be resumed with the same ones."""
+
+    format: ShardFormat = "bin"
+    end_of_text: str | None = None
+    """Special token to append to each document."""
+    shard_tokens: int = 100_000_000
+    """A shard is closed after this many tokens, at the end of a batch of documents."""
+    sample: float = 1.0
+    seed: int = 0
+    limit_bytes: int | None = None
+    errors: str = "strict"
+    columns: Sequence[str | None] = ()
+    """The columns and fields that the text is read from."""
+    max_document_bytes: int = MAX_DOCUMENT_BYTES
+    """The limit that the sources were created with, on which the size of their batches depends."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.format not in SHARDS:
+            raise ArgumentError("format", self.format, f"must be one of {', '.join(SHARDS)}")
+        if self.shard_tokens < 1 or (self.format == "llm.c" and self.shard_tokens > MAX_SHARD_TOKENS):
+            raise ArgumentError("shard_tokens", self.shard_tokens, f"must be from 1 to {MAX_SHARD_TOKENS}")
+
+
+@dataclass
+class EncodeReport:
+    """What a job has written."""
+
+    shards: list[str] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    """Bytes of each shard."""
+    tokens: int = 0
+    documents: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    """Files that could not be read, and why."""
+    finished: bool = False
 
 
 def encode_files(
     tokenizer: Tokenizer,
     sources: Sequence[Source],
     folder: Path,
+    options: EncodeOptions | None = None,
     *,
-    format: ShardFormat = "bin",
-    end_of_text: str | None = None,
-    shard_tokens: int = 100_000_000,
-    selection: Selection | None = None,
-    errors: str = "strict",
-    columns: Sequence[str | None] = (),
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     resume: bool = False,
     skip_errors: bool = False,
+    describe: Callable[[Exception], str] = str,
     threads: int | None = None,
     progress: bool = False,
-) -> dict[str, Any]:
-    """Encode all documents into shards in a folder, and say how many, of how many tokens.
+) -> EncodeReport:
+    """Encode all documents into shards in a folder. Special tokens in the text are encoded as plain text.
 
-    A shard is closed after `shard_tokens` tokens, at the end of the batch of documents. `end_of_text` names a special
-    token to put after each document. Special tokens in the text are plain text. `columns` are those by which the text
-    was found, and `max_document_bytes` is what the sources were made with: for the record, as a job goes on only with
-    the same.
+    Parameters
+    ----------
+    tokenizer: encodes the documents.
+    sources: what to encode; see `data.corpus.sources`.
+    folder: created if necessary; must be empty unless `resume` is set.
+    options: what the shards contain.
+    resume: continue a job that was stopped or killed.
+    skip_errors: continue after a file that cannot be read; the report lists it.
+    describe: renders the errors in the report.
+    threads: number of threads; all cores by default.
+    progress: show a progress bar.
 
     >>> import tempfile
     >>> from batchbpe.data.corpus import sources
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     encode_files(tokenizer, sources(["aaab", "ac"]), Path(folder), end_of_text="<eot>")["tokens"]
+    ...     documents = sources(["aaab", "ac"])
+    ...     encode_files(tokenizer, documents, Path(folder), EncodeOptions(end_of_text="<eot>")).tokens
     ...     np.fromfile(Path(folder) / "shard_000000.bin", np.uint16).tolist()
     5
     [258, 259, 97, 99, 259]
+
     """
-    if shard_tokens < 1 or (format == "llm.c" and shard_tokens > 1 << 30):
-        raise ValueError(f"shard_tokens={shard_tokens}: give 1 to 1,073,741,824")
-    chosen = format, end_of_text, shard_tokens, selection or Selection(), errors, columns, max_document_bytes
+    options = options or EncodeOptions()
     if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file: give a folder, or a name that ends in .npy or .bin")
-    if not folder.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {folder}: there is no folder {folder.parent}; make it first")
-    end_token(tokenizer, end_of_text)  # an error before the folder is made
+        raise FileExistsError(f"{folder} is a file; choose a folder, or a name that ends in .npy or .bin")
+    check_parent(folder)
+    end_token(tokenizer, options.end_of_text)  # an error before the folder is created
     with writing(folder):
         folder.mkdir(exist_ok=True)
     with locked(folder):
-        job = _Job(tokenizer, sources, folder, *chosen, resume, skip_errors, threads)
+        job = _EncodeJob(tokenizer, sources, folder, options, resume, skip_errors, describe, threads)
         with bar("encoding", sum(source.size for source in sources), show=progress) as update:
             job.encode(update)
-        return job.record.more
+        return job.report
 
 
-class _Job:
+class _EncodeJob:
     def __init__(
         self,
         tokenizer: Tokenizer,
         sources: Sequence[Source],
         folder: Path,
-        format: ShardFormat,
-        end_of_text: str | None,
-        shard_tokens: int,
-        selection: Selection,
-        errors: str,
-        columns: Sequence[str | None],
-        max_document_bytes: int,
+        options: EncodeOptions,
         resume: bool,
         skip_errors: bool,
+        describe: Callable[[Exception], str],
         threads: int | None,
     ) -> None:
-        self.end = end_token(tokenizer, end_of_text)
-        self.tokenizer, self.folder, self.format, self.shard_tokens = tokenizer, folder, format, shard_tokens
-        self.sources, self.selection, self.errors = sources, selection, errors
-        self.skip_errors, self.threads = skip_errors, threads
-        self.dtype = dtype_of(tokenizer)
-        options = {
-            "vocabulary": fingerprint(tokenizer), "format": format, "dtype": self.dtype.name, "columns": columns,
-            "end_of_text": end_of_text, "shard_tokens": shard_tokens, "errors": errors,
-            "max_document_bytes": max_document_bytes,
-            "sample": selection.sample, "seed": selection.seed, "limit_bytes": selection.limit_bytes,
-        }  # fmt: skip
-        more = {"shards": [], "sizes": [], "tokens": 0, "documents": 0, "failed": {}, "finished": False}
-        self.record = Record(folder / RECORD, options, sources, selection, **more)
-        if self.record.path.exists() and not resume:
-            raise FileExistsError(f"{folder} holds shards already: give another folder, or --resume to go on with them")
-        halves = set(folder.glob(".*.tmp"))  # of a job that was killed
-        own = {*halves, folder / IN_FOLDER} | (
-            {folder / self._name(0)} if resume else set()
-        )  # killed before its record
-        if not self.record.path.exists() and set(folder.iterdir()) - own:
-            raise FileExistsError(f"{folder} holds other files: give another folder for the shards")
+        self.tokenizer, self.sources, self.folder, self.options = tokenizer, sources, folder, options
+        self.skip_errors, self.describe, self.threads = skip_errors, describe, threads
+        self.end = end_token(tokenizer, options.end_of_text)
+        self.dtype = id_dtype(tokenizer)
+        self.report = EncodeReport()
+        self.sampling = Sampling(options.sample, options.seed, options.limit_bytes)
+        identity = asdict(options) | {"vocabulary": fingerprint(tokenizer), "dtype": self.dtype.name}
+        self.record = Record(folder / RECORD, identity, sources, self.sampling, **asdict(self.report))
+        temporary = set(folder.glob(".*.tmp"))  # of a killed job: this one holds the lock of the folder
+        self._check_folder(resume, {*temporary, folder / IN_FOLDER})
         if self.record.path.exists():
             self.record.load()
+            self.report = EncodeReport(**self.record.state)
             self._check_shards()
-        for half in halves:  # nobody writes them: the folder is locked
-            half.unlink()
+        for path in temporary:
+            path.unlink()
+
+    def _check_folder(self, resume: bool, own: set[Path]) -> None:
+        if self.record.path.exists():
+            if not resume:
+                remedy = ("continue with ", Setting("resume", True), ", or choose another folder")
+                raise OutputExistsError(f"{self.folder} already holds shards", remedy=remedy)
+            return
+        # A job may be killed after its first shard and before its record.
+        first = {self.folder / self._name(0)} if resume else set()
+        if set(self.folder.iterdir()) - own - first:
+            raise OutputExistsError(f"{self.folder} holds other files", remedy="choose another folder for the shards")
 
     def _check_shards(self) -> None:
-        """Compare the shards with the record, by size: they are not read again."""
-        for name, size in zip(self.record.more["shards"], self.record.more["sizes"], strict=True):
+        """Compare the sizes of the shards with the record. Their content is not read again."""
+        remedy = f"remove {self.folder} to start again"
+        for name, size in zip(self.report.shards, self.report.sizes, strict=True):
             path = self.folder / name
             if not path.exists():
-                raise FileNotFoundError(f"{path} is gone: remove {self.folder} to begin anew")
+                raise FileNotFoundError(f"{path} is missing; {remedy}")
             if path.stat().st_size != size:
-                problem = f"it has {path.stat().st_size} bytes, not {size}"
-                raise ValueError(f"{path} is damaged: {problem}; remove {self.folder} to start again")
+                problem = f"the file is damaged: it has {path.stat().st_size} bytes, expected {size}"
+                raise DataError(problem, where=str(path), remedy=remedy)
 
     def encode(self, update: Callable[[float, str], object]) -> None:
         todo = self._todo()
-        more = self.record.more
-        while not more["finished"]:
-            name = self._name(len(more["shards"]))
-            with replacing(self.folder / name) as path, SHARDS[self.format](path, self.dtype) as shard:
-                more["finished"] = self._fill(shard, todo, update)
-            if shard.tokens or not more["shards"]:
-                more["shards"].append(name)
-                more["sizes"].append((self.folder / name).stat().st_size)
+        report = self.report
+        while not report.finished:
+            name = self._name(len(report.shards))
+            with replacing(self.folder / name) as path, SHARDS[self.options.format](path, self.dtype) as shard:
+                report.finished = self._fill(shard, todo, update)
+            if shard.tokens or not report.shards:
+                report.shards.append(name)
+                report.sizes.append((self.folder / name).stat().st_size)
             else:
                 (self.folder / name).unlink()
-            more["tokens"] += shard.tokens
-            more["documents"] += shard.documents
+            report.tokens += shard.tokens
+            report.documents += shard.documents
+            self.record.state = asdict(report)
             self.record.save()
 
     def _name(self, number: int) -> str:
-        return f"shard_{number:06}.{'parquet' if self.format == 'parquet' else 'bin'}"
+        return f"shard_{number:06}.{'parquet' if self.options.format == 'parquet' else 'bin'}"
 
-    def _fill(self, shard: Shard, todo: Iterator[Encoded | None], update: Any) -> bool:
-        for some in todo:
-            if some is None:  # all up to here can be recorded
-                if shard.tokens >= self.shard_tokens:
+    def _fill(self, shard: Shard, todo: Iterator[Encoded | None], update: Callable[[float, str], object]) -> bool:
+        """Fill a shard; return whether everything has been encoded."""
+        for encoded in todo:
+            if encoded is None:  # the position is recorded, so a shard may end here
+                if shard.tokens >= self.options.shard_tokens:
                     return False
                 continue
-            shard.add(some, self.end)
-            tokens = self.record.more["tokens"] + shard.tokens
-            update(sum(source.at for source in self.sources), f"{tokens:,} tokens")
+            shard.add(encoded, self.end)
+            tokens = self.report.tokens + shard.tokens
+            update(sum(source.position for source in self.sources), f"{tokens:,} tokens")
         return True
 
     def _todo(self) -> Iterator[Encoded | None]:
-        """Give the ids of all documents that are not encoded yet, and None where the place is recorded."""
-        for source, items, _ in self.record.todo():
+        """Yield the ids of all documents that are not encoded yet, and None after each batch."""
+        for source, done, _ in self.record.todo():
             try:
-                with source.named():
-                    left = islice(self.selection.of(source), items, None)
-                    encoded = encode_documents(self.tokenizer, left, self.threads, self.errors)
-                    for item, some in enumerate(encoded, items + 1):
-                        yield from some
-                        self.record.move(item)
+                with source.blamed():
+                    batches = islice(self.sampling.of(source), done, None)
+                    encoded = encode_documents(self.tokenizer, batches, self.threads, self.options.errors)
+                    for number, batch in enumerate(encoded, done + 1):
+                        yield from batch
+                        self.record.move(number)
                         yield None
             except (ValueError, OSError) as error:
                 if not self.skip_errors:
-                    raise ValueError(str(error)) from None
-                self.record.more["failed"][source.name or "the data"] = str(error)
+                    raise error if isinstance(error, DataError) else DataError(str(error)) from None
+                self.report.failed[source.name or "the data"] = self.describe(error)
 
 
 def fingerprint(tokenizer: Tokenizer) -> str:
-    """Give a number by which a vocabulary is known again."""
+    """Return a hash that identifies a vocabulary.
+
+    >>> fingerprint(Tokenizer.train("aaab", 257)) == fingerprint(Tokenizer.train("aaab", 257))
+    True
+    """
     model = tokenizer.model
     parts = (model.pattern, model.byte_ids, *map(sorted, (model.stop_words.items(), model.special_tokens.items())))
     merges = np.fromiter(chain(chain.from_iterable(model.merges), model.merges.values()), np.uint32)

@@ -1,8 +1,7 @@
-"""Ids in a file, in a terminal, and back to text."""
+"""Save the ids of all documents as one array in a file, load such files, and decode ids."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..analysis.view import Encoding
-from ..errors import short
+from ..errors import ArgumentError, DataError, short
 from ..storage.atomic import remove_stale, replacing
 from ..storage.locks import locked
 from ..tokenizer import Tokenizer
-from .encode import dtype_of
+from .encode import id_dtype
 from .shards import HEADERS, BinShard, Encoded, NpyShard
 
 Ids = npt.NDArray[Any]
@@ -26,91 +24,97 @@ def save_ids(
     path: Path,
     tokenizer: Tokenizer,
     end: int | None = None,
-    moved: Callable[[int], object] = lambda _: None,
+    on_progress: Callable[[int], object] = lambda _: None,
 ) -> int:
-    """Write ids as one .npy or .bin file, and give their number, as `moved` gets it again and again."""
+    """Write ids as one .npy or .bin file and return their number, which `on_progress` receives while it grows."""
     kind = NpyShard if path.suffix == ".npy" else BinShard
     with locked(path):
         remove_stale(path, age=0)
-        with replacing(path) as temporary, kind(temporary, dtype_of(tokenizer)) as file:
-            for some in encoded:
-                file.add(some, end)
-                moved(file.tokens)
+        with replacing(path) as temporary, kind(temporary, id_dtype(tokenizer)) as file:
+            for batch in encoded:
+                file.add(batch, end)
+                on_progress(file.tokens)
     return file.tokens
 
 
 def load_ids(path: Path, tokenizer: Tokenizer) -> Ids:
-    """Give the ids in a .npy file, or in a .bin file as `tokenizer` writes them, without reading them yet.
+    """Map the ids in a .npy file, or in a .bin file for `tokenizer`, into memory.
 
     >>> load_ids(Path("a.txt"), Tokenizer.train("aaab", 257))
     Traceback (most recent call last):
     ...
-    ValueError: a.txt: ids are read from .npy and .bin files, or as numbers from standard input
+    batchbpe.errors.ArgumentError: path must end in .npy or .bin, got 'a.txt'
     """
-    if path.suffix in (".npy", ".bin") and not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    if path.suffix == ".npy":
-        try:
-            ids = np.load(path, mmap_mode="r", allow_pickle=False)
-        except PermissionError:
-            raise
-        except Exception as error:  # the header is evaluated as Python, and fails in as many ways
-            reason = "" if "pickle" in str(error) else f": {error}"  # which is no advice to follow
-            raise ValueError(f"{path} is no .npy file, or a damaged one{reason}") from None
-        if not isinstance(ids, np.ndarray):  # an archive has been opened, whatever its name is
-            ids.close()
-            raise ValueError(f"{path} is an .npz archive; save one of its arrays as .npy")
-        if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            raise ValueError(f"{path} is an array of {ids.dtype} with {ids.ndim} dimensions, not a row of ids")
-        return np.asarray(ids)
-    if path.suffix != ".bin":
-        raise ValueError(f"{path}: ids are read from .npy and .bin files, or as numbers from standard input")
-    dtype = dtype_of(tokenizer)
-    if path.stat().st_size % dtype.itemsize:
-        raise ValueError(f"{path} is no file of {dtype.name}: it has {path.stat().st_size} bytes")
-    ids = np.memmap(path, dtype, "r") if path.stat().st_size else np.zeros(0, dtype)
-    begins = int.from_bytes(ids[:2].tobytes()[:4], "little")
-    return ids[1024 // dtype.itemsize :] if begins == HEADERS[dtype.itemsize][0] else ids
+    if path.suffix not in (".npy", ".bin"):
+        raise ArgumentError("path", str(path), "must end in .npy or .bin")
+    if not path.is_file():
+        raise FileNotFoundError(f"file not found: {path}")
+    return _load_npy(path) if path.suffix == ".npy" else _load_bin(path, id_dtype(tokenizer))
+
+
+def _load_npy(path: Path) -> Ids:
+    try:
+        ids = np.load(path, mmap_mode="r", allow_pickle=False)
+    except PermissionError:
+        raise
+    except Exception as error:  # numpy evaluates the header as Python, which fails in many ways
+        reason = "" if "pickle" in str(error) else f": {error}"  # numpy recommends allow_pickle, which runs code
+        raise DataError(f"not a valid .npy file{reason}", where=str(path)) from None
+    if not isinstance(ids, np.ndarray):
+        ids.close()
+        raise DataError("an .npz archive instead of a .npy file", where=str(path), remedy="save one of its arrays")
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        shape = f"{ids.ndim}-dimensional array of {ids.dtype}"
+        raise DataError(f"expected a one-dimensional array of integers, got a {shape}", where=str(path))
+    return np.asarray(ids)
+
+
+def _load_bin(path: Path, dtype: np.dtype[Any]) -> Ids:
+    size = path.stat().st_size
+    if size % dtype.itemsize:
+        problem = f"expected {dtype.name} values of {dtype.itemsize} bytes, got a file of {size} bytes"
+        raise DataError(problem, where=str(path))
+    ids = np.memmap(path, dtype, "r") if size else np.zeros(0, dtype)
+    magic = int.from_bytes(ids[:2].tobytes()[:4], "little")
+    return ids[1024 // dtype.itemsize :] if magic == HEADERS[dtype.itemsize][0] else ids
 
 
 def parse_ids(text: str) -> Ids:
-    """Read numbers that are separated by anything but digits.
+    """Parse integers that are separated by white space, commas or brackets.
 
     >>> parse_ids("[258, 100]\\n97").tolist()
     [258, 100, 97]
     """
     words = text.replace(",", " ").replace("[", " ").replace("]", " ").split()
-    wrong = next((word for word in words if not word.isdecimal()), None)
-    if wrong is not None:
-        raise ValueError(f"{short(wrong)} is no id: give whole numbers")
-    long = next((word for word in words if len(word) > 18), None)
-    if long is not None:
-        raise ValueError(f"there is no token {long}")
+    invalid = next((word for word in words if not word.isdecimal() or len(word) > 18), None)
+    if invalid is not None:
+        raise DataError(f"ids must be integers from 0, got {short(invalid)}")
     return np.array(list(map(int, words)), np.int64)
 
 
 def decoded(tokenizer: Tokenizer, ids: Ids) -> Iterator[bytes]:
-    """Give the bytes of ids, part by part."""
-    for start in range(0, len(ids), 1 << 20):
-        part = ids[start : start + (1 << 20)]
-        wide = part.astype(np.uint32) if not len(part) or (part.min() >= 0 and part.max() < 1 << 32) else part
-        yield tokenizer.decode_bytes(wide)
+    """Decode ids, a million at a time.
+
+    >>> b"".join(decoded(Tokenizer.train("aaab", 257), np.array([256, 98])))
+    b'aab'
+    """
+    step = 1 << 20
+    for start in range(0, len(ids), step):
+        part = ids[start : start + step]
+        fits = not len(part) or (part.min() >= 0 and part.max() < 1 << 32)
+        yield tokenizer.decode_bytes(part.astype(np.uint32) if fits else part)
 
 
-def print_ids(tokenizer: Tokenizer, encoded: Iterable[Encoded], end: int | None, *, show: bool, as_json: bool) -> None:
-    """Print a line of ids for each document, or its text in coloured tokens."""
-    waiting: list[int] = []
-    for some in encoded:
+def documents_of(encoded: Iterable[Encoded], end: int | None = None) -> Iterator[list[int]]:
+    """Yield the ids of each document, followed by `end`.
+
+    >>> list(documents_of([Encoded(np.array([7, 8, 9], np.uint32), np.array([1, 3]))], end=0))
+    [[7, 0], [8, 9, 0]]
+    """
+    started: list[int] = []
+    for batch in encoded:
         start = 0
-        for stop in some.ends.tolist():
-            line = [*waiting, *some.ids[start:stop].tolist(), *([] if end is None else [end])]
-            _print(tokenizer, line, show, as_json)
-            waiting, start = [], stop
-        waiting += some.ids[start:].tolist()
-
-
-def _print(tokenizer: Tokenizer, ids: list[int], show: bool, as_json: bool) -> None:
-    if not show:
-        sys.stdout.write((str(ids) if as_json else " ".join(map(str, ids))) + "\n")
-        return
-    Encoding(tokenizer, ids).show()
+        for stop in batch.ends.tolist():
+            yield [*started, *batch.ids[start:stop].tolist(), *([] if end is None else [end])]
+            started, start = [], stop
+        started += batch.ids[start:].tolist()

@@ -1,4 +1,4 @@
-"""What a job over many files has done, kept in a file, so that it can go on after an interruption."""
+"""`Record`: what a job over many files has done, kept in a file so that the job can be resumed."""
 
 from __future__ import annotations
 
@@ -7,82 +7,92 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data.readers import Source
-from ..data.sampling import Selection
-from ..errors import short
+from ..data.sampling import Sampling
+from ..data.source import Source
+from ..errors import DataError, short
 from ..storage.sealed import load_sealed, save_sealed
 
 VERSION = 3
-"""Also of the way in which files are cut into batches: a place is a number of them."""
+"""Changes when files are cut into batches differently, since a position is a number of batches."""
 
 
 class Record:
-    """The sources that are done, the place in the next one, and what else the job wants to know again.
+    """The sources that are done, the position in the current one, and whatever else the job needs to continue.
 
-    It goes on only with the options and the sources that it was begun with.
+    A job can only be resumed with the options and the sources that it was started with.
     """
 
     def __init__(
-        self, path: Path, options: Mapping[str, Any], sources: Sequence[Source], selection: Selection, **more: Any
+        self, path: Path, options: Mapping[str, Any], sources: Sequence[Source], sampling: Sampling, **state: Any
     ) -> None:
-        """Begin, with nothing done."""
-        self.path, self.sources, self.selection = path, sources, selection
-        self.options = json.loads(json.dumps(dict(options)))  # as it will be read
+        """Start with nothing done. `state` is the job's own state, which is saved and restored as well."""
+        self.path, self.sources, self.sampling = path, sources, sampling
+        self.options = json.loads(json.dumps(dict(options)))  # as it will be read back
         self.done: list[list[Any]] = []
-        self.current: list[Any] = []  # which source, how many of its items are done, and how far the next one
-        self.left = selection.left
-        self.more = more
+        self.current: list[Any] = []  # a source, how many of its batches are done, and the position in the next one
+        self.bytes_left = sampling.bytes_left
+        self.state = state
 
     def save(self) -> None:
-        """Write it, whole or not at all."""
-        names = ("options", "done", "current", "left")
-        save_sealed({"version": VERSION, **self.more, **{name: getattr(self, name) for name in names}}, self.path)
+        """Write the record, whole or not at all."""
+        fields = {"options": self.options, "done": self.done, "current": self.current, "left": self.bytes_left}
+        save_sealed({"version": VERSION, **self.state, **fields}, self.path)
 
     def load(self) -> None:
-        """Go on where another one ended."""
+        """Continue from a saved record. A changed option or file is an error."""
         fields = load_sealed(self.path, VERSION, f"remove {self.path.parent} to start again")
-        try:
-            for name, value in self.options.items():
-                before = fields["options"].get(name)
-                if before != value:
-                    raise ValueError(f"it was begun with {name}={short(before)}, not {short(value)}")
-            now = [identity(source) for source in self.sources]
-            for name, *rest in (*fields["done"], *fields["current"][:1]):
-                if [name, *rest] not in now:
-                    changed = any(name == other[0] for other in now)
-                    raise ValueError(f"{name} {'has changed since then' if changed else 'is not given again'}")
-        except ValueError as error:
-            raise ValueError(
-                f"{self.path}: {error}; give the same again, or remove {self.path.parent} to begin anew"
-            ) from None
-        self.done, self.current, self.left = fields["done"], fields["current"], fields["left"]
-        self.more = {name: fields[name] for name in self.more}
-        self.selection.left = self.left
+        self._check(fields)
+        self.done, self.current, self.bytes_left = fields["done"], fields["current"], fields["left"]
+        self.state = {name: fields[name] for name in self.state}
+        self.sampling.bytes_left = self.bytes_left
+
+    def _check(self, fields: Mapping[str, Any]) -> None:
+        for problem in self._differences(fields):
+            remedy = f"use the same options and files, or remove {self.path.parent} to start again"
+            raise DataError(problem, where=str(self.path), remedy=remedy)
+
+    def _differences(self, fields: Mapping[str, Any]) -> Iterator[str]:
+        """Yield how this job differs from the one that wrote the record."""
+        for name, value in self.options.items():
+            before = fields["options"].get(name)
+            if before != value:
+                yield f"the job was started with {name}={short(before)}, got {short(value)}"
+        given = [identity(source) for source in self.sources]
+        names = {name for name, *_ in given}
+        for name, *rest in (*fields["done"], *fields["current"][:1]):
+            if name not in names:
+                yield f"{name} is missing from the given files"
+            elif [name, *rest] not in given:
+                yield f"{name} has changed since the job was started"
 
     def todo(self) -> Iterator[tuple[Source, int, int]]:
-        """Give the sources that are not done, how many items to skip, and how much of the next one."""
+        """Yield the sources that are not done, the number of batches to skip, and the position in the next batch."""
         done = [tuple(source) for source in self.done]
         for source in self.sources:
             known = identity(source)
             if tuple(known) in done:
                 done.remove(tuple(known))
-                source.at = source.size
+                source.position = source.size
                 continue
-            if self.selection.is_over:
+            if self.sampling.is_exhausted:
                 return
-            items, skip = self.current[1:] if self.current and self.current[0] == known else (0, 0)
-            self.left = self.selection.left
-            self.current = [known, items, skip]
-            yield source, items, skip
+            batches, position = self.current[1:] if self.current and self.current[0] == known else (0, 0)
+            self.bytes_left = self.sampling.bytes_left
+            self.current = [known, batches, position]
+            yield source, batches, position
             self.done.append(known)
-            self.current, self.left = [], self.selection.left
+            self.current, self.bytes_left = [], self.sampling.bytes_left
 
-    def move(self, items: int, skip: int = 0) -> None:
-        """Note that so many items of the source are done, and so much of the next one."""
-        self.current[1:] = items, skip
+    def move(self, batches: int, position: int = 0) -> None:
+        """Record how many batches of the current source are done, and the position in the next one."""
+        self.current[1:] = batches, position
 
 
 def identity(source: Source) -> list[Any]:
-    """Give the name of a file, its size and when it was changed, by which it is known again."""
+    """Return the name, the size and the time of modification of a file, which change when the file does.
+
+    >>> identity(Source("", lambda _: []))
+    ['', 0, 0]
+    """
     path = Path(source.name)
     return [source.name, source.size, path.stat().st_mtime_ns if source.size and path.is_file() else 0]

@@ -1,4 +1,4 @@
-"""Shards of ids: the files that language models are trained from. One batch is written while the next is encoded."""
+"""Shards of ids: the files that language models are trained on. A batch is written while the next one is encoded."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import numpy.typing as npt
 ShardFormat = Literal["bin", "llm.c", "parquet"]
 Ids = npt.NDArray[np.uint32]
 HEADERS = {2: (20240520, 1), 4: (20240801, 7)}
-"""Magic number and version of llm.c's files of uint16 and of uint32."""
+"""Magic number and version of llm.c files, by the number of bytes per id."""
 
 
 class Encoded:
-    """Ids of documents, and where each document ends: at `ends`, none for the part of one that goes on."""
+    """Ids of documents, and where each document ends. The last one continues in the next batch if no end follows it."""
 
     def __init__(self, ids: Ids, ends: npt.NDArray[np.int64]) -> None:
-        """Take what the core gives."""
+        """Wrap what the core returns."""
         self.ids, self.ends = ids, ends
 
     def with_end(self, end: int | None) -> Encoded:
-        """Give the ids with another one after each document.
+        """Return the ids with `end` after each document.
 
-        >>> some = Encoded(np.array([7, 8, 9], np.uint32), np.array([1, 3])).with_end(0)
-        >>> some.ids.tolist(), some.ends.tolist()
+        >>> batch = Encoded(np.array([7, 8, 9], np.uint32), np.array([1, 3])).with_end(0)
+        >>> batch.ids.tolist(), batch.ends.tolist()
         ([7, 0, 8, 9, 0], [2, 5])
         """
         if end is None:
@@ -35,10 +35,10 @@ class Encoded:
 
 
 class Shard:
-    """A file of ids that is being written."""
+    """A file of ids, written by a thread of its own."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
-        """Begin with nothing."""
+        """Create an empty shard."""
         self.path, self.dtype = path, dtype
         self.tokens = self.documents = 0
 
@@ -49,15 +49,15 @@ class Shard:
         self.open()
         return self
 
-    def add(self, some: Encoded, end: int | None) -> None:
-        """Have ids written, with another one after each document."""
-        self.tokens += len(some.ids) + (0 if end is None else len(some.ends))
-        self.documents += len(some.ends)
+    def add(self, batch: Encoded, end: int | None) -> None:
+        """Queue ids for writing, with `end` after each document."""
+        self.tokens += len(batch.ids) + (0 if end is None else len(batch.ends))
+        self.documents += len(batch.ends)
         self.writing.result()
-        self.writing = self.thread.submit(lambda: self.write(some.with_end(end)))
+        self.writing = self.thread.submit(lambda: self.write(batch.with_end(end)))
 
     def __exit__(self, *failure: Any) -> None:
-        """Close the file when all is written."""
+        """Close the file when everything is written."""
         self.thread.shutdown()
         try:
             if not failure[0]:
@@ -69,7 +69,7 @@ class Shard:
         """Open the file."""
         raise NotImplementedError
 
-    def write(self, some: Encoded) -> None:
+    def write(self, batch: Encoded) -> None:
         """Write ids."""
         raise NotImplementedError
 
@@ -79,15 +79,15 @@ class Shard:
 
 
 class BinShard(Shard):
-    """Ids one after the other, as nanoGPT reads them."""
+    """Ids without a header, as nanoGPT reads them."""
 
     def open(self) -> None:
         """Open the file."""
         self.file: BinaryIO = self.path.open("wb")
 
-    def write(self, some: Encoded) -> None:
+    def write(self, batch: Encoded) -> None:
         """Write ids."""
-        self.file.write(some.ids.astype(self.dtype, copy=False).data)
+        self.file.write(batch.ids.astype(self.dtype, copy=False).data)
 
     def close(self) -> None:
         """Close the file."""
@@ -95,15 +95,15 @@ class BinShard(Shard):
 
 
 class NpyShard(BinShard):
-    """Ids behind a header, as numpy reads them."""
+    """Ids after a header, as numpy reads them."""
 
     def open(self) -> None:
-        """Leave room for the header, which has the same size for any number of ids."""
+        """Reserve space for the header, whose size does not depend on the number of ids."""
         super().open()
         self._header()
 
     def close(self) -> None:
-        """Write the header, now that the number of ids is known."""
+        """Write the header, since the number of ids is known now."""
         self.file.seek(0)
         self._header()
         super().close()
@@ -114,15 +114,15 @@ class NpyShard(BinShard):
 
 
 class LlmcShard(BinShard):
-    """Ids behind a header, as llm.c reads them."""
+    """Ids after a header, as llm.c reads them."""
 
     def open(self) -> None:
-        """Leave room for the header."""
+        """Reserve space for the header."""
         super().open()
         self.file.write(bytes(1024))
 
     def close(self) -> None:
-        """Write the header, now that the number of ids is known."""
+        """Write the header, since the number of ids is known now."""
         header = np.zeros(256, "<i4")
         header[:3] = *HEADERS[self.dtype.itemsize], self.tokens
         self.file.seek(0)
@@ -139,19 +139,19 @@ class ParquetShard(Shard):
         import pyarrow.parquet as pq
 
         self.schema = pa.schema([("ids", pa.large_list(pa.from_numpy_dtype(self.dtype)))])
-        self.begun: list[Ids] = []  # of a document that goes on
+        self.started: list[Ids] = []  # of a document that is not complete yet
         self.writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")
 
-    def write(self, some: Encoded) -> None:
-        """Write the documents that are whole now."""
+    def write(self, batch: Encoded) -> None:
+        """Write the documents that are complete."""
         import pyarrow as pa
 
-        self.begun.append(some.ids)
-        if not len(some.ends):
+        self.started.append(batch.ids)
+        if not len(batch.ends):
             return
-        ends = some.ends + sum(map(len, self.begun[:-1]))
-        ids = np.concatenate(self.begun).astype(self.dtype)
-        self.begun = []
+        ends = batch.ends + sum(map(len, self.started[:-1]))
+        ids = np.concatenate(self.started).astype(self.dtype)
+        self.started = []
         offsets = np.concatenate([[0], ends]).astype(np.int64)
         numbers = pa.Array.from_buffers(pa.from_numpy_dtype(self.dtype), len(ids), [None, pa.py_buffer(ids.data)])
         buffers = [None, pa.py_buffer(offsets.data)]

@@ -1,8 +1,8 @@
-"""Chunk counts on disk, for counting that outgrows memory or must not be lost: runs, and their sum.
+"""Runs: chunk counts on disk, for counts that exceed memory or must survive a crash, and their sum.
 
-A run is the counts of a part of the data. Its chunks are divided into ranges of their first bytes, the same ranges in
-all runs, so that the runs are added up range by range, never all at once. In a sum of ranges a chunk stands before
-another of equal count if its range does, so the whole is put in order by copying stretches of equal counts.
+A run holds the counts of a part of the data. Its chunks are divided into ranges by their first bytes. All runs have the
+same ranges, so they are added up range by range, never all at once. The order of the ranges is the order of the chunks,
+so the sums are sorted by count by copying stretches of equal counts, range after range.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .._core import ChunkTable
+from ..arrow import bytes_and_offsets, int64_array
+from ..counting import ChunkArrays
 from ..counts import ChunkCounts
-from ..data.arrow_strings import bytes_and_offsets
+from ..errors import DataError
 from ..formats import counts as files
 from ..memory import release_memory
 from ..storage.atomic import replacing, writing
@@ -32,14 +34,14 @@ _SUMS = "sums-"
 
 
 class Runs:
-    """The runs in a folder: their names, and a checksum of each.
+    """The runs in a folder, with a checksum for each.
 
-    What was written is read again later, maybe much later and after a resume. Damaged counts would be wrong counts, so
-    the checksums are compared before runs are added up.
+    Runs are read back later, perhaps by another process. A damaged run would give wrong counts, so the checksums are
+    verified before runs are added up.
     """
 
     def __init__(self, folder: Path, checksums: Mapping[str, str] | None = None, bounds: Sequence[int] = ()) -> None:
-        """Go on with runs that were made before, if there are any."""
+        """Continue with existing runs, if there are any."""
         self.folder, self.checksums, self.bounds = folder, dict(checksums or {}), list(bounds)
 
     def add(self, counts: ChunkCounts) -> None:
@@ -51,7 +53,7 @@ class Runs:
         ranges = np.searchsorted(np.array(self.bounds, np.uint64), prefixes, side="right")
         order = np.argsort(ranges, kind="stable")
         ends = np.searchsorted(ranges[order], np.arange(RANGES + 1))
-        table = files.table(counts.data, counts.offsets, counts.counts)
+        table = files.table(*counts.arrays[:3])
         name = f"run-{len(self.checksums):06}.counts"
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with (
@@ -60,12 +62,12 @@ class Runs:
             pa.ipc.new_file(cast(Any, file), files.SCHEMA, options=options) as writer,
         ):
             for start, end in pairwise(ends):
-                part = table.take(_indices(order[start:end])).combine_chunks().to_batches()
+                part = table.take(int64_array(order[start:end])).combine_chunks().to_batches()
                 writer.write_batch(part[0] if part else pa.record_batch([[], []], schema=files.SCHEMA))
         self.checksums[name] = file.checksum
 
     def check(self) -> Iterator[None]:
-        """Raise if a run is missing or damaged; now and then it may be left alone."""
+        """Raise if a run is missing or damaged. Yields between runs, so that the caller can stop."""
         remedy = f"remove {self.folder} to start again"
         for name, known in self.checksums.items():
             yield
@@ -75,12 +77,12 @@ class Runs:
                     while block := file.read(1 << 20):
                         found.update(block)
             except FileNotFoundError:
-                raise FileNotFoundError(f"{path} is gone; {remedy}") from None
+                raise FileNotFoundError(f"{path} is missing; {remedy}") from None
             if found.hexdigest() != known:
-                raise ValueError(f"{path} is damaged (checksum); {remedy}")
+                raise DataError("the file is damaged (wrong checksum)", where=str(path), remedy=remedy)
 
-    def remove_others(self) -> None:
-        """Remove what a job that was killed left in the folder: runs that are not recorded, and halves of files."""
+    def remove_unrecorded(self) -> None:
+        """Remove what a killed job left behind: runs that are not in the record, and temporary files."""
         for path in self.folder.iterdir():
             if path.is_dir() and path.name.startswith(_SUMS):
                 shutil.rmtree(path, ignore_errors=True)
@@ -88,7 +90,7 @@ class Runs:
                 path.unlink(missing_ok=True)
 
     def save_sum(self, path: Path, pattern: str, threads: int | None) -> Iterator[None]:
-        """Write the sum of all runs as a file of counts, and note its size; now and then it may be left alone."""
+        """Write the sum of all runs as a file of counts. Yields regularly, so that the caller can stop."""
         self.total = self.unique = self.longest = 0
         yield from self.check()
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=_SUMS) as folder:
@@ -100,12 +102,12 @@ class Runs:
                     with pa.OSFile(str(self.folder / name), "rb") as source:
                         batch = pa.ipc.open_file(source).get_batch(part)
                     table.add_counts(*bytes_and_offsets(batch["chunk"]), np.asarray(batch["count"]))
-                counts = ChunkCounts(*table.finish()[:3], pattern=pattern)
+                counts = ChunkCounts(ChunkArrays(*table.finish()[:3], pattern=pattern))
                 self.total, self.unique = self.total + counts.total, self.unique + counts.unique
-                self.longest = max(self.longest, int(np.diff(counts.offsets).max(initial=0)))
+                self.longest = max(self.longest, int(counts.chunk_bytes.max(initial=0)))
                 sums.append(Path(folder) / f"{part:03}.counts")
                 with writing(sums[-1]), pa.ipc.new_file(str(sums[-1]), files.SCHEMA) as writer:
-                    writer.write_table(files.table(counts.data, counts.offsets, counts.counts))
+                    writer.write_table(files.table(*counts.arrays[:3]))
             yield
             with replacing(path) as temporary:
                 as_csv = path.suffix.lower() == ".csv"
@@ -113,7 +115,7 @@ class Runs:
 
 
 class _Hashed:
-    """A file that is written, and the checksum of what was."""
+    """A file that computes the checksum of what is written to it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._hash = file, hashlib.sha256()
@@ -139,21 +141,21 @@ class _Hashed:
 
 
 def _prefixes(counts: ChunkCounts) -> npt.NDArray[np.uint64]:
-    """Give the first eight bytes of each chunk as a number, which is in the order of the bytes."""
+    """Return the first eight bytes of each chunk as a number; the numbers are in the order of the bytes."""
     prefixes = np.zeros((counts.unique, 8), np.uint8)
     for start in range(0, counts.unique, _ROWS):
-        offsets = counts.offsets[start : start + _ROWS + 1]
+        offsets = counts.arrays.offsets[start : start + _ROWS + 1]
         for place in range(8):
             at = offsets[:-1] + place
             there = np.flatnonzero(at < offsets[1:])
-            prefixes[start + there, place] = counts.data[at[there]]
+            prefixes[start + there, place] = counts.arrays.data[at[there]]
     return prefixes.view(">u8").ravel().astype(np.uint64)
 
 
 def _in_order(sums: Sequence[Path]) -> Iterator[pa.RecordBatch]:
-    """Give the rows of all sums by their counts, the highest first, and equal ones in the order of the sums."""
+    """Yield the rows of all sums, highest count first, and those of equal count in the order of the sums."""
     parts: list[Any] = [pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks() for path in sums]
-    stretches: list[npt.NDArray[np.uint64]] = []  # of equal counts: the count, which sum, its first and last row
+    stretches: list[npt.NDArray[np.uint64]] = []  # of equal counts: the count, the sum, and its rows
     for part, table in enumerate(parts):
         counts = np.asarray(table["count"].combine_chunks())
         starts = np.flatnonzero(np.diff(counts, prepend=counts[:1] + np.uint64(1)))
@@ -166,22 +168,16 @@ def _in_order(sums: Sequence[Path]) -> Iterator[pa.RecordBatch]:
         places = np.arange(first, min(first + _ROWS, int(before[-1])))
         stretch = np.searchsorted(before, places, side="right") - 1
         part_of, row_of = which[stretch], starts[stretch] + places - before[stretch]
-        # Row by row, in the order of the sums; then in the order of the counts.
+        # Take the rows of each sum at once, then restore the order of the counts.
         order = np.argsort(part_of, kind="stable")
         bounds = np.searchsorted(part_of[order], np.arange(len(parts) + 1))
-        some = [
-            parts[part].take(_indices(row_of[order[start:end]]))
+        taken = [
+            parts[part].take(int64_array(row_of[order[start:end]]))
             for part, (start, end) in enumerate(pairwise(bounds))
             if start < end
         ]
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        yield from pa.concat_tables(some).take(_indices(back)).combine_chunks().to_batches()
-        del some
+        yield from pa.concat_tables(taken).take(int64_array(back)).combine_chunks().to_batches()
+        del taken
         release_memory()
-
-
-def _indices(rows: npt.NDArray[np.int64]) -> Any:
-    """Give an array of pyarrow; of numpy's it would ask whether they are pandas', and import that to find out."""
-    rows = np.ascontiguousarray(rows)
-    return pa.Int64Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows.data)])

@@ -1,7 +1,7 @@
 """Files and folders that are written whole or not at all.
 
-What is written goes to a temporary file beside the target, which it replaces when all went well. Temporary files are
-locked while they are written: one that is not is left of a process that was killed, and the next writer removes it.
+Data is written to a temporary file next to the target, which then replaces the target. Temporary files are locked while
+they are written. An unlocked one was left behind by a process that was killed, and the next writer removes it.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from .locks import try_lock
+from .locks import check_parent, try_lock
 
 STALE = 300.0
-"""Seconds after which a temporary file that nobody holds is removed. A writer without locks may be slow."""
+"""Seconds after which an unlocked temporary file is removed. Its writer may be alive where locks are not supported."""
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Have errors of writing a file or folder name it.
+    """Add the name of a file or folder to errors about writing it.
 
-    Those of a temporary file name that, which is of no use to anybody, and those of pyarrow name none. An error without
-    a number is in words already, and one that names another file is about that.
+    By itself, an error names the temporary file, or no file at all if it comes from pyarrow. Errors about other files,
+    and errors without an error number, are passed on unchanged.
     """
     try:
         yield
     except OSError as error:
-        named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else path
-        if error.errno is None or (named != path and not named.name.startswith(f".{path.name}.")):
+        culprit = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else path
+        if error.errno is None or (culprit != path and not culprit.name.startswith(f".{path.name}.")):
             raise
         raise type(error)(f"cannot write {path}: {os.strerror(error.errno)}") from error
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary file beside `path`, and put it in its place if all goes well.
+    """Yield a temporary file next to `path`, and move it to `path` if no error is raised.
 
-    The data is on the disk before the file gets its name: after a crash or a power failure, either the old file is
-    there or the new one. A link stays one, and what is no file, such as a pipe, is given itself. Temporary files that
-    killed processes left for the same `path` are removed.
+    The data is synced to disk before the file is renamed: after a crash or a power failure, `path` is either the old
+    file or the new one. A symbolic link stays a link. Special files, such as pipes, are yielded themselves. Temporary
+    files that killed processes left behind for the same `path` are removed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -53,9 +53,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     path = Path(path)
     if path.is_dir():
-        raise IsADirectoryError(f"cannot write {path}: it is a folder; give the name of a file")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+        raise IsADirectoryError(f"cannot write {path}: it is a folder; choose a file name")
+    check_parent(path)
     if path.exists() and not path.is_file():
         yield path
         return
@@ -67,7 +66,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             handle, temporary = _create_beside(path)
             yield temporary
             os.fsync(handle)
-            if os.name == "nt":  # which does not rename open files
+            if os.name == "nt":  # Windows does not rename open files
                 os.close(handle)
                 handle = None
             temporary.replace(path)
@@ -81,12 +80,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def replacing_all(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Give a temporary file for each path, and put them in place, one after the other, when all are written.
+    """Yield a temporary file for each path, and move them into place, in order, when all are written.
 
     If one cannot be written, none is replaced.
     """
     with ExitStack() as stack:
-        # The stack is unwound from its end, which is then the first path.
+        # Contexts are left in reverse order, so that the first path is replaced first.
         temporaries = [stack.enter_context(replacing(path)) for path in reversed(paths)][::-1]
         yield temporaries
         for path, temporary in zip(paths, temporaries, strict=True):
@@ -96,19 +95,19 @@ def replacing_all(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 
 def _create_beside(path: Path) -> tuple[int, Path]:
-    """Create and lock a temporary file, with the mode that any new file would have."""
+    """Create and lock a temporary file, with the permissions of any new file."""
     while True:
         temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
         with suppress(FileExistsError):
             handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
             try_lock(handle)
-            if os.fstat(handle).st_nlink:  # else it was taken for a stale one before it was locked
+            if os.fstat(handle).st_nlink:  # otherwise it was removed as stale before it was locked
                 return handle, temporary
             os.close(handle)
 
 
 def remove_stale(path: Path, age: float | None = None) -> None:
-    """Remove temporary files and folders of `path` that are older than `age` seconds and held by no living process."""
+    """Remove unlocked temporary files and folders of `path` that are older than `age` seconds (default `STALE`)."""
     name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
     with suppress(OSError):
         for entry in os.scandir(path.parent):
@@ -131,31 +130,31 @@ def _remove_if_stale(temporary: Path, age: float) -> None:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder beside `folder`, which is not there yet, and rename it if all goes well."""
+    """Yield a temporary folder next to `folder`, which must not exist, and rename it if no error is raised."""
     remove_stale(folder)
-    aside = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}.tmp")
+    temporary = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}.tmp")
     handle = None
     try:
         with writing(folder):
-            aside.mkdir()
+            temporary.mkdir()
             if os.name == "posix":
-                handle = os.open(aside, os.O_RDONLY)
+                handle = os.open(temporary, os.O_RDONLY)
                 try_lock(handle)
-            yield aside
-            aside.rename(folder)
+            yield temporary
+            temporary.rename(folder)
             sync_folder(folder.parent)
     except OSError as error:
-        if str(aside) not in str(error):
+        if str(temporary) not in str(error):
             raise
-        raise type(error)(str(error).replace(str(aside), str(folder))) from error
+        raise type(error)(str(error).replace(str(temporary), str(folder))) from error
     finally:
         if handle is not None:
             os.close(handle)
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder survive a power failure, where the system can."""
+    """Make the names in a folder survive a power failure, if the system supports it."""
     with suppress(OSError):  # not on Windows, and not on every file system
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -164,13 +163,13 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-class _Enough(Exception):
-    """It could be written."""
+class _Writable(Exception):
+    """The file can be written."""
 
 
 def check_writable(path: Path) -> None:
-    """Raise now what writing a file would raise later, after long work."""
+    """Raise the error that writing a file would raise, before long work rather than after it."""
     if path.exists() and not os.access(path, os.W_OK):
-        raise PermissionError(f"cannot write {path}: it is not yours to write")
-    with suppress(_Enough), replacing(path):
-        raise _Enough
+        raise PermissionError(f"cannot write {path}: permission denied; choose another file")
+    with suppress(_Writable), replacing(path):
+        raise _Writable

@@ -1,8 +1,8 @@
 """Locks: one job per output, and a way to tell whether the writer of a temporary file is still alive.
 
 Locks are `flock` locks. The system releases them when their process ends, even by SIGKILL, so a lock file that is left
-behind never blocks anybody. Without `flock` (on Windows, or on file systems that do not support it), the existence of
-the lock file is the lock, and the process named in it tells whether it is stale.
+behind blocks no other job. Without `flock` (on Windows, or on file systems that do not support it), the existence of
+the lock file is the lock. It is stale if the process named in it has ended.
 """
 
 from __future__ import annotations
@@ -24,12 +24,18 @@ except ImportError:  # Windows
 
 IN_FOLDER = ".lock"
 """Name of the lock file of a folder."""
-UNREADABLE = 60.0
-"""Seconds after which a lock file that names no process is stale, where there is no `flock`."""
+UNREADABLE_EXPIRES = 60.0
+"""Seconds after which a lock file that names no process is stale, if there is no `flock`."""
+
+
+def check_parent(path: Path) -> None:
+    """Raise if the folder of an output does not exist."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: folder not found: {path.parent}; create it first")
 
 
 def try_lock(handle: int) -> bool | None:
-    """Lock an open file without waiting: False if it is locked already, None if locks are not supported."""
+    """Lock an open file without waiting. Return False if it is locked already, None if locks are not supported."""
     if fcntl is None:
         return None
     try:
@@ -41,9 +47,9 @@ def try_lock(handle: int) -> bool | None:
 
 @contextmanager
 def locked(output: Path) -> Iterator[None]:
-    """Hold the lock of a file or folder that a job writes, or raise BlockingIOError if another job holds it.
+    """Hold the lock of a file or folder that a job writes, or raise `BlockingIOError` if another job holds it.
 
-    The lock file is in the folder, or beside the file; it is removed at the end.
+    The lock file is in the folder, or next to the file. It is removed at the end.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, locked(Path(folder)):
@@ -54,8 +60,7 @@ def locked(output: Path) -> Iterator[None]:
     ...         print(str(error).replace(folder, "FOLDER").partition(" by ")[0])
     FOLDER is being written
     """
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {output}: there is no folder {output.parent}; make it first")
+    check_parent(output)
     real = output.resolve()
     path = real / IN_FOLDER if real.is_dir() else real.with_name(f".{real.name}.lock")
     try:
@@ -63,9 +68,10 @@ def locked(output: Path) -> Iterator[None]:
         if handle is None:
             _create(path)
     except _HeldError as held:
-        remedy = "wait for it or choose another output"
-        stale = "" if held.is_sure else f"; if it has ended, remove {path}"
-        raise BlockingIOError(f"{output} is being written{held}; {remedy}{stale}") from None
+        remedy = "wait for it to finish or choose another output"
+        if held.may_be_stale:
+            remedy += f"; if it has ended, remove {path}"
+        raise BlockingIOError(f"{output} is being written{held}; {remedy}") from None
     except OSError as error:
         raise type(error)(f"cannot write {output}: cannot lock {path}: {error.strerror}") from None
     try:
@@ -78,69 +84,69 @@ def locked(output: Path) -> Iterator[None]:
 
 
 class _HeldError(Exception):
-    """Another process holds the lock; the message says which."""
+    """Another process holds the lock. The message names it."""
 
-    def __init__(self, path: Path, *, is_sure: bool) -> None:
-        self.is_sure, owner = is_sure, _owner(path)
+    def __init__(self, path: Path, *, may_be_stale: bool) -> None:
+        self.may_be_stale, owner = may_be_stale, _owner(path)
         super().__init__(f" by process {owner['pid']} on host {owner['host']} since {owner['since']}" if owner else "")
 
 
 def _acquire(path: Path) -> int | None:
-    """Open and lock a lock file; None if the file system has no locks."""
+    """Open and lock a lock file. Return None if locks are not supported."""
     while True:
         try:
             handle, created = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
         except FileExistsError:
             try:
                 handle, created = os.open(path, os.O_RDWR), False
-            except FileNotFoundError:  # its owner ended just now
+            except FileNotFoundError:  # its owner has just removed it
                 continue
-        state = try_lock(handle)
-        # The owner removes the file when it ends: what we opened may be locked by us, and not be there any more.
-        if state and _is_at(handle, path):
-            with suppress(OSError):  # on a full disk it is a lock all the same, which names nobody
+        is_locked = try_lock(handle)
+        # The previous owner may have removed the file between our opening and locking it.
+        if is_locked and _is_at(handle, path):
+            with suppress(OSError):  # on a full disk, the lock is valid but names no process
                 os.ftruncate(handle, 0)
-                os.write(handle, _described())
+                os.write(handle, _this_process())
             return handle
         os.close(handle)
-        if state is False:
-            raise _HeldError(path, is_sure=True)
-        if state is None:
+        if is_locked is False:
+            raise _HeldError(path, may_be_stale=False)
+        if is_locked is None:
             if created:
                 path.unlink(missing_ok=True)
             return None
 
 
 def _create(path: Path) -> None:
-    """Create a lock file, or take over that of a process that has ended."""
+    """Create a lock file where its existence is the lock, or replace that of a process that has ended."""
     while True:
         with suppress(FileExistsError):
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
             try:
-                os.write(handle, _described())
+                os.write(handle, _this_process())
             finally:
                 os.close(handle)
             return
-        before = _owner(path)
-        if _is_alive(before, path):
-            raise _HeldError(path, is_sure=False)
-        # Renamed, not removed: another process may have taken over the lock since we looked.
-        aside = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
+        owner = _owner(path)
+        if _is_alive(owner, path):
+            raise _HeldError(path, may_be_stale=True)
+        # Rename the file before removing it: another process may have replaced it in the meantime.
+        stale = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
         with suppress(FileNotFoundError):
-            path.rename(aside)
-            if _owner(aside) != before:
-                aside.rename(path)
-                raise _HeldError(path, is_sure=False)
-            aside.unlink()
+            path.rename(stale)
+            if _owner(stale) != owner:
+                stale.rename(path)
+                raise _HeldError(path, may_be_stale=True)
+            stale.unlink()
 
 
-def _described() -> bytes:
+def _this_process() -> bytes:
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     return json.dumps({"pid": os.getpid(), "host": platform.node(), "since": since}).encode()
 
 
 def _owner(path: Path) -> dict[str, Any] | None:
-    """Read who holds a lock, if the file tells."""
+    """Return the process that a lock file names, or None if it names none."""
     try:
         owner = json.loads(path.read_bytes())
         return {"pid": int(owner["pid"]), "host": str(owner["host"]), "since": str(owner["since"])}
@@ -149,10 +155,10 @@ def _owner(path: Path) -> dict[str, Any] | None:
 
 
 def _is_alive(owner: dict[str, Any] | None, path: Path) -> bool:
-    """Say whether the owner of a lock may be running; if it is on another host, it may."""
+    """Return whether the owner of a lock may be running, which cannot be ruled out on another host."""
     if owner is None:
         with suppress(OSError):
-            return time.time() - path.stat().st_mtime < UNREADABLE
+            return time.time() - path.stat().st_mtime < UNREADABLE_EXPIRES
         return False
     if owner["host"] != platform.node() or os.name != "posix":
         return True
@@ -166,7 +172,7 @@ def _is_alive(owner: dict[str, Any] | None, path: Path) -> bool:
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Say whether an open file is the one at a path."""
+    """Return whether an open file is the one at a path."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:

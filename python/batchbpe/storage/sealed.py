@@ -1,4 +1,4 @@
-"""JSON files with a checksum, so that what is read back is what was written."""
+"""JSON files with a checksum, so that a damaged file is an error."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..errors import DataError
 from .atomic import replacing
 
 
 def checksum_of(data: bytes) -> str:
-    """Give the checksum of a file's content."""
+    """Return the checksum of a file's content."""
     return hashlib.sha256(data).hexdigest()
 
 
 def checksum(fields: Mapping[str, Any]) -> str:
-    """Give a checksum of what JSON can say, whatever its order and spaces.
+    """Return a checksum of JSON data that does not depend on the order of fields or on whitespace.
 
     >>> checksum({"a": 1, "b": 2}) == checksum({"b": 2, "a": 1}) != checksum({"a": 1, "b": 3})
     True
@@ -27,10 +28,10 @@ def checksum(fields: Mapping[str, Any]) -> str:
 
 
 def sealed(fields: Mapping[str, Any]) -> bytes:
-    """Give fields as JSON with a checksum of them."""
-    fields = json.loads(json.dumps(fields))  # as it will be read
+    """Return fields as JSON with their checksum."""
+    fields = json.loads(json.dumps(fields))  # as they will be read back
     text = json.dumps({**fields, "checksum": checksum(fields)}, indent=1, ensure_ascii=False) + "\n"
-    return text.encode("utf-8", "surrogatepass")  # names of files may be any bytes
+    return text.encode("utf-8", "surrogatepass")  # file names may contain any bytes
 
 
 def save_sealed(fields: Mapping[str, Any], path: Path) -> None:
@@ -40,17 +41,18 @@ def save_sealed(fields: Mapping[str, Any], path: Path) -> None:
 
 
 def load_sealed(path: Path, version: int, remedy: str) -> dict[str, Any]:
-    """Read what `save_sealed` wrote; an error says what is wrong with the file, and gives the remedy."""
+    """Load fields that `save_sealed` wrote. Errors about a damaged or outdated file end in `remedy`."""
     try:
         fields = json.loads(path.read_bytes())
-        known = fields.pop("checksum", None)
-        is_whole = known == checksum(fields)
+        expected = fields.pop("checksum", None)
+        is_intact = expected == checksum(fields)
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise ValueError(f"{path} is damaged: it is not valid JSON; {remedy}") from None
-    if known is None:
-        raise ValueError(f"{path} has no checksum: it is damaged, or from another version of batchbpe; {remedy}")
-    if not is_whole:
-        raise ValueError(f"{path} is damaged (checksum); {remedy}")
+        raise DataError("the file is damaged: invalid JSON", where=str(path), remedy=remedy) from None
+    if expected is None:
+        reason = "no checksum: the file is damaged, or from another version of batchbpe"
+        raise DataError(reason, where=str(path), remedy=remedy)
+    if not is_intact:
+        raise DataError("the file is damaged (wrong checksum)", where=str(path), remedy=remedy)
     if fields.get("version") != version:
-        raise ValueError(f"{path} is from another version of batchbpe; {remedy}")
+        raise DataError("the file is from another version of batchbpe", where=str(path), remedy=remedy)
     return fields  # type: ignore[no-any-return]

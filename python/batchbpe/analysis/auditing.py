@@ -1,4 +1,4 @@
-"""An audit of a vocabulary: tokens that nothing encodes to, that a text does not need, or that are no text."""
+"""Audit a vocabulary: find tokens that cannot be reached, are not used, or are not valid text."""
 
 from __future__ import annotations
 
@@ -8,35 +8,62 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..data import corpus
+from ..errors import ArgumentError, Setting
 from ..tokenizer import Tokenizer
+from .evaluation import evaluate
 
 
 @dataclass(frozen=True)
 class Audit:
-    """Ids of tokens that deserve a look. Special tokens are not among them."""
+    """Ids of tokens worth checking. Special tokens are excluded.
+
+    >>> audit(Tokenizer.train("aaabdaaabac", 259)).longest[:2]
+    [258, 256]
+    """
 
     unreachable: list[int]
-    """Whose own bytes are encoded as something else."""
+    """Tokens whose own bytes are encoded differently."""
     duplicates: list[int]
-    """With the same bytes as another: a stop word and a merge."""
+    """Tokens with the same bytes as another, such as a stop word and a merge."""
     partial_utf8: list[int]
-    """Of more than one byte that begin or end within a character."""
+    """Tokens of several bytes that start or end inside a character."""
     longest: list[int]
-    """The ten longest."""
+    """The ten longest tokens."""
     unused: list[int] | None
-    """That the text does not have; None if there was none."""
+    """Tokens that do not occur in the data. None if no data was given."""
     scaffolds: list[int] | None
-    """Of those, the ones that are a step to a token that it has."""
+    """Unused tokens from which a token in the data was merged."""
 
 
-def audit(tokenizer: Tokenizer, frequencies: npt.NDArray[np.uint64] | None = None) -> Audit:
-    """Look at each token; with how often each occurs in a text, as an `Evaluation` has it, also at that.
+def audit(
+    tokenizer: Tokenizer,
+    data: corpus.Data | None = None,
+    *,
+    frequencies: npt.NDArray[np.uint64] | None = None,
+    text_column: str = "text",
+    errors: str = "strict",
+    threads: int | None = None,
+) -> Audit:
+    """Find tokens worth checking. Unused tokens are found if data or frequencies are given.
+
+    Parameters
+    ----------
+    tokenizer: the tokenizer to audit.
+    data: text that the vocabulary should serve; anything that `ChunkCounts.count` accepts.
+    frequencies: number of occurrences of each token, such as `Evaluation.frequencies`, instead of data.
+    text_column, errors, threads: as in `evaluate`.
 
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
-    >>> frequencies = np.bincount(tokenizer.encode("aaab"), minlength=259)
-    >>> audit(tokenizer, frequencies).scaffolds
+    >>> audit(tokenizer, "aaab").scaffolds
     [97, 98, 256, 257]
+
     """
+    if data is not None:
+        if frequencies is not None:
+            raise ArgumentError("frequencies", frequencies, ("must be omitted if ", Setting("data"), " is given"))
+        (result,) = evaluate({"": tokenizer}, data, text_column=text_column, errors=errors, threads=threads)
+        frequencies = result.frequencies
     model = tokenizer.model
     special = set(model.special_tokens.values())
     vocab = {token: value for token, value in model.vocab.items() if token not in special}
@@ -45,8 +72,9 @@ def audit(tokenizer: Tokenizer, frequencies: npt.NDArray[np.uint64] | None = Non
         by_bytes[value].append(token)
     unused = scaffolds = None
     if frequencies is not None:
-        unused = [token for token in vocab if not frequencies[token]]
-        needed = {token for token in vocab if frequencies[token]}
+        used = set(np.flatnonzero(frequencies).tolist())
+        unused = [token for token in vocab if token not in used]
+        needed = used & vocab.keys()
         for (first, last), token in reversed(list(model.merges.items())):
             if token in needed:
                 needed |= {first, last}
@@ -70,8 +98,8 @@ def _is_text(value: bytes) -> bool:
 
 
 def _unreachable(tokenizer: Tokenizer, vocab: dict[int, bytes]) -> list[int]:
-    """What is text is encoded as text, cut by the pattern; what is none can only be a part of a chunk."""
-    encoder = tokenizer._loaded.encoder
+    """Find tokens that do not encode to themselves: as text, or as one chunk if they are not valid UTF-8."""
+    encoder = tokenizer._encoder
     texts = {token: value.decode("utf-8") for token, value in vocab.items() if _is_text(value)}
     others = {token: value for token, value in vocab.items() if token not in texts}
     ids, offsets = tokenizer.encode_batch_to_numpy(texts.values(), "none")

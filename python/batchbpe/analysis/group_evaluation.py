@@ -1,0 +1,213 @@
+"""Evaluate tokenizers on groups of documents, such as languages, and compare what text costs each group in tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from ..data import corpus, limits
+from ..data.documents import Documents
+from ..data.options import ReadOptions
+from ..data.sampling import Sampling
+from ..data.source import Source
+from ..errors import ArgumentError, ArgumentTypeError, Setting, listed
+from . import groups
+from .evaluation import Evaluator, TextEncoder, with_progress
+from .metrics import Evaluation, Unit, gini, parity
+
+
+@dataclass(frozen=True)
+class GroupEvaluation:
+    """Metrics of one tokenizer by group.
+
+    >>> from batchbpe import Tokenizer
+    >>> texts = {"en": "to be", "de": "Sein"}
+    >>> evaluate_groups({"bytes": Tokenizer.train("a", 256)}, texts, per="text").tokenizers["bytes"].costs
+    {'de': 4.0, 'en': 5.0}
+    """
+
+    name: str
+    evaluations: Mapping[str, Evaluation]
+    """Metrics by group."""
+    costs: Mapping[str, float]
+    """Tokens per unit by group. Groups without units or tokens are missing."""
+    parity: Mapping[str, float]
+    """Cost of each group divided by that of the reference group. Empty if the latter has no cost."""
+
+    @property
+    def gini(self) -> float:
+        """Gini coefficient of the costs: 0 if text costs the same in all groups."""
+        return gini(list(self.costs.values()))
+
+
+@dataclass(frozen=True)
+class GroupComparison:
+    """Metrics of tokenizers by group; see `evaluate_groups`.
+
+    >>> from batchbpe import Tokenizer
+    >>> result = evaluate_groups({"bytes": Tokenizer.train("a", 256)}, {"en": "to be", "zh": "生存"})
+    >>> result.metrics("bytes")["zh"]["parity"]
+    3.0
+    """
+
+    unit: Unit
+    """Unit of text whose cost is compared."""
+    reference_group: str | None
+    """Group with a parity of 1. None if no group has a cost."""
+    tokenizers: Mapping[str, GroupEvaluation]
+    """Metrics by tokenizer. The first is the reference for changes in length."""
+    empty_groups: Sequence[str]
+    """Groups without text, which are omitted everywhere else."""
+
+    def metrics(self, name: str) -> dict[str, dict[str, float | None]]:
+        """Return the metrics of a tokenizer by group and name, including its cost and parity."""
+        one, reference = self.tokenizers[name], next(iter(self.tokenizers.values()))
+        return {
+            group: {
+                **evaluation.metrics(reference.evaluations[group]),
+                f"tokens_per_{self.unit}": one.costs.get(group),
+                "parity": one.parity.get(group),
+            }
+            for group, evaluation in one.evaluations.items()
+        }
+
+
+def evaluate_groups(
+    tokenizers: Mapping[str, TextEncoder],
+    data: Mapping[str, corpus.Data] | corpus.Data,
+    *,
+    group_column: str | None = None,
+    by_file: bool = False,
+    per: Unit = "character",
+    parity: str | None = None,
+    text_column: str = "text",
+    errors: str = "strict",
+    max_document_bytes: int = limits.MAX_DOCUMENT_BYTES,
+    sampling: Sampling | None = None,
+    threads: int | None = None,
+    progress: bool = False,
+) -> GroupComparison:
+    """Evaluate tokenizers on each group of documents.
+
+    Parameters
+    ----------
+    tokenizers: tokenizers by name; see `evaluate`.
+    data: data by group; or, with `group_column` or `by_file`, anything that `ChunkCounts.count` accepts.
+    group_column: column of tables, or field of jsonl files, that contains the group of each document.
+    by_file: whether each file is a group.
+    per: unit of text whose cost in tokens is compared. "text" is for groups that contain the same text in different
+        languages.
+    parity: the group with which the others are compared; by default the cheapest for the first tokenizer.
+    text_column, errors, max_document_bytes, sampling, threads, progress: as in `evaluate`.
+
+    >>> from batchbpe import Tokenizer
+    >>> texts = {"en": "to be or not to be", "de": "Sein oder Nichtsein"}
+    >>> result = evaluate_groups({"mine": Tokenizer.train(texts["en"], 260)}, texts)
+    >>> result.reference_group, round(result.tokenizers["mine"].parity["de"], 2)
+    ('en', 1.64)
+
+    """
+    if per not in get_args(Unit):
+        raise ArgumentError("per", per, f"must be one of {', '.join(map(repr, get_args(Unit)))}")
+    if group_column is not None and by_file:
+        raise ArgumentError("group_column", group_column, ("must be omitted if ", Setting("by_file"), " is set"))
+    reading = _Reading(text_column, errors, max_document_bytes, sampling or Sampling())
+    if group_column is not None:
+        sources, documents = reading.by_column(data, group_column)
+    elif by_file:
+        sources = reading.sources(data)
+        documents = groups.by_file(sources, reading.sampling)
+    else:
+        sources, documents = reading.by_name(data)
+    evaluators: dict[str, Evaluator] = {}
+    Evaluator(tokenizers, errors=errors)  # reports wrong arguments even if there are no documents
+    for source, group, some in with_progress(documents, sources, show=progress):
+        if group not in evaluators:
+            evaluators[group] = Evaluator(tokenizers, errors=errors, threads=threads)
+        with source.blamed():
+            evaluators[group].add(some)
+    return _compared(tokenizers, dict(sorted(evaluators.items())), per, parity)
+
+
+def _compared(
+    tokenizers: Mapping[str, TextEncoder], evaluators: Mapping[str, Evaluator], per: Unit, chosen: str | None
+) -> GroupComparison:
+    full = {group: evaluator for group, evaluator in evaluators.items() if evaluator.text.bytes}
+    if chosen is not None and chosen not in full:
+        raise ArgumentError("parity", chosen, f"must be a group that contains text ({listed(full)})")
+    by_group = {group: evaluator.results() for group, evaluator in full.items()}
+    evaluations = {
+        name: {group: results[place] for group, results in by_group.items()} for place, name in enumerate(tokenizers)
+    }
+    costs = {name: _costs(by_group, per) for name, by_group in evaluations.items()}
+    first = next(iter(costs.values()))
+    if chosen is not None and chosen not in first:
+        what = "tokens" if per == "text" else f"{per}s or no tokens"
+        raise ArgumentError("parity", chosen, f"must be a group with a cost; this one has no {what}")
+    reference = chosen or min(first, key=lambda group: first[group], default=None)
+    return GroupComparison(
+        unit=per,
+        reference_group=reference,
+        tokenizers={
+            name: GroupEvaluation(
+                name,
+                evaluations[name],
+                costs[name],
+                # The pattern of a tokenizer may drop the whole text of the reference group.
+                parity(costs[name], reference) if reference in costs[name] else {},
+            )
+            for name in tokenizers
+        },
+        empty_groups=[group for group in evaluators if group not in full],
+    )
+
+
+def _costs(by_group: Mapping[str, Evaluation], per: Unit) -> dict[str, float]:
+    costs = {group: evaluation.cost(per) for group, evaluation in by_group.items()}
+    return {group: cost for group, cost in costs.items() if cost is not None}
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How to read documents, and the sources and grouped documents of data."""
+
+    text_column: str
+    errors: str
+    max_document_bytes: int
+    sampling: Sampling
+
+    def sources(self, data: Any) -> list[Source]:
+        return corpus.sources(
+            data, text_column=self.text_column, errors=self.errors, max_document_bytes=self.max_document_bytes
+        )
+
+    def by_column(self, data: Any, group_column: str) -> tuple[list[Source], groups.GroupedDocuments]:
+        """Read the group from a column of files, of a pyarrow table, or of a `datasets.Dataset`."""
+        if self.sampling != Sampling():
+            raise ArgumentError("sampling", self.sampling, ("must be omitted with ", Setting("group_column")))
+        options = ReadOptions(self.text_column, self.errors, self.max_document_bytes)
+        # pyarrow and datasets must not be imported to find out that data is something else.
+        kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(data).__mro__}
+        if kinds & {"pyarrow.Table", "pyarrow.RecordBatch"}:
+            return [], groups.table_by_column(data, group_column, options)
+        if "datasets.Dataset" in kinds:
+            tables = data.with_format("arrow").iter(batch_size=limits.BATCH_DOCUMENTS)
+            return [], (item for table in tables for item in groups.table_by_column(table, group_column, options))
+        sources = self.sources(data)
+        return sources, groups.by_column(sources, group_column, options)
+
+    def by_name(self, data: Any) -> tuple[list[Source], groups.GroupedDocuments]:
+        """Read each value of a dict as a group."""
+        remedy = ("use a dict, or ", Setting("group_column"), " or ", Setting("by_file"))
+        if not isinstance(data, Mapping) or any(isinstance(value, int) for value in data.values()):
+            raise ArgumentTypeError("data", data, "must be a dict of group names and their data", remedy=remedy)
+        sources = {group: self.sources(each) for group, each in data.items()}
+
+        def documents() -> Iterator[tuple[Source, str, Documents]]:
+            for group, some in sources.items():
+                for source in some:
+                    for each in self.sampling.of(source):
+                        yield source, str(group), each
+
+        return [source for some in sources.values() for source in some], documents()

@@ -1,0 +1,167 @@
+"""Metrics of a tokenizer on a text. docs/evaluation.md has the formulas and their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ArgumentError
+from ..lazy import lazy
+
+ALPHA = 2.5
+"""Order of the Rényi entropy. This one correlates best with translation quality."""
+Unit = Literal["text", "byte", "character", "word"]
+"""Unit of text whose cost in tokens is compared between groups."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Metrics of one tokenizer on one text.
+
+    >>> from batchbpe import Tokenizer
+    >>> from batchbpe.analysis import evaluate
+    >>> (result,) = evaluate({"mine": Tokenizer.train("to be or not to be", 258)}, "to be")
+    >>> result.tokens, result.words, result.tokens_per_word
+    (3, 2, 1.5)
+    """
+
+    name: str
+    vocab_size: int
+    tokens: int
+    bytes: int
+    characters: int
+    words: int | None
+    """Number of words, separated by white space. None if only chunk counts are known."""
+    single_token_words: int | None
+    """Number of words that are one token when a space precedes them."""
+    dropped: int
+    """Number of bytes that the pattern does not match. They are lost in encoding."""
+    frequencies: npt.NDArray[np.uint64] = field(repr=False, compare=False)
+    """Number of occurrences of each token, indexed by id."""
+
+    @property
+    def bytes_per_token(self) -> float | None:
+        """Compression; higher is better. None if there are no tokens."""
+        return self.bytes / self.tokens if self.tokens else None
+
+    @property
+    def characters_per_token(self) -> float | None:
+        """Compression in characters; higher is better."""
+        return self.characters / self.tokens if self.tokens else None
+
+    @property
+    def tokens_per_word(self) -> float | None:
+        """Fertility; 1 is one token per word."""
+        return self.tokens / self.words if self.words else None
+
+    @property
+    def single_token_word_rate(self) -> float | None:
+        """Share of words that are one token (STRR)."""
+        return None if self.single_token_words is None or not self.words else self.single_token_words / self.words
+
+    @property
+    def vocabulary_used(self) -> int:
+        """Number of different tokens in the encoded text."""
+        return int(np.count_nonzero(self.frequencies))
+
+    @property
+    def shannon_efficiency(self) -> float:
+        """Shannon entropy of the tokens divided by its maximum; 1 if all tokens are equally frequent."""
+        return renyi_entropy(self._shares, 1) / self._max_entropy
+
+    @property
+    def renyi_efficiency(self) -> float:
+        """Rényi entropy divided by its maximum; very frequent tokens lower it more than the Shannon efficiency."""
+        return renyi_entropy(self._shares, ALPHA) / self._max_entropy
+
+    @property
+    def average_rank(self) -> float:
+        """Mean frequency rank of the tokens; higher if more of the vocabulary is used."""
+        return float((self._shares * np.arange(1, len(self._shares) + 1)).sum())
+
+    @lazy
+    def _shares(self) -> npt.NDArray[np.float64]:
+        used: npt.NDArray[np.float64] = np.sort(self.frequencies[self.frequencies > 0])[::-1].astype(np.float64)
+        return used / max(1.0, float(used.sum()))
+
+    @property
+    def _max_entropy(self) -> float:
+        return float(np.log(max(2, self.vocab_size)))
+
+    def change(self, reference: Evaluation) -> float | None:
+        """Return the change in encoded length relative to another tokenizer, in percent (the paper's metric)."""
+        return 100 * (self.tokens - reference.tokens) / reference.tokens if reference.tokens else None
+
+    def normalised_length(self, reference: Evaluation) -> float | None:
+        """Return the encoded length divided by that of another tokenizer (NSL)."""
+        return self.tokens / reference.tokens if reference.tokens else None
+
+    def cost(self, unit: Unit) -> float | None:
+        """Return the number of tokens per byte, character or word, or of the whole text; None if there are none."""
+        size = {"text": 1, "byte": self.bytes, "character": self.characters, "word": self.words}[unit]
+        if size is None:
+            raise ArgumentError(
+                "per", unit, "must be 'text', 'byte' or 'character' for chunk counts, which contain no words"
+            )
+        return self.tokens / size if size and self.tokens else None
+
+    def metrics(self, reference: Evaluation) -> dict[str, float | None]:
+        """Return all metrics by name, compared with a reference."""
+        relative = {"change": self.change(reference), "normalised_length": self.normalised_length(reference)}
+        return {name: relative[name] if name in relative else getattr(self, name) for name in METRICS}
+
+
+METRICS: Mapping[str, str] = {
+    "vocab_size": "vocabulary size",
+    "tokens": "tokens",
+    "change": "change in length, %",
+    "normalised_length": "normalised length (NSL)",
+    "bytes_per_token": "bytes per token",
+    "characters_per_token": "characters per token",
+    "tokens_per_word": "tokens per word (fertility)",
+    "single_token_word_rate": "single-token words (STRR)",
+    "vocabulary_used": "vocabulary used",
+    "shannon_efficiency": "Shannon efficiency",
+    "renyi_efficiency": f"Rényi efficiency (α = {ALPHA})",
+    "average_rank": "average rank",
+    "dropped": "bytes dropped",
+}
+"""Labels of the metrics of an `Evaluation`, in the order of a table."""
+
+
+def renyi_entropy(shares: npt.NDArray[np.float64], alpha: float) -> float:
+    """Return the Rényi entropy of order `alpha` in nats. Order 1 is the Shannon entropy.
+
+    >>> round(renyi_entropy(np.array([0.5, 0.25, 0.25]), 2), 6)  # log(8 / 3)
+    0.980829
+    """
+    if alpha == 1:
+        return abs(float((shares * np.log(shares)).sum()))
+    return abs(float(np.log((shares**alpha).sum()) / (1 - alpha))) if len(shares) else 0.0
+
+
+def parity(costs: Mapping[str, float], reference: str | None = None) -> dict[str, float]:
+    """Divide the cost of each group by that of the reference group, by default the cheapest.
+
+    >>> parity({"en": 0.25, "my": 1.0})
+    {'en': 1.0, 'my': 4.0}
+    """
+    base = min(costs.values()) if reference is None else costs[reference]
+    return {group: cost / base if base else 0.0 for group, cost in costs.items()}
+
+
+def gini(costs: Sequence[float]) -> float:
+    """Return the Gini coefficient of costs: 0 if all are equal, close to 1 if one group bears almost all.
+
+    >>> gini([1, 1, 1]), gini([1, 3])
+    (0.0, 0.25)
+    """
+    ordered = np.sort(np.asarray(costs, np.float64))
+    n = len(ordered)
+    if not n or not ordered.sum():
+        return 0.0
+    return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * ordered.sum()))

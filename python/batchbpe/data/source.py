@@ -1,0 +1,138 @@
+"""`Source`: a file, a url or something in memory, and the documents in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .._core import InvalidUtf8, PatternError
+from ..errors import DataError, UserError
+from . import limits
+from .documents import Documents, Texts, invalid_utf8
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Rows: TypeAlias = "Iterable[tuple[int, pa.Array[Any]]]"
+"""Arrays of strings, each with the number of its first row."""
+
+
+class Source:
+    """A file, a url or something in memory. Iterating over it reads its documents, in batches.
+
+    >>> source = Source("", lambda _: [Texts(["one", "two"])])
+    >>> [batch.strings for batch in source]
+    [['one', 'two']]
+    """
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[Source], Iterable[Documents]],
+        size: int = 0,
+        rows: Callable[[], Rows] | None = None,
+    ) -> None:
+        """Create a source.
+
+        Parameters
+        ----------
+        name: the path or url, or "" for data in memory.
+        read: reads the documents; called with the source, whose `position` it updates.
+        size: the size of the file in bytes, or 0 if unknown.
+        rows: reads a table once more, to find the row that an error is about.
+
+        """
+        self.name, self.size = name, size
+        self.position = 0
+        """Number of bytes read so far."""
+        self._read, self._rows = read, rows
+
+    def __iter__(self) -> Iterator[Documents]:
+        """Read the documents."""
+        yield from self._read(self)
+        self.position = self.size
+
+    def move(self, position: int) -> None:
+        """Record how many bytes have been read."""
+        self.position = position
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Add the name of the file, and the row of a table, to errors that its documents cause.
+
+        >>> with Source("a.jsonl", lambda _: []).blamed():
+        ...     raise ValueError("too long")
+        Traceback (most recent call last):
+        ...
+        batchbpe.errors.DataError: a.jsonl: too long
+        """
+        try:
+            yield
+        except PatternError:  # may be about a text that another source queued earlier
+            raise
+        except InvalidUtf8 as error:
+            raise self._name(self._find_invalid() or invalid_utf8(str(error))) from None
+        except UserError as error:
+            self._name(error)
+            raise
+        except (ValueError, OSError) as error:
+            if not self.name or self.name in str(error):
+                raise
+            raise DataError(str(error), where=self.name) from None
+
+    def _name(self, error: UserError) -> UserError:
+        if self.name and self.name not in str(error):
+            error.where = f"{self.name}, {error.where}" if error.where else self.name
+        return error
+
+    def _find_invalid(self) -> DataError | None:
+        """Find the first row that is invalid UTF-8 by reading the table once more."""
+        from .arrow_strings import find_invalid  # imports pyarrow.compute
+
+        found = (find_invalid(array, first_row) for first_row, array in (self._rows() if self._rows else []))
+        return next(filter(None, found), None)
+
+
+def in_memory(documents: Iterable[Documents]) -> Source:
+    """Return a source for documents that are not in a file."""
+    return Source("", lambda _: documents)
+
+
+def in_arrays(columns: Callable[[], Iterable[pa.Array[Any] | pa.ChunkedArray[Any]]], errors: str) -> Source:
+    """Return a source for documents in arrow arrays, which `columns` can return more than once."""
+    from .arrow_strings import batches_of, pieces  # imports numpy
+
+    def rows() -> Iterator[tuple[int, pa.Array[Any]]]:
+        first_row = 0
+        for column in columns():
+            yield from pieces(column, first_row=first_row)
+            first_row += len(column)
+
+    return Source("", lambda _: (batch for column in columns() for batch in batches_of(column, errors=errors)), 0, rows)
+
+
+def batched(texts: Iterable[object]) -> Iterator[Texts]:
+    """Collect single documents into batches. If reading fails, the documents before the error are yielded first.
+
+    >>> [batch.strings for batch in batched(iter(["one", "two"]))]
+    [['one', 'two']]
+    """
+    batch: list[str] = []
+    size = 0
+    failure: Exception | None = None
+    try:
+        for index, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"document {index} must be a str, got {type(text).__name__}")
+            batch.append(text)
+            size += len(text)
+            if size >= limits.BATCH_CHARACTERS or len(batch) >= limits.BATCH_DOCUMENTS:
+                yield Texts(batch)
+                batch, size = [], 0
+    except Exception as error:
+        failure = error
+    if batch:
+        yield Texts(batch)
+    if failure:
+        raise failure

@@ -1,0 +1,190 @@
+"""Read the content of a `tokenizer.json`. Parts that a `Model` cannot represent raise an error that names them.
+
+The post-processor, truncation and padding are ignored: they do not change how a text itself is encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._core import has_scanner, patterns
+from ..errors import DataError, short
+from ..model import Model
+from . import tiktoken
+from .byte_level import from_byte_level, to_byte_level
+from .dialects import check_portable
+from .unused import unused_name
+
+_NAMED = dict(patterns())
+# Oniguruma takes {1,3}+ for a repetition of {1,3}, and $ for the end of any line.
+_CL100K_FOR_ONIGURUMA = _NAMED["cl100k"].replace("{1,3}+", "{1,3}").replace("$", r"\z")
+_WHOLE_TEXT = r"[\s\S]+"
+
+
+def pattern_for_oniguruma(pattern: str) -> str:
+    """Translate the named patterns to the dialect of Oniguruma, the engine of Hugging Face.
+
+    >>> pattern_for_oniguruma(_NAMED["cl100k"]) == _CL100K_FOR_ONIGURUMA, pattern_for_oniguruma("a+")
+    (True, 'a+')
+    """
+    return _CL100K_FOR_ONIGURUMA if pattern == _NAMED["cl100k"] else pattern
+
+
+def parse(fields: Any) -> Model:
+    """Convert the content of a tokenizer.json to a model.
+
+    >>> parse({"model": {"type": "WordPiece"}})
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: model: type 'WordPiece' is not supported; only byte-level BPE is
+    """
+    if not isinstance(fields, dict) or not isinstance(fields.get("model"), dict):
+        raise DataError('not a tokenizer.json: expected an object with "model"')
+    if fields.get("version", "1.0") != "1.0":
+        raise DataError(f"version must be '1.0', got {short(fields['version'])}")
+    if fields.get("normalizer"):
+        raise DataError(f"normalizer {_type(fields['normalizer'])} is not supported")
+    model = fields["model"]
+    if model.get("type", "BPE") != "BPE":
+        raise DataError(f"type {short(model['type'])} is not supported; only byte-level BPE is", where="model")
+    for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
+        if model.get(name):
+            raise DataError(f"{name}={short(model[name])} is not supported; only byte-level BPE is", where="model")
+    special_tokens = _special_tokens(fields.get("added_tokens") or [])
+    merges = _merges(model.get("merges"))
+    both = {to_byte_level(first + last) for first, last in merges} & special_tokens.keys()
+    if both:
+        raise DataError(f"added token {short(min(both))} is also made by a merge, which is not supported")
+    ranks = _ranks(model.get("vocab"), special_tokens)
+    pattern = _pattern(fields.get("pre_tokenizer"))
+    tiktoken.check_bytes(ranks)
+    return _model(pattern, ranks, merges, special_tokens, ignore_merges=bool(model.get("ignore_merges")))
+
+
+def _special_tokens(added: Any) -> dict[str, int]:
+    if not isinstance(added, list):
+        raise DataError(f"must be an array, got {short(added)}", where="added_tokens")
+    special_tokens: dict[str, int] = {}
+    for entry in added:
+        if not isinstance(entry, dict) or not isinstance(entry.get("content"), str) or type(entry.get("id")) is not int:
+            raise DataError(f"expected an object with content and id, got {short(entry)}", where="added_tokens")
+        for name in ("lstrip", "rstrip", "single_word"):
+            if entry.get(name):
+                raise DataError(f"{name} of {short(entry['content'])} is not supported", where="added_tokens")
+        special_tokens[entry["content"]] = entry["id"]
+    return special_tokens
+
+
+def _merges(merges: Any) -> list[tuple[bytes, bytes]]:
+    if not isinstance(merges, list):
+        raise DataError(f"must be an array, got {short(merges)}", where="model.merges")
+    pairs = []
+    for rank, merge in enumerate(merges):
+        parts = merge.split(" ") if isinstance(merge, str) else merge
+        if not isinstance(parts, list) or len(parts) != 2 or not all(isinstance(part, str) for part in parts):
+            raise DataError(f"expected two tokens, got {short(merge)}", where=f"merge {rank}")
+        first, last = from_byte_level(parts[0]), from_byte_level(parts[1])
+        if not first or not last:
+            raise DataError(f"{short(merge)} is not in byte-level spelling", where=f"merge {rank}")
+        pairs.append((first, last))
+    return pairs
+
+
+def _ranks(vocab: Any, special_tokens: Mapping[str, int]) -> dict[bytes, int]:
+    """Return the ids of tokens by their bytes, without special tokens and placeholders."""
+    if not isinstance(vocab, dict) or not all(type(token) is int for token in vocab.values()):
+        raise DataError("must be an object of tokens and their ids (integers)", where="model.vocab")
+    ranks: dict[bytes, int] = {}
+    for name, token in vocab.items():
+        if special_tokens.get(name) == token or name == unused_name(token):
+            continue
+        value = from_byte_level(name)
+        if value is None:
+            raise DataError(f"token {short(name)} is not in byte-level spelling", where="model.vocab")
+        if value:
+            ranks[value] = token
+    return ranks
+
+
+def _model(
+    pattern: str,
+    ranks: Mapping[bytes, int],
+    merges: list[tuple[bytes, bytes]],
+    special_tokens: Mapping[str, int],
+    *,
+    ignore_merges: bool,
+) -> Model:
+    for rank, (first, last) in enumerate(merges):
+        for part in (first, last, first + last):
+            if part not in ranks:
+                raise DataError(f"{short(part)} is not in the vocabulary", where=f"merge {rank}")
+    made = {first + last for first, last in merges}
+    if len(made) < len(merges) or ignore_merges:
+        return _model_of_ranks(pattern, ranks, merges, special_tokens)
+    unmade = next((value for value in ranks if len(value) > 1 and value not in made), None)
+    if unmade is not None:
+        raise DataError(f"token {short(unmade)} is not made by any merge, which is not supported")
+    return Model(
+        pattern=pattern,
+        merges={(ranks[first], ranks[last]): ranks[first + last] for first, last in merges},
+        special_tokens=special_tokens,
+        byte_ids=tuple(ranks[bytes([byte])] for byte in range(256)),
+    )
+
+
+def _model_of_ranks(
+    pattern: str, ranks: Mapping[bytes, int], merges: list[tuple[bytes, bytes]], special_tokens: Mapping[str, int]
+) -> Model:
+    """Read a file converted from ranks, which has a merge for every two tokens that a token can be split into."""
+    model = tiktoken.from_ranks(ranks, pattern, special_tokens)
+    order = {pair: rank for rank, pair in enumerate(merges)}
+    places = [order.get((model.vocab[first], model.vocab[last]), -1) for first, last in model.merges]
+    if -1 in places or places != sorted(places):
+        raise DataError("several merges make the same token, but not in the order of ranks, which is not supported")
+    return model
+
+
+def _type(part: Any) -> str:
+    return short(part.get("type")) if isinstance(part, dict) else short(part)
+
+
+def _pattern(pre_tokenizer: Any) -> str:
+    """Return the one regular expression that splits text."""
+    parts = [pre_tokenizer]
+    if isinstance(pre_tokenizer, dict) and pre_tokenizer.get("type") == "Sequence":
+        parts = pre_tokenizer.get("pretokenizers") or []
+    if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) for part in parts):
+        raise DataError(f"pre-tokenizer {_type(pre_tokenizer)} is not supported; only Split and ByteLevel are")
+    *splits, byte_level = parts
+    if byte_level.get("type") != "ByteLevel":
+        raise DataError(f"the last pre-tokenizer must be ByteLevel, got {_type(byte_level)}")
+    if byte_level.get("add_prefix_space"):
+        raise DataError("add_prefix_space of the pre-tokenizer ByteLevel is not supported")
+    for part in splits:
+        if part.get("type") != "Split":
+            raise DataError(f"pre-tokenizer {_type(part)} is not supported; only Split and ByteLevel are")
+    regexes = [_split(part) for part in splits]
+    if byte_level.get("use_regex", True):
+        regexes.append(_NAMED["gpt2"])
+    if len(regexes) > 1:
+        raise DataError(f"expected one regular expression that splits text, got {len(regexes)}")
+    return regexes[0] if regexes else _WHOLE_TEXT
+
+
+def _split(part: Mapping[str, Any]) -> str:
+    pattern = part.get("pattern")
+    if not isinstance(pattern, dict) or not isinstance(pattern.get("Regex"), str):
+        raise DataError(f"the pattern of the pre-tokenizer Split must be a Regex, got {short(pattern)}")
+    behavior, invert = part.get("behavior"), part.get("invert")
+    if (behavior, bool(invert)) not in (("Isolated", False), ("Removed", True)):
+        raise DataError(
+            f"behavior={short(behavior)} with invert={short(invert)} of the pre-tokenizer Split is not supported; "
+            "only Isolated, and Removed with invert, are"
+        )
+    regex: str = pattern["Regex"]
+    regex = _NAMED["cl100k"] if regex == _CL100K_FOR_ONIGURUMA else regex
+    check_portable(regex, "Oniguruma")
+    if behavior == "Removed" or has_scanner(regex):
+        return regex
+    return rf"{regex}|(?:(?!{regex})[\s\S])+"  # Isolated keeps the text between matches

@@ -1,0 +1,60 @@
+"""Placeholder tokens for ids that no token has.
+
+transformers takes the number of tokens for the next free id and for the number of embeddings. A vocabulary with gaps
+in its ids therefore needs a placeholder for each gap: otherwise `model.resize_token_embeddings(len(tokenizer))` cuts
+off the embeddings of the largest ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..errors import DataError, short
+from ..model import Model
+
+MAX_UNUSED = 1 << 16
+"""Maximum number of placeholders in an export."""
+
+
+def unused_name(token: int) -> str:
+    """Return the name of the placeholder for an id. No byte-level spelling is like it, because it has a space.
+
+    >>> unused_name(300)
+    '<|unused 300|>'
+    """
+    return f"<|unused {token}|>"
+
+
+def unused_tokens(model: Model, used: Collection[int] | None = None) -> dict[str, int]:
+    """Return placeholders for all ids up to the largest that are not `used`, by default those that no token has.
+
+    >>> unused_tokens(Model(pattern=r"\\w+", merges={}, special_tokens={"<e>": 258}))
+    {'<|unused 256|>': 256, '<|unused 257|>': 257}
+    """
+    check_unused(model, used)
+    ids = model.vocab.keys() if used is None else set(used)
+    unused = {unused_name(token): token for token in range(model.n_vocab) if token not in ids}
+    for name in unused.keys() & model.special_tokens.keys():
+        raise DataError(
+            f"special token {short(name)} has the reserved name of the unused id {unused[name]}",
+            remedy="rename it or change its id",
+        )
+    return unused
+
+
+def check_unused(model: Model, used: Collection[int] | None = None) -> None:
+    """Raise if there are so many unused ids that placeholders for them would take too much memory.
+
+    >>> check_unused(Model(pattern=r"\\w+", merges={}, special_tokens={"<e>": 100_000}))
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: '<e>' has id 100000, and 99,744 ids below it are unused, but transformers needs a token for every id and at most 65,536 may be unused; choose a smaller id
+    """  # noqa: E501  the last line is an error message
+    unused = model.n_vocab - len(model.vocab if used is None else used)
+    if unused > MAX_UNUSED:
+        last = model.n_vocab - 1
+        raise DataError(
+            f"{short(model.vocab[last].decode('utf-8', 'backslashreplace'))} has id {last}, and {unused:,} ids below "
+            f"it are unused, but transformers needs a token for every id and at most {MAX_UNUSED:,} may be unused",
+            remedy="choose a smaller id",
+        )
