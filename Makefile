@@ -11,7 +11,7 @@ FUZZ := split count encode ranks csv
 
 .PHONY: help demo test lint format docs bench fuzz coverage clean
 
-help: ## show this
+help: ## show this help
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
 
 $(BIN)/maturin:
@@ -26,14 +26,14 @@ $(DEV): $(BIN)/maturin pyproject.toml
 	$(BIN)/pip install --quiet --group dev
 	@touch $@
 
-demo: $(BUILD) ## build into .venv, and train a tokenizer on Python's own standard library
+demo: $(BUILD) ## build into .venv and train a tokenizer on Python's standard library
 	$(BIN)/python examples/demo.py
 
-test: $(BUILD) $(DEV) lint ## build, lint, and run every test
+test: $(BUILD) $(DEV) lint ## build, lint and run all tests
 	cargo test --quiet --profile checked
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-lint: $(BUILD) $(DEV) ## check style and types of both languages
+lint: $(BUILD) $(DEV) ## check style and types in both languages
 	cargo fmt --check
 	cargo clippy --quiet --profile checked --all-targets --all-features -- --deny warnings
 	$(BIN)/ruff check .
@@ -41,29 +41,29 @@ lint: $(BUILD) $(DEV) ## check style and types of both languages
 	$(BIN)/mypy
 	$(BIN)/stubtest --ignore-disjoint-bases batchbpe._core
 
-format: $(DEV) ## put both languages in shape
+format: $(DEV) ## format the code in both languages
 	cargo fmt
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(BUILD) ## write docs/cli.md anew
+docs: $(BUILD) ## generate docs/cli.md
 	$(BIN)/python docs/make_cli.py
 
-bench: $(BUILD) ## measure beside other tools, with DATA=folder (see benchmarks/README.md)
+bench: $(BUILD) ## compare with other tools on DATA=folder (see benchmarks/README.md)
 	$(BIN)/pip install --quiet --group bench
 	$(BIN)/python -m benchmarks $(DATA)
 
-fuzz: $(BUILD) $(DEV) ## run each fuzz target for SECONDS=60 and many mutants and kills (needs nightly Rust)
+fuzz: $(BUILD) $(DEV) ## fuzz each target for SECONDS=60, with mutants and kills (needs nightly Rust)
 	command -v cargo-fuzz > /dev/null || cargo install --quiet cargo-fuzz
-	@# Leaks are not looked for: a thread that is just ending counts as one.
+	@# LeakSanitizer reports threads that are just ending.
 	for target in $(FUZZ); do \
-		cargo +nightly fuzz run $$target -- -max_total_time=$(SECONDS) -max_len=2048 -detect_leaks=0 || exit 1; \
+		ASAN_OPTIONS=detect_leaks=0 cargo +nightly fuzz run $$target -- -max_total_time=$(SECONDS) -max_len=2048 || exit 1; \
 	done
 	BATCHBPE_FUZZ_MUTANTS=$$((20 * $(SECONDS))) BATCHBPE_FUZZ_KILLS=$(SECONDS) BATCHBPE_FUZZ_FORKS=$$((20 * $(SECONDS))) \
 		$(BIN)/python -m pytest --numprocesses auto tests/fuzz tests/test_reliability.py
 
-coverage: $(BUILD) $(DEV) ## measure which lines of Python the tests run
+coverage: $(BUILD) $(DEV) ## measure which lines of Python the tests execute
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
 
-clean: ## remove what was built
+clean: ## remove build outputs
 	rm -rf .venv target fuzz/target

@@ -1,4 +1,4 @@
-"""Measure batchbpe beside its peers and write the tables."""
+"""Compare batchbpe with other tools and write the tables."""
 
 import argparse
 import datetime
@@ -25,23 +25,23 @@ def heading(tries):
     machine = f"{cpu}, {len(os.sched_getaffinity(0))} cores; Python {platform.python_version()}"
     return (
         f"# Results\n\n{datetime.date.today()}; {machine}; {', '.join(map(installed, PACKAGES))}.\n"
-        f"Best of {tries}, each in a fresh process, in turns; `relative` is the median of the ratios to the first row\n"
-        "within a turn. Memory is above the interpreter after its imports; `of it data` was loaded before the clock\n"
-        "started.\n"
+        f"The best of {tries}, each in a fresh process; the tools take turns. `relative` is the median of\n"
+        "the ratios to the first row within a turn. Memory is the peak above the interpreter after imports; `of which\n"
+        "data` was loaded before.\n"
     )
 
 
 def main():
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("data", type=Path, help="folder of the documents, counts and ranks: see README.md")
-    parser.add_argument("--jobs", nargs="+", choices=list(jobs(False)), help="only these")
-    parser.add_argument("--quick", action="store_true", help="once each, not three to nine times")
-    parser.add_argument("--every-peer", action="store_true", help="the slow peers on multilingual too")
+    parser.add_argument("data", type=Path, help="folder with documents, counts and ranks (see README.md)")
+    parser.add_argument("--jobs", nargs="+", choices=list(jobs(False)), help="run only these")
+    parser.add_argument("--quick", action="store_true", help="run each once instead of 3 to 9 times")
+    parser.add_argument("--every-peer", action="store_true", help="include slow peers on multilingual text")
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent / "RESULTS.md")
     options = parser.parse_args()
 
     least, most = (1, 1) if options.quick else (3, 9)
-    parts = [heading("1" if options.quick else f"{least} to {most}, more of short ones")]
+    parts = [heading("1 run" if options.quick else f"{least} to {most} runs (more for short jobs)")]
     for name, tables in jobs(options.every_peer).items():
         if not options.jobs or name in options.jobs:
             for title, rows in tables(options.data.resolve()):

@@ -1,4 +1,4 @@
-"""What is measured. A case imports its tool and returns three functions: load, do the job, describe it."""
+"""The benchmark cases. A case imports its tool and returns three functions: load the data, do the job, describe it."""
 
 import base64
 import csv
@@ -21,7 +21,7 @@ GPT4 = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*"
     r"|\s*[\r\n]|\s+(?!\S)|\s+"
 )
-# Nearly the same chunks. ffbpe has a scanner for this spelling and a slow engine for any other.
+# Nearly the same chunks. ffbpe has a scanner for this pattern and a slow engine for others.
 CL100K = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
@@ -40,7 +40,7 @@ def column(path):
 
 
 def sample(path, size=10_000_000):
-    """`size` bytes of documents, taken evenly from the file: it may be sorted by language."""
+    """Return `size` bytes of documents, spread evenly over the file, which may be sorted by language."""
     texts = documents(path)
     step = max(1, sum(len(text.encode()) for text in texts) // size)
     return "\n".join(texts[::step]).encode()[:size].decode(errors="ignore")
@@ -59,7 +59,7 @@ def size_of(tokenizer):
 
 
 def train_batchbpe(path, vocab_size, of_counts=False, threads=None):
-    """From documents in memory; or from a file of counts, with the reading of it."""
+    """Train on documents in memory, or on a file of counts, reading included."""
     from batchbpe import Tokenizer
 
     load = (lambda: path) if of_counts else partial(documents, path)
@@ -73,7 +73,7 @@ def train_on_counts(path, vocab_size, threads):
 
 
 def train_ffbpe(path, vocab_size, of_counts=False):
-    """From documents in memory, or from counts in memory."""
+    """Train on documents or counts in memory."""
     import ffbpe
 
     def job(data):
@@ -147,7 +147,7 @@ def tokenizer_of(tool, ranks):
         from batchbpe import Tokenizer
 
         tokenizer = Tokenizer.from_tiktoken(ranks)
-        tokenizer.encode("")  # makes the encoder, as tiktoken's constructor does
+        tokenizer.encode("")  # builds the encoder, as tiktoken's constructor does
         return tokenizer
     import tiktoken
 
@@ -188,9 +188,9 @@ def count(path, threads):
 
 
 def read(path):
-    """As `count_files` reads, and nothing else."""
+    """Read documents like `count_files`, without counting them."""
+    from batchbpe.data.options import ReadOptions
     from batchbpe.data.readers import source
-    from batchbpe.data.tables import ReadOptions
 
     return (
         int,
@@ -200,7 +200,7 @@ def read(path):
 
 
 def count_files(path, compressed=True):
-    """As the command does, from a file to a file: the one that is there, or one that is not compressed."""
+    """Count from a file to a file, like the command; `compressed=False` reads an uncompressed copy."""
     from batchbpe.data.corpus import sources
     from batchbpe.jobs.count import count_files
 
@@ -222,7 +222,7 @@ def count_files(path, compressed=True):
 
 
 def encode_files(path, ranks):
-    """As the command does, from a file to a file."""
+    """Encode from a file to a folder of shards, like the command."""
     from batchbpe.data.corpus import sources
     from batchbpe.jobs.encode import encode_files
 
@@ -232,7 +232,7 @@ def encode_files(path, ranks):
         with tempfile.TemporaryDirectory() as folder:
             return encode_files(tokenizer, sources(Path(path)), Path(folder) / "shards")
 
-    return int, job, lambda record: {"result": f"{record['tokens']:,} tokens"}
+    return int, job, lambda report: {"result": f"{report.tokens:,} tokens"}
 
 
 def import_module(module):

@@ -21,10 +21,10 @@ def megabytes(field):
 def run_here(load, job, describe):
     interpreter = megabytes("VmRSS")
     data = load()
-    # Give back what loading freed, or the job would use it unseen.
+    # Return what loading freed, or the job would reuse it unnoticed.
     ctypes.CDLL(None).malloc_trim(0)
     loaded = megabytes("VmRSS") - interpreter
-    # Forget the peak of loading, where the system allows it; otherwise the figure is only too high.
+    # Reset the peak if the system allows it; otherwise the figure is too high.
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     wall, cpu = time.perf_counter(), time.process_time()
@@ -35,9 +35,9 @@ def run_here(load, job, describe):
 
 
 def run_apart(case, params):
-    """A case in a new interpreter: nothing is warm, the peak is its own."""
+    """Run a case in a new interpreter, with cold caches and a peak of its own."""
     command = [sys.executable, "-m", "benchmarks.measure", case, json.dumps(params)]
-    # Bytecode is written, as it is where packages are installed.
+    # Write bytecode, which installed packages have.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
     if done.returncode:

@@ -1,6 +1,6 @@
-"""The paper's whole set in size: 17 million unique chunks, counted about 9 billion times in all.
+"""Synthetic counts of the size of the paper's dataset: 17 million unique chunks, about 9 billion in total.
 
-The head is the real chunks of a counts csv with their counts scaled up. The tail recombines them: the
+The head consists of real chunks from a csv of counts, with their counts scaled up. The tail recombines them: the
 beginning of one word and the end of another, with counts that fall as a power of the rank, down to one.
 """
 
@@ -18,12 +18,12 @@ UNIQUE, TOTAL, WIDTH, SEED = 17_000_000, 9_000_000_000, 24, 0
 
 
 def is_word(chunk):
-    """Letters after at most one space: pieces of such chunks are one chunk again. Short, for a mean of 9."""
+    """Return whether a chunk is letters after at most one space, so that recombined pieces are single chunks too."""
     return chunk.isascii() and 1 < len(chunk) <= WIDTH // 2 and chunk.removeprefix(" ").isalpha()
 
 
 def recombine(words, number, rng):
-    """A prefix of one word and a suffix of another, `number` times."""
+    """Join a prefix of one word and a suffix of another, `number` times."""
     blob = np.frombuffer("".join(words).encode(), dtype=np.uint8)
     length = np.array([len(word) for word in words])
     start = np.cumsum(length) - length
@@ -36,7 +36,7 @@ def recombine(words, number, rng):
 
 
 def make(csv_path):
-    """17 million chunks in order of their bytes, and the count of each."""
+    """Return 17 million chunks in the order of their bytes, and their counts."""
     rng = np.random.default_rng(SEED)
     real = {chunk.encode(): count for chunk, count in counts(csv_path) if "\0" not in chunk}
     head = np.array([chunk for chunk in real if len(chunk) <= WIDTH], dtype=f"S{WIDTH}")

@@ -1,4 +1,4 @@
-"""Which cases stand beside each other, ours first; running them in turn; writing the table."""
+"""Which cases are compared, ours first; running them in turns; writing the tables."""
 
 import importlib.util
 import subprocess
@@ -9,7 +9,7 @@ from time import perf_counter
 
 from benchmarks.measure import ROOT, run_apart
 
-HEADER = "| tool | seconds | relative | CPU seconds | peak MB | of it data | |\n|---|---:|---:|---:|---:|---:|---|"
+HEADER = "| tool | seconds | relative | CPU seconds | peak MB | of which data | |\n|---|---:|---:|---:|---:|---:|---|"
 
 
 def installed(tool):
@@ -20,8 +20,9 @@ PATIENCE = 20
 
 
 def measure(rows, least, most):
-    """The best run of each row: what else the machine does only adds. Short ones have more tries. The rows take turns,
-    and `relative` is the median of what each turn gives, so that a slow minute falls on all of them.
+    """Return the best run of each row, since other load on the machine only adds time. Short jobs run more often.
+
+    The rows take turns, and `relative` is the median of the ratios within a turn, so that a slow minute affects all.
     """
     runs = {tool: [] for tool, *_ in rows}
     start = perf_counter()
@@ -63,7 +64,7 @@ def time(seconds):
 
 
 def in_threads(case, params):
-    """Two threads first: then `relative` is what the second one gains."""
+    """List two threads first, so that `relative` is the speed-up."""
     names = {2: "batchbpe, 2 threads", 1: "batchbpe, 1 thread"}
     return [(name, case, params | {"threads": threads}) for threads, name in names.items()]
 
@@ -106,7 +107,7 @@ def threads(data):
 
 
 def files(data):
-    """The commands beside the core on text in memory, and beside reading alone, which the same cores must do."""
+    """Compare the commands with the core on text in memory, and with reading alone, which uses the same cores."""
     ranks = {"ranks": str(data / "cl100k_base.tiktoken")}
     memory, file, reading = "batchbpe, in memory", "batchbpe, parquet to file", "pyarrow, reading that parquet"
     plain = "batchbpe, uncompressed parquet to file"
@@ -132,7 +133,7 @@ def synthetic(data):
 
 
 def jobs(every_peer):
-    """Name → function from the data folder to titles and rows (tool, case, its parameters)."""
+    """Return name → function from the data folder to titles and rows (tool, case, parameters)."""
     fast, slow = ["batchbpe", "ffbpe"], ["rustbpe", "tokenizers"]
     return {
         "english": lambda data: training(data, "english", fast + slow),

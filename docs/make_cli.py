@@ -1,4 +1,4 @@
-"""Write docs/cli.md from what the commands say of themselves: `make docs`."""
+"""Generate docs/cli.md from the help of the commands: `make docs`."""
 
 from pathlib import Path
 from typing import Any
@@ -7,24 +7,31 @@ from typer.main import get_command
 
 from batchbpe.cli import app
 
-HEAD = """# The command line
+HEAD = """# Command line
 
-Every argument is a path: a file, a glob, a folder, a url, or `-` for standard input. In a folder the files of known
-suffixes are read; a file that is named is text if its suffix is another. Results go to standard output, everything
-else to standard error: a bar in a terminal, in a pipe or a log a line every few seconds. Exit codes: 0; 1 for a
-failure, in one line (`batchbpe --debug …` shows the traceback), also where `--skip-errors` passed over a file; 2 for
-arguments that are not understood, or values that an option cannot have; 130 after Ctrl-C. `batchbpe
---install-completion` sets up the shell's completion, `batchbpe --version` prints the version.
+Inputs are files, globs, folders, urls, or `-` for standard input. In a folder, files with a known suffix are read; a
+file that is named explicitly and has another suffix is read as text. Results go to standard output, everything else to
+standard error: a progress bar in a terminal, or a line every few seconds in a log.
 
-A `count` that was stopped, killed, or met a full disk goes on with `--resume`: what it has counted is saved in a folder
-beside the result, `counts.parquet.parts`, every minute and, unless it reads standard input, at the first Ctrl-C. What
-was counted is not counted again, and the result is the same as without the interruption. `encode` into a folder goes on
-after the last whole shard.
+| exit code | meaning |
+|---|---|
+| 0 | success |
+| 1 | failure, explained in one line; also if `--skip-errors` skipped a file |
+| 2 | invalid arguments or options |
+| 130, 143 | stopped by Ctrl-C or SIGTERM |
+
+`batchbpe --debug …` shows the traceback of an error, `batchbpe --install-completion` sets up shell completion, and
+`batchbpe --version` prints the version.
+
+`--resume` continues a `count` that was stopped, killed, or ran out of disk space. Every minute, and at the first Ctrl-C
+unless it reads standard input, `count` saves its counts in a folder next to the output, `counts.parquet.parts`. Nothing
+is counted twice, and the result is the same as without the interruption. `encode` into a folder continues after the
+last complete shard.
 """
 
 
 def page() -> str:
-    """Give the page."""
+    """Return the page."""
     parts = [HEAD]
     commands: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
     for name, command in commands.items():

@@ -12,19 +12,19 @@ from batchbpe.training import Batch
 
 
 def main() -> None:
-    """Do it, and say what was done."""
-    say = sys.stdout.write
+    """Count, train, encode and decode, and print what each step took."""
+    write = sys.stdout.write
     start = time.perf_counter()
     folder = Path(sysconfig.get_path("stdlib"))
     files = sorted(path for path in folder.rglob("*.py") if "site-packages" not in path.parts)
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in files]
     size = sum(map(len, texts)) / 1e6
     read = time.perf_counter()
-    say(f"read      {len(texts):,} documents of {folder}, {size:.1f} MB, in {read - start:.2f} s\n")
+    write(f"read      {len(texts):,} files from {folder}, {size:.1f} MB, in {read - start:.2f} s\n")
 
-    counts = ChunkCounts.count(iter(texts))
+    counts = ChunkCounts.count(texts=texts)
     counted = time.perf_counter()
-    say(
+    write(
         f"counted   {counts.total:,} chunks, {counts.unique:,} of them unique, in {counted - read:.2f} s "
         f"({size / (counted - read):.0f} MB/s)\n"
     )
@@ -34,29 +34,29 @@ def main() -> None:
     tokenizer.train(counts, 32768, on_batch=batches.append)
     trained = time.perf_counter()
     merges = len(tokenizer.merges)
-    say(
+    write(
         f"trained   {tokenizer.n_vocab:,} tokens ({len(tokenizer.stop_words)} stop words, {merges:,} merges) in "
-        f"{len(batches)} batches of {merges / len(batches):.0f} on average, in {trained - counted:.2f} s\n"
+        f"{len(batches)} batches with a mean size of {merges / len(batches):.0f}, in {trained - counted:.2f} s\n"
     )
 
     text = "\n".join(texts)
     encoding = time.perf_counter()
     ids = tokenizer.encode_to_numpy(text)
     encoded = time.perf_counter()
-    say(
-        f"encoded   all of it to {len(ids):,} tokens, {len(text) / len(ids):.2f} characters each, "
+    write(
+        f"encoded   all of it to {len(ids):,} tokens of {len(text) / len(ids):.2f} characters on average, "
         f"in {encoded - encoding:.2f} s\n"
     )
-    same = tokenizer.decode(ids) == text
-    say(f"decoded   to {'the same text' if same else 'ANOTHER TEXT: please report this'}\n\n")
+    is_same = tokenizer.decode(ids) == text
+    write(f"decoded   to {'the same text' if is_same else 'A DIFFERENT TEXT: please report this'}\n\n")
 
     line = "    def theory(self, inaccessible): return self.theory_in_the(inaccessible)"
     tokens = tokenizer.encode(line)
     pieces = "|".join(tokenizer.decode([token]) for token in tokens)
-    say(f"before    {line}  ({len(line.encode())} bytes)\n")
-    say(f"after     {pieces}  ({len(tokens)} tokens)\n")
-    say(f"          {tokens}\n")
-    sys.exit(not same)
+    write(f"before    {line}  ({len(line.encode())} bytes)\n")
+    write(f"after     {pieces}  ({len(tokens)} tokens)\n")
+    write(f"          {tokens}\n")
+    sys.exit(not is_same)
 
 
 if __name__ == "__main__":
