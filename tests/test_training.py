@@ -200,7 +200,7 @@ BAD_POLICIES: list[tuple[Callable[[Candidates], Any], type[Exception], str]] = [
     (
         lambda found: found.more(21),
         ValueError,
-        r"chose 21 pairs, but only 20 merges remain; return at most the 10 candidates",
+        r"chose 21 pairs, but only 20 merges remain; return at most as many as it received \(10\)",
     ),
     (lambda found: found[:0], ValueError, "chose none of 10 pairs, .*to veto pairs, use candidates.keep"),
     (lambda found: None, TypeError, "policy <lambda> must return some of its candidates, got NoneType"),

@@ -215,7 +215,7 @@ def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> N
         raise ArgumentTypeError("special_tokens", special_tokens, reason)
     for name in special_tokens:
         if not isinstance(name, str) or not name:
-            raise ArgumentTypeError("special_tokens", name, "must be non-empty strings")
+            raise ArgumentTypeError("special_tokens", name, "must contain only non-empty strings")
         if isinstance(special_tokens, Mapping) and type(special_tokens[name]) is not int:
             reason = f"must map {short(name)} to an integer"
             raise ArgumentTypeError("special_tokens", special_tokens[name], reason)

@@ -24,8 +24,9 @@ def resolve_pattern(pattern: str) -> str:
         raise ArgumentTypeError("pattern", pattern, choices)
     if pattern in PATTERNS:
         return PATTERNS[pattern]
-    if re.fullmatch(r"\w*", pattern):  # a misspelled name, which as a regular expression would match only itself
-        raise ArgumentError("pattern", pattern, choices)
+    if re.fullmatch(r"\w*", pattern):  # probably a misspelled name
+        reason = f"must be one of {', '.join(PATTERNS)}, or a regular expression that matches more than itself"
+        raise ArgumentError("pattern", pattern, reason)
     check_pattern(pattern)
     return pattern
 

@@ -401,7 +401,7 @@ def _ask(policy: Policy, candidates: Candidates, merges_remaining: int) -> Candi
     if len(batch) > merges_remaining:
         raise ValueError(
             f"policy {name} chose {len(batch)} pairs, but only {merges_remaining} merges remain; "
-            f"return at most the {len(candidates)} candidates it received"
+            f"return at most as many as it received ({len(candidates)})"
         )
     if not len(batch) and len(candidates.more(1)):
         raise ValueError(

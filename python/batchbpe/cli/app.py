@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import json
+import logging
 import os
 import signal
 import sys
@@ -44,6 +45,7 @@ class _Terminated(KeyboardInterrupt):
 
 def main() -> int:
     """Run the command line and return the exit code."""
+    logging.basicConfig(format="warning: %(message)s")
     try:
         return app(prog_name="batchbpe", standalone_mode=False) or 0
     except Exception as error:  # the base class of usage errors is private to typer

@@ -72,7 +72,7 @@ def choose(data: Data | None, texts: str | Iterable[str] | None, files: PathLike
     """
     passed = [name for name, value in {"data": data, "texts": texts, "files": files}.items() if value is not None]
     if len(passed) != 1:
-        raise TypeError(f"expected one of data, texts and files, got {' and '.join(passed) or 'none of them'}")
+        raise TypeError(f"pass exactly one of data, texts and files; got {' and '.join(passed) or 'none'}")
     if isinstance(texts, Mapping) or hasattr(texts, "__arrow_c_stream__") or type(texts).__name__ == "DataFrame":
         raise ArgumentTypeError("texts", type(texts).__name__, "must be strings", remedy=("use ", Setting("data")))
     if texts is not None:
@@ -158,7 +158,7 @@ def _sources(data: Any, options: ReadOptions, where: str) -> Iterator[Source]:
     elif isinstance(data, Iterable):
         yield in_memory(batched(data))
     else:
-        raise ArgumentTypeError(where, type(data).__name__, "must be a string, a path, or an iterable of strings")
+        raise ArgumentTypeError(where, data, "must be text, a path, counts, a table, or an iterable of strings")
 
 
 def _chosen(chosen: _Chosen, options: ReadOptions) -> Iterator[Source]:
@@ -278,7 +278,7 @@ def paths(text: str, options: ReadOptions, hint: str = "", *, jsonl_field: str |
         text = os.path.expanduser(text)  # noqa: PTH111
         found, problem = _files(text)
     if not found:
-        raise FileNotFoundError(f"{problem}: {text!r}{hint}")
+        raise FileNotFoundError(f"{problem}: {text!r}{'' if Path(text).is_dir() else hint}")
     for place in sorted(found, key=str):
         is_jsonl = jsonl_field is not None and kind(place)[0] == ".jsonl"
         yield source(place, replace(options, text_column=jsonl_field or "") if is_jsonl else options)
@@ -290,7 +290,7 @@ def _files(text: str) -> tuple[list[Path | str], str]:
     if path.is_dir():
         files = [file for file in path.rglob("*") if kind(file)[0] in KNOWN and file.is_file()]
         files = [file for file in files if not any(name[0] == "." for name in file.relative_to(path).parts)]
-        return [*files], f"no file with a suffix of {' '.join(KNOWN)} in the directory"
+        return [*files], f"no {', '.join(KNOWN)} file in the folder"
     if path.exists():
         return [path], ""
     if has_magic(text):
