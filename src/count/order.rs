@@ -100,6 +100,7 @@ pub fn sum_and_sort(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Res
     // sorted, and two copies of the chunk and its count.
     let chunks: usize = tables.iter().map(ChunkMap::len).sum();
     check_memory(chunks.saturating_mul(size_of::<Row>() + 48))?;
+    let threads = if chunks <= RANGE_ROWS { 1 } else { threads };
     let mut sample = Vec::new();
     for (table, slots) in tables.iter().map(ChunkMap::slots).enumerate() {
         let every_nth = (0..slots).step_by(RANGE_ROWS / SAMPLES_PER_RANGE);
