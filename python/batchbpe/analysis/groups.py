@@ -16,7 +16,7 @@ from ..data.jsonl import json_lines
 from ..data.options import ReadOptions
 from ..data.sampling import Sampling
 from ..data.source import Source
-from ..data.tables import TABLES, check_text_column, is_string, reading, record_batches
+from ..data.tables import TABLES, check_text_column, has_fixed_size, is_string, reading, record_batches
 from ..errors import DataError, short
 
 NO_GROUP = "(none)"
@@ -114,13 +114,11 @@ def _batches(source: Source, group_column: str, options: ReadOptions) -> Iterato
 
 def _rows(texts: Any, groups: Any, options: ReadOptions, first: int) -> Iterator[Iterable[tuple[Any, Any]]]:
     """Yield the rows of two columns as Python objects, in batches of limited size."""
-    import pyarrow as pa
-
     size = sizes(texts)
     check_sizes(size, options.max_document_bytes, first)
     if is_string(groups.type):
         size = size + sizes(groups)
-    elif pa.types.is_primitive(groups.type) or pa.types.is_null(groups.type):
+    elif has_fixed_size(groups.type):
         groups.validate(full=True)
     else:  # a list or a dictionary of binary values could expand to any size
         raise DataError(f"the group column must be of type string, number or boolean, got {groups.type}")

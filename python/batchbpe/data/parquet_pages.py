@@ -275,7 +275,7 @@ def rows_at_once(pages: Sequence[Page], rows: int, max_bytes: int, longest_entry
     """
     data = [page for page in pages if page.kind != DICTIONARY and page.rows]
     total = max(1, sum(page.rows for page in data))
-    # A row is no larger than its page, or than the whole dictionary.
+    # A row has at most the size of its page or of the whole dictionary.
     repeated = max((page.size for page in pages if page.kind == DICTIONARY), default=0)
     if repeated * rows > max_bytes:
         few = max_bytes // repeated * sum(page.size for page in pages) // total < FEW_BYTES

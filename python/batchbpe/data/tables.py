@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 TABLES = (".parquet", ".arrow")
-NUMBER = r"(bool|null|u?int|halffloat|float|double|decimal|date|time|duration)"
-"""How the names of arrow types of fixed size begin."""
 
 
 class Watched(Protocol):
@@ -198,6 +196,15 @@ def is_string(type_: Any) -> bool:
     return bool(re.match(r"(dictionary<values=)?(large_)?string(_view)?\b", str(type_)))
 
 
+def has_fixed_size(type_: Any) -> bool:
+    """Return whether the values of an arrow type, or of its name, are numbers, booleans, dates or nulls.
+
+    >>> has_fixed_size("int64"), has_fixed_size("list<item: int64>")
+    (True, False)
+    """
+    return bool(re.match(r"(bool|null|u?int|halffloat|float|double|decimal|date|time|duration)", str(type_)))
+
+
 def check_text_column(types: Mapping[str, Any], column: str, where: str, noun: str = "column") -> None:
     """Raise unless there is a column (or whatever `noun` says) of that name and its type is a string type.
 
@@ -218,6 +225,6 @@ def _check_columns(types: Mapping[str, Any], columns: Sequence[str], where: str)
     for column in columns[1:]:
         if column not in types:
             raise DataError(f"no column {column!r} among {short(sorted(types))}", where=where)
-        if not is_string(types[column]) and not re.match(NUMBER, types[column]):  # a list could expand to any size
+        if not is_string(types[column]) and not has_fixed_size(types[column]):  # a list could expand to any size
             problem = f"column {column!r} must be of type string, number or boolean, got {types[column]}"
             raise DataError(problem, where=where)

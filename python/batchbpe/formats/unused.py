@@ -43,7 +43,7 @@ def unused_tokens(model: Model, used: Collection[int] | None = None) -> dict[str
 
 
 def check_unused(model: Model, used: Collection[int] | None = None) -> None:
-    """Raise if there are so many unused ids that placeholders for them would take too much memory.
+    """Raise if placeholders for unused ids would take too much memory.
 
     >>> check_unused(Model(pattern=r"\\w+", merges={}, special_tokens={"<e>": 100_000}))
     Traceback (most recent call last):
