@@ -24,6 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "patterns": {"_core", "errors", "surrogates"},
     "model": {"_core", "errors", "lazy", "merge_tree"},
     "encoder": {"_core", "model"},
+    "compat": {"errors", "formats", "model"},
     "data": {"_core", "arrow", "errors", "storage", "surrogates"},
     "formats": {"_core", "arrow", "errors", "model", "patterns", "storage"},
 }
@@ -33,9 +34,9 @@ FORBIDDEN = {
     "counting": USERS,
     "counts": USERS,
     "training": USERS,
+    "codec": USERS | {"counting", "counts", "data", "training"},
     "tokenizer": USERS,
     "batch_tokenizer": USERS,
-    "compat": USERS,
     "jobs": {"experiments", "cli"},
     "analysis": {"experiments", "cli"},
     "experiments": {"cli"},

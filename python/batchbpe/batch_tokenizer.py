@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from .codec import Ids
 from .counts import ChunkCounts
 from .data import corpus
 from .data.limits import MAX_DOCUMENT_BYTES
@@ -26,7 +27,7 @@ from .patterns import resolve_pattern
 from .policies import Policy
 from .special import AllowedSpecial, DisallowedSpecial
 from .surrogates import Errors
-from .tokenizer import Ids, Tokenizer
+from .tokenizer import Tokenizer
 from .training import Batch
 
 Self = TypeVar("Self", bound="BatchTokenizer")

@@ -1,0 +1,367 @@
+"""`Codec`: encode text to ids and decode ids to text with a `Model`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._core import Encoder
+from .compat import CompatibleNames
+from .encoder import encoder_for
+from .errors import ArgumentTypeError
+from .lazy import lazy
+from .merge_tree import MergeTree
+from .model import Model, UnknownTokenError
+from .patterns import check_pattern
+from .special import AllowedSpecial, DisallowedSpecial, resolve_special
+from .surrogates import Errors, check_errors, combine_all, combine_surrogates
+
+Ids = npt.NDArray[np.uint32]
+"""Ids as an array."""
+
+
+class Codec(CompatibleNames):
+    """What a `Tokenizer` does with its model: the vocabulary, encoding and decoding. It is immutable."""
+
+    def __init__(self, model: Model, name: str | None = None) -> None:
+        """Create a tokenizer that runs a model.
+
+        `name` is only for information, like the name of a `tiktoken.Encoding`.
+        """
+        if not isinstance(model, Model):
+            raise ArgumentTypeError("model", model, "must be a Model", remedy="see Tokenizer.train and from_file")
+        check_pattern(model.pattern)
+        self._model = model
+        self._name = name
+
+    @property
+    def model(self) -> Model:
+        """The model: pattern, merges, stop words and special tokens.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).model
+        Model(tokens=259, merges=3, stop_words=0, special_tokens=0, pattern='gpt4')
+        """
+        return self._model
+
+    @lazy
+    def _encoder(self) -> Encoder:
+        return encoder_for(self._model)
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression that splits text into chunks.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259, pattern="[a-z]+").pattern
+        '[a-z]+'
+        """
+        return self.model.pattern
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens, which is also `len(tokenizer)`.
+
+        >>> from batchbpe import Tokenizer
+        >>> tokenizer = Tokenizer(Model(pattern="[a-z]+", merges={}, special_tokens={"<e>": 300}))
+        >>> tokenizer.vocab_size, tokenizer.n_vocab
+        (257, 301)
+        """
+        return len(self.model.vocab)
+
+    @property
+    def n_vocab(self) -> int:
+        """The largest id plus one, as in tiktoken: the number of embeddings that a language model needs.
+
+        It is larger than `vocab_size` if there are gaps between ids, for example below the ids of special tokens.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).n_vocab
+        259
+        """
+        return self.model.n_vocab
+
+    @property
+    def vocab(self) -> Mapping[int, bytes]:
+        """The bytes of every token by id (read-only).
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).vocab[258]
+        b'aaab'
+        """
+        return self.model.vocab
+
+    @property
+    def merges(self) -> Mapping[tuple[int, int], int]:
+        """The merged pairs in the order they were made, and the ids they became (read-only).
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).merges[97, 97]
+        256
+        """
+        return self.model.merges
+
+    @property
+    def special_tokens(self) -> Mapping[str, int]:
+        """The special tokens and their ids (read-only).
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).special_tokens["<eot>"]
+        259
+        """
+        return self.model.special_tokens
+
+    @property
+    def stop_words(self) -> Mapping[str, int]:
+        """The stop words and their ids (read-only).
+
+        Bytes that are not valid UTF-8 become surrogates, as in `os.fsdecode`.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("to be or not to be", 258, stop_list_size=2).stop_words[" be"]
+        256
+        """
+        words = self.model.stop_words
+        return MappingProxyType({word.decode("utf-8", "surrogateescape"): token for word, token in words.items()})
+
+    def merge_tree(self, token: int) -> MergeTree:
+        """Return the tree of merges that builds a token.
+
+        >>> from batchbpe import Tokenizer
+        >>> print(Tokenizer.train("aaabdaaabac", 259).merge_tree(258))
+        258 'aaab'
+        ├─ 256 'aa'
+        │  ├─ 97 'a'
+        │  └─ 97 'a'
+        └─ 257 'ab'
+           ├─ 97 'a'
+           └─ 98 'b'
+        """
+        return self.model.merge_tree(token)
+
+    def encode(
+        self,
+        text: str,
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        errors: Errors = "strict",
+        threads: int | None = None,
+    ) -> list[int]:
+        """Encode a text to a list of ids.
+
+        Parameters
+        ----------
+        text: the text. Surrogate pairs are combined into characters, as in tiktoken.
+        allowed_special: special tokens that are encoded as tokens: "all", or a collection of them. "none" encodes all
+            special tokens as ordinary text, and "none_raise" raises an error if the text contains one.
+        disallowed_special: special tokens that raise an error: "all" others, or a collection of them. The default is
+            no special token if `allowed_special` is "all" or "none", and all others if it is not.
+        errors: "strict" raises an error for lone surrogates, "replace" replaces them with U+FFFD.
+        threads: number of threads for a long text; None uses all cores.
+
+        Special tokens that are neither allowed nor disallowed are encoded as ordinary text. If several special tokens
+        start at the same place, the longest is matched.
+
+        >>> from batchbpe import Tokenizer
+        >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
+        >>> tokenizer.encode("ab<eot>", allowed_special="all")
+        [257, 259]
+
+        """
+        special = None
+        if allowed_special != "none_raise" or disallowed_special is not None:  # a call would take a tenth of the time
+            special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
+        if errors != "strict":
+            check_errors(errors)
+        try:
+            return self._encoder.encode(text, special, threads)
+        except UnicodeEncodeError:
+            return self._encoder.encode(combine_surrogates(text, errors), special, threads)
+
+    def encode_ordinary(self, text: str, *, errors: Errors = "strict", threads: int | None = None) -> list[int]:
+        """Encode a text in which special tokens are ordinary text.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).encode_ordinary("<eot>ab")
+        [60, 101, 111, 116, 62, 257]
+        """
+        if errors != "strict":
+            check_errors(errors)
+        try:
+            return self._encoder.encode(text, ([], []), threads)
+        except UnicodeEncodeError:
+            return self._encoder.encode(combine_surrogates(text, errors), ([], []), threads)
+
+    def encode_to_numpy(
+        self,
+        text: str,
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        errors: Errors = "strict",
+        threads: int | None = None,
+    ) -> Ids:
+        """Encode a text to a uint32 array without creating Python integers. The parameters are those of `encode`.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).encode_to_numpy("aaabd")
+        array([258, 100], dtype=uint32)
+        """
+        special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
+        check_errors(errors)
+        try:
+            return self._encoder.encode_to_numpy(text, special, threads)
+        except UnicodeEncodeError:
+            return self._encoder.encode_to_numpy(combine_surrogates(text, errors), special, threads)
+
+    def encode_batch(
+        self,
+        text: Iterable[str],
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        errors: Errors = "strict",
+        threads: int | None = None,
+        num_threads: int | None = None,
+    ) -> list[list[int]]:
+        """Encode several texts in parallel. The parameters are those of `encode`.
+
+        `num_threads` is the same as `threads`, under the name that tiktoken uses.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).encode_batch(["aaab", "ac"])
+        [[258], [97, 99]]
+        """
+        if type(self).encode is not Codec.encode:  # a subclass encodes in its own way
+            return [self.encode(each, allowed_special, disallowed_special, errors=errors) for each in _as_list(text)]
+        special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
+        check_errors(errors)
+        texts = _as_list(text)
+        threads = num_threads if threads is None else threads
+        try:
+            return self._encoder.encode_batch(texts, special, threads)
+        except UnicodeEncodeError:
+            return self._encoder.encode_batch(combine_all(texts, errors), special, threads)
+
+    def encode_ordinary_batch(
+        self,
+        text: Iterable[str],
+        *,
+        errors: Errors = "strict",
+        threads: int | None = None,
+        num_threads: int | None = None,
+    ) -> list[list[int]]:
+        """Encode several texts in which special tokens are ordinary text.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).encode_ordinary_batch(["aaab", "ac"])
+        [[258], [97, 99]]
+        """
+        return self.encode_batch(text, "none", errors=errors, threads=threads, num_threads=num_threads)
+
+    def encode_batch_to_numpy(
+        self,
+        text: Iterable[str],
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        *,
+        errors: Errors = "strict",
+        threads: int | None = None,
+    ) -> tuple[Ids, npt.NDArray[np.int64]]:
+        """Encode several texts in parallel to one array of ids, and return it with the offset of each text.
+
+        The parameters are those of `encode`. Text i has the ids from `offsets[i]` to `offsets[i + 1]`.
+
+        >>> from batchbpe import Tokenizer
+        >>> ids, offsets = Tokenizer.train("aaabdaaabac", 259).encode_batch_to_numpy(["aaab", "", "ac"])
+        >>> ids.tolist(), offsets.tolist()
+        ([258, 97, 99], [0, 1, 1, 3])
+        """
+        special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
+        check_errors(errors)
+        texts = _as_list(text)
+        try:
+            return self._encoder.encode_batch_to_numpy(texts, special, threads)
+        except UnicodeEncodeError:
+            return self._encoder.encode_batch_to_numpy(combine_all(texts, errors), special, threads)
+
+    def decode(self, tokens: Iterable[int] | npt.NDArray[Any], errors: str = "replace") -> str:
+        """Decode ids to text. `errors` says what to do about invalid UTF-8, as in `bytes.decode`.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).decode([258, 100])
+        'aaabd'
+        """
+        return self.decode_bytes(tokens).decode("utf-8", errors)
+
+    def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any]) -> bytes:
+        """Decode ids to bytes.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).decode_bytes([258, 255])
+        b'aaab\\xff'
+        """
+        encoder = self._encoder
+        try:
+            if isinstance(tokens, np.ndarray):
+                if tokens.dtype == np.uint32 and tokens.ndim == 1 and tokens.flags.c_contiguous:
+                    return encoder.decode_numpy(tokens)
+                tokens = tokens.tolist()
+            tokens = tokens if isinstance(tokens, list) else list(tokens)
+            return encoder.decode(tokens)
+        except (OverflowError, ValueError):
+            unknown = [token for token in tokens if token not in self.vocab]
+            if not unknown:
+                raise
+            raise UnknownTokenError.of_id(int(unknown[0]), self.max_token_value) from None
+
+    def decode_batch(
+        self, batch: Iterable[Iterable[int]], errors: str = "replace", *, num_threads: int | None = None
+    ) -> list[str]:
+        """Decode several lists of ids. `num_threads` is accepted for compatibility with tiktoken and ignored.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).decode_batch([[258], [97, 99]])
+        ['aaab', 'ac']
+        """
+        return [self.decode(ids, errors) for ids in batch]
+
+    def decode_bytes_batch(self, batch: Iterable[Iterable[int]], *, num_threads: int | None = None) -> list[bytes]:
+        """Decode several lists of ids to bytes. `num_threads` is accepted for compatibility and ignored.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).decode_bytes_batch([[258], [255]])
+        [b'aaab', b'\\xff']
+        """
+        return [self.decode_bytes(ids) for ids in batch]
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        return self.vocab_size
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the models. Names do not matter."""
+        return self.model == other.model if isinstance(other, Codec) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Hash the model."""
+        return hash(self.model)
+
+    def __repr__(self) -> str:
+        """Show the size of the vocabulary."""
+        return f"{type(self).__name__}(n_vocab={self.n_vocab})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle everything but the encoder, which is built again when it is needed."""
+        return {name: value for name, value in self.__dict__.items() if name != "_encoder"}
+
+
+def _as_list(texts: Iterable[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise ArgumentTypeError("text", texts, "must be a list of strings", remedy="use encode for a single string")
+    return texts if isinstance(texts, list) else list(texts)
