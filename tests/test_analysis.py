@@ -203,12 +203,68 @@ def test_groups_of_any_data():
         evaluate_groups({"one": ONE}, texts, per="line")
     with pytest.raises(ArgumentError, match="per must be 'text', 'byte' or 'character' for chunk counts"):
         evaluate_groups({"one": ONE}, {"en": ChunkCounts.count("a a")}, per="word")
-    assert evaluate_groups({"one": ONE}, {}).reference_group is None
 
 
-def test_nothing_to_evaluate():
-    (it,) = evaluate({"one": ONE}, "")
-    assert all(value in (0, 257, None) for value in it.metrics(it).values()), it.metrics(it)
+def test_nothing_to_evaluate(tmp_path):
+    (tmp_path / "empty.txt").write_text("")
+    for data in ("", [], ChunkCounts.count("")):
+        with pytest.raises(DataError, match=r"no text found in .*; pass data that is not empty"):
+            evaluate({"one": ONE}, data)
+    with pytest.raises(DataError, match=r"no text found in \['.*empty.txt'\]"):
+        evaluate({"one": ONE}, files=tmp_path / "empty.txt")
+    with pytest.raises(DataError, match=r"no text found in .*; raise sample or pass more data"):
+        evaluate({"one": ONE}, ["a"], sample=1e-9)
+    for groups in ({}, {"en": ""}):
+        with pytest.raises(DataError, match=f"no text found in {groups}"):
+            evaluate_groups({"one": ONE}, texts=groups)
+
+
+def test_texts_and_files(tmp_path):
+    """They are never guessed: each string here would otherwise be understood as the other."""
+    path = tmp_path / "a.txt"
+    path.write_text("a a a b")
+    tokenizers, name, other = {"one": ONE}, str(path), tmp_path / "other"
+    other.write_text("b")
+    assert evaluate(tokenizers, texts=name)[0].bytes == len(name)
+    assert evaluate(tokenizers, files=[name, str(other)])[0].bytes == 8
+    assert 256 not in audit(ONE, files=name).unused and 256 in audit(ONE, texts=name).unused
+    assert inspect_counts(texts=name) != inspect_counts(files=iter([name])) == inspect_counts("a a a b")
+    groups = evaluate_groups(tokenizers, texts={"a": name, "b": ["b", "b"]})
+    assert {group: it.bytes for group, it in groups.tokenizers["one"].evaluations.items()} == {"a": len(name), "b": 2}
+    for files, options in (({"a": name, "other": [other]}, {}), ([name, str(other)], {"by_file": True})):
+        groups = evaluate_groups(tokenizers, files=files, **options)
+        assert {group: it.bytes for group, it in groups.tokenizers["one"].evaluations.items()} == {"a": 7, "other": 1}
+    for wrong in ({"texts": {"a": "b"}}, {"files": {"a": name}}):
+        with pytest.raises(ArgumentTypeError, match="must be"):
+            evaluate_groups(tokenizers, by_file=True, **wrong)
+    for both in ({"data": {"a": "b"}, "texts": {"a": "b"}}, {"texts": {"a": "b"}, "files": {"a": name}}, {}):
+        with pytest.raises(TypeError, match="pass exactly one of data, texts and files"):
+            evaluate_groups(tokenizers, **both)
+    with pytest.raises(ArgumentError, match="frequencies must be omitted if data is given"):
+        audit(ONE, texts="a", frequencies=np.zeros(257, np.uint64))
+
+
+def test_a_part_of_the_data(tmp_path):
+    documents = [f"document {i}" for i in range(100)]
+    (some,) = evaluate({"one": ONE}, documents, sample=0.5, seed=1)
+    counted = ChunkCounts.count(documents, sample=0.5, seed=1)
+    assert some.bytes == sum(len(chunk) * count for chunk, count in counted.items()) < len("".join(documents))
+    assert evaluate({"one": ONE}, documents, limit_bytes=20)[0].bytes == 20
+    texts = {"en": ["a a", "a a", "a"], "de": ["b b", "b b", "b b"]}
+    for name, each in texts.items():
+        (tmp_path / f"{name}.txt").write_text("".join(each))
+    for groups in (
+        evaluate_groups({"one": ONE}, texts, limit_bytes=6),
+        evaluate_groups({"one": ONE}, tmp_path, by_file=True, limit_bytes=6),
+    ):
+        assert {group: it.bytes for group, it in groups.tokenizers["one"].evaluations.items()} == {"de": 6, "en": 6}
+    assert evaluate_groups({"one": ONE}, {"en": documents}, sample=0.5, seed=1).metrics("one")["en"]["tokens"] == (
+        some.tokens
+    )
+    table = pa.table({"text": ["a"], "language": ["en"]})
+    for name, value in {"sample": 0.5, "limit_bytes": 3}.items():
+        with pytest.raises(ArgumentError, match=f"{name} must be omitted with group_column, got {value}"):
+            evaluate_groups({"one": ONE}, table, group_column="language", **{name: value})
 
 
 def test_groups():

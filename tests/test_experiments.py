@@ -62,6 +62,27 @@ def test_given_text_is_held_out() -> None:
         ExperimentData.of("to be", heldout_share=1)
 
 
+def test_texts_and_files(tmp_path: Path) -> None:
+    """They are never guessed: the strings here would otherwise be understood as files and as a text."""
+    (tmp_path / "a").write_text("to be or not to be " * 50)
+    named, texts = {"files": iter([tmp_path / "a"])}, ["to be or.txt", "not to be.txt"] * 50
+    assert ExperimentData.of(**named).parameters["data"] == [str(tmp_path / "a")]
+    assert ExperimentData.of(texts=texts).parameters["held-out text"] == "0.1 of the documents"
+    assert chunks(files=tmp_path / "a").parameters["total"] == 301
+    assert chunks(texts=texts).parameters["total"] == 400
+    options: dict[Any, dict[str, Any]] = {
+        stop_words: {"vocab_size": 260, "sizes": [0, 1], "prefix": " be"},
+        freq_cutoff: {"vocab_size": 258, "cutoffs": [1]},
+        batching: {"vocab_size": 258, "policies": ["naive"], "cap_divisors": [], "max_batch_sizes": []},
+        sweep: {"grid": {"vocab_size": [258], "pattern": ["gpt2", "gpt4"]}},
+    }
+    for experiment, values in options.items():
+        assert experiment(files=tmp_path / "a", **values).parameters["data"] == [str(tmp_path / "a")]
+        assert experiment(texts=texts, **values).parameters["data"] == ["in memory"]
+        with pytest.raises(TypeError, match="pass exactly one of data, texts and files; got data and texts"):
+            experiment(ExperimentData.of("to be " * 50), texts=texts, **values)
+
+
 def test_chunks_as_they_are_read(library: list[str]) -> None:
     documents = [text[:2000] for text in library[:600]]
     result = chunks(documents)

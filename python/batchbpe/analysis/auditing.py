@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,8 @@ def audit(
     tokenizer: Tokenizer,
     data: corpus.Data | None = None,
     *,
+    texts: str | Iterable[str] | None = None,
+    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
     frequencies: npt.NDArray[np.uint64] | None = None,
     text_column: str = "text",
     errors: str = "strict",
@@ -51,18 +54,29 @@ def audit(
     ----------
     tokenizer: the tokenizer to audit.
     data: text that the vocabulary should serve; anything that `ChunkCounts.count` accepts.
+    texts, files: as in `ChunkCounts.count`, instead of data.
     frequencies: number of occurrences of each token, such as `Evaluation.frequencies`, instead of data.
     text_column, errors, threads: as in `evaluate`.
 
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
     >>> audit(tokenizer, "aaab").scaffolds
     [97, 98, 256, 257]
+    >>> audit(tokenizer, texts="aaab") == audit(tokenizer, "aaab")
+    True
 
     """
-    if data is not None:
+    if not data is texts is files is None:
         if frequencies is not None:
             raise ArgumentError("frequencies", frequencies, ("must be omitted if ", Setting("data"), " is given"))
-        (result,) = evaluate({"": tokenizer}, data, text_column=text_column, errors=errors, threads=threads)
+        (result,) = evaluate(
+            {"": tokenizer},
+            data,
+            texts=texts,
+            files=files,
+            text_column=text_column,
+            errors=errors,
+            threads=threads,
+        )
         frequencies = result.frequencies
     model = tokenizer.model
     special = set(model.special_tokens.values())

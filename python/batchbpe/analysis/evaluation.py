@@ -21,7 +21,7 @@ from ..data.documents import Counts, Documents
 from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..data.source import Source
-from ..errors import ArgumentError, ArgumentTypeError, DataError, short
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
 from ..model import MAX_ID
 from ..progress import bar, format_size
 from ..tokenizer import Tokenizer
@@ -59,7 +59,9 @@ def evaluate(
     text_column: str = "text",
     errors: str = "strict",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    sampling: Sampling | None = None,
+    sample: float = 1.0,
+    seed: int = 0,
+    limit_bytes: int | None = None,
     threads: int | None = None,
     progress: bool = False,
 ) -> list[Evaluation]:
@@ -78,24 +80,44 @@ def evaluate(
     text_column: column of tables, or field of jsonl files, that contains the text.
     errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
     max_document_bytes: maximum size of one document.
-    sampling: part of the documents to evaluate on.
+    sample: share of the documents to evaluate on, chosen by `seed`.
+    limit_bytes: stop after this many bytes of text.
     threads: number of threads; all cores by default.
     progress: whether to display a progress bar.
 
     >>> plain, merged = (Tokenizer.train("to be or not to be", size) for size in (256, 258))
     >>> [result.tokens for result in evaluate({"bytes": plain, "merged": merged}, "to be")]
     [5, 3]
+    >>> evaluate({"bytes": plain}, texts=["notes.txt"], limit_bytes=5)[0].tokens
+    9
 
     """
     evaluator = Evaluator(tokenizers, errors=errors, threads=threads)
-    data = corpus.choose(data, texts, files)
-    sources = corpus.sources(data, text_column=text_column, errors=errors, max_document_bytes=max_document_bytes)
-    sampling = sampling or Sampling()
+    sampling = Sampling(sample, seed, limit_bytes)
+    chosen = corpus.choose(data, texts, files)
+    sources = corpus.sources(chosen, text_column=text_column, errors=errors, max_document_bytes=max_document_bytes)
     documents = ((source, some) for source in sources for some in sampling.of(source))
     for source, some in with_progress(documents, sources, show=progress):
         with source.blamed():
             evaluator.add(some)
+    check_text(evaluator.text.bytes, sources, sampling, data, texts, files)
     return evaluator.results()
+
+
+def check_text(size: int, sources: Iterable[Source], sampling: Sampling, *given: object) -> None:
+    """Raise if the data, which is one of the given values, contains no text.
+
+    >>> evaluate({"mine": Tokenizer.train("to be", 256)}, "")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: no text found in ''; pass data that is not empty
+    """
+    if not size:
+        names = [source.name for source in sources if source.name]
+        value: object = names or next(each for each in given if each is not None)
+        is_sample = sampling.sample < 1
+        remedy = ("raise ", Setting("sample"), " or pass more data") if is_sample else "pass data that is not empty"
+        raise DataError(f"no text found in {short(value)}", remedy=remedy)
 
 
 class Evaluator:

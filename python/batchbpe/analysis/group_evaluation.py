@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, get_args
 
 from ..data import corpus, limits
 from ..data.documents import Documents
@@ -13,8 +13,10 @@ from ..data.sampling import Sampling
 from ..data.source import Source
 from ..errors import ArgumentError, ArgumentTypeError, Setting, listed
 from . import groups
-from .evaluation import Evaluator, TextEncoder, with_progress
+from .evaluation import Evaluator, TextEncoder, check_text, with_progress
 from .metrics import Evaluation, Unit, gini, parity
+
+Files: TypeAlias = "corpus.PathLike | Iterable[corpus.PathLike]"
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,10 @@ class GroupComparison:
 
 def evaluate_groups(
     tokenizers: Mapping[str, TextEncoder],
-    data: Mapping[str, corpus.Data] | corpus.Data,
+    data: Mapping[str, corpus.Data] | corpus.Data | None = None,
     *,
+    texts: Mapping[str, str | Iterable[str]] | None = None,
+    files: Mapping[str, Files] | Files | None = None,
     group_column: str | None = None,
     by_file: bool = False,
     per: Unit = "character",
@@ -84,7 +88,9 @@ def evaluate_groups(
     text_column: str = "text",
     errors: str = "strict",
     max_document_bytes: int = limits.MAX_DOCUMENT_BYTES,
-    sampling: Sampling | None = None,
+    sample: float = 1.0,
+    seed: int = 0,
+    limit_bytes: int | None = None,
     threads: int | None = None,
     progress: bool = False,
 ) -> GroupComparison:
@@ -94,12 +100,16 @@ def evaluate_groups(
     ----------
     tokenizers: tokenizers by name; see `evaluate`.
     data: data by group; or, with `group_column` or `by_file`, anything that `ChunkCounts.count` accepts.
+    texts: strings by group, whatever they look like, instead of `data`.
+    files: paths, globs, directories or urls by group; or, with `group_column` or `by_file`, without groups.
     group_column: column of tables, or field of jsonl files, that contains the group of each document.
     by_file: whether each file is a group.
     per: unit of text whose cost in tokens is compared. "text" is for groups that contain the same text in different
         languages.
     parity: the group with which the others are compared; by default the cheapest for the first tokenizer.
-    text_column, errors, max_document_bytes, sampling, threads, progress: as in `evaluate`.
+    sample: share of the documents to evaluate on, chosen by `seed`. Not with `group_column`.
+    limit_bytes: stop after this many bytes of each group. Not with `group_column`.
+    text_column, errors, max_document_bytes, threads, progress: as in `evaluate`.
 
     >>> from batchbpe import Tokenizer
     >>> texts = {"en": "to be or not to be", "de": "Sein oder Nichtsein"}
@@ -112,14 +122,14 @@ def evaluate_groups(
         raise ArgumentError("per", per, f"must be one of {', '.join(map(repr, get_args(Unit)))}")
     if group_column is not None and by_file:
         raise ArgumentError("group_column", group_column, ("must be omitted if ", Setting("by_file"), " is set"))
-    reading = _Reading(text_column, errors, max_document_bytes, sampling or Sampling())
+    reading = _Reading(text_column, errors, max_document_bytes, Sampling(sample, seed, limit_bytes))
     if group_column is not None:
-        sources, documents = reading.by_column(data, group_column)
+        sources, documents = reading.by_column(corpus.choose(data, texts, files), group_column)
     elif by_file:
-        sources = reading.sources(data)
+        sources = reading.sources(corpus.choose(data, texts, files))
         documents = groups.by_file(sources, reading.sampling)
     else:
-        sources, documents = reading.by_name(data)
+        sources, documents = reading.by_name(_by_name(data, texts, files))
     evaluators: dict[str, Evaluator] = {}
     Evaluator(tokenizers, errors=errors)  # reports wrong arguments even if there are no documents
     for source, group, some in with_progress(documents, sources, show=progress):
@@ -127,7 +137,18 @@ def evaluate_groups(
             evaluators[group] = Evaluator(tokenizers, errors=errors, threads=threads)
         with source.blamed():
             evaluators[group].add(some)
+    size = sum(evaluator.text.bytes for evaluator in evaluators.values())
+    check_text(size, sources, reading.sampling, data, texts, files)
     return _compared(tokenizers, dict(sorted(evaluators.items())), per, parity)
+
+
+def _by_name(data: Any, texts: Any, files: Any) -> Any:
+    """Return the data by group, whichever of the three it was passed as."""
+    if isinstance(texts, Mapping) and data is files is None:
+        return {group: corpus.choose(None, each, None) for group, each in texts.items()}
+    if isinstance(files, Mapping) and data is texts is None:
+        return {group: corpus.choose(None, None, each) for group, each in files.items()}
+    return corpus.choose(data, texts, files)
 
 
 def _compared(
@@ -184,8 +205,10 @@ class _Reading:
 
     def by_column(self, data: Any, group_column: str) -> tuple[list[Source], groups.GroupedDocuments]:
         """Read the group from a column of files, of a pyarrow table, or of a `datasets.Dataset`."""
-        if self.sampling != Sampling():
-            raise ArgumentError("sampling", self.sampling, ("must be omitted with ", Setting("group_column")))
+        for name in ("sample", "limit_bytes"):
+            value = getattr(self.sampling, name)
+            if value != getattr(Sampling, name):
+                raise ArgumentError(name, value, ("must be omitted with ", Setting("group_column")))
         options = ReadOptions(self.text_column, self.errors, self.max_document_bytes)
         # pyarrow and datasets must not be imported to find out that data is something else.
         kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(data).__mro__}
@@ -206,8 +229,9 @@ class _Reading:
 
         def documents() -> Iterator[tuple[Source, str, Documents]]:
             for group, some in sources.items():
+                sampling = replace(self.sampling)  # which starts to count bytes again
                 for source in some:
-                    for each in self.sampling.of(source):
+                    for each in sampling.of(source):
                         yield source, str(group), each
 
         return [source for some in sources.values() for source in some], documents()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def by_file(sources: Iterable[Source], sampling: Sampling) -> GroupedDocuments:
     names = [Path(source.name).name.partition(".")[0] for source in sources]
     for name, source in zip(names, sources, strict=True):
         group = name if name and names.count(name) == 1 else source.name or "in memory"
-        for documents in sampling.of(source):
+        for documents in replace(sampling).of(source):  # each group starts to count bytes again
             yield source, group, documents
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -173,22 +173,36 @@ def tree_nodes(tree: MergeTree) -> Iterator[TreeNode]:
         todo += reversed(node.parts)
 
 
-def inspect_counts(data: corpus.Data, *, top: int = 10) -> CountsSummary:
+def inspect_counts(
+    data: corpus.Data | None = None,
+    *,
+    texts: str | Iterable[str] | None = None,
+    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    top: int = 10,
+) -> CountsSummary:
     """Summarize chunk counts, or the chunks of data: totals, the `top` most frequent and rarest, the distribution.
+
+    Parameters
+    ----------
+    data, texts, files: as in `ChunkCounts.count`.
+    top: number of chunks to list.
 
     >>> summary = inspect_counts("to be or not to be", top=1)
     >>> summary.most_frequent
     (ChunkInfo(count=2, text=' be', hex='206265', bytes=3),)
     >>> summary.distribution
     (CountRange(least=1, most=1, unique=4), CountRange(least=2, most=9, unique=1))
+    >>> inspect_counts(texts=["notes.txt"]).total
+    2
+
     """
     if top < 0:
         raise ArgumentError("top", top, "must be at least 0")
-    counts = ChunkCounts.count(data)
+    counts = ChunkCounts.count(data, texts=texts, files=files)
     total = counts.total
     last = max(0, counts.unique - top)
-    data, offsets, numbers, pattern = counts.arrays
-    rarest = ChunkCounts(ChunkArrays(data, offsets[last:], numbers[last:], pattern))
+    chunks, offsets, numbers, pattern = counts.arrays
+    rarest = ChunkCounts(ChunkArrays(chunks, offsets[last:], numbers[last:], pattern))
     edges = [1, 2, *(10**power for power in range(1, 20)), 1 << 64]
     unique = [counts.at_least(low).unique - counts.at_least(high).unique for low, high in pairwise(edges)]
     return CountsSummary(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import ArgumentError, DataError, Setting
+from ..errors import ArgumentError, Setting
 from .app import UsageError, command, find_sources, load, note, print_json, print_table
 from .options import (
     Json,
@@ -77,7 +77,6 @@ def evaluate(
     """
     from .. import analysis
     from ..data.limits import MAX_DOCUMENT_BYTES
-    from ..data.sampling import Sampling
 
     grouped = bool(group_column or by_file)
     _check(models, grouped, parity, per, group_column, sample, limit_bytes)
@@ -88,7 +87,9 @@ def evaluate(
         "text_column": jsonl_field or text_column,
         "errors": errors,
         "max_document_bytes": max_document_bytes or MAX_DOCUMENT_BYTES,
-        "sampling": None if group_column else Sampling(sample, seed, limit_bytes),
+        "sample": sample,
+        "seed": seed,
+        "limit_bytes": limit_bytes,
         "threads": threads,
         "progress": not quiet,
     }
@@ -108,8 +109,6 @@ def evaluate(
         found = analysis.evaluate(tokenizers, sources, **options)
         evaluations = {each.name: [each] for each in found}
         results = {each.name: {"groups": {ALL: each.metrics(found[0])}} for each in found}
-    if not any(each.bytes for each in next(iter(evaluations.values()))):
-        raise DataError("no text found", where=", ".join(data))
     if audit:
         for name, tokenizer in tokenizers.items():
             frequencies = sum(each.frequencies for each in evaluations[name])

@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from glob import glob, has_magic
@@ -56,15 +56,18 @@ list or tuple of any of these."""
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
+_EXPECTED_FILES = "must be paths, globs, directories or urls"
+
+
 @dataclass(frozen=True)
 class _Chosen:
     """The value of `texts=` or `files=`."""
 
     texts: Iterable[str] | None = None
-    files: Iterable[PathLike] | None = None
+    files: Sequence[PathLike] = ()
 
 
-def choose(data: Data | None, texts: str | Iterable[str] | None, files: PathLike | Iterable[PathLike] | None) -> Data:
+def choose(data: Any, texts: str | Iterable[str] | None, files: PathLike | Iterable[PathLike] | None) -> Data:
     """Return whichever of `data`, `texts` and `files` was passed; exactly one must be.
 
     >>> [list(source) for source in sources(choose(None, ["notes.txt"], None))]
@@ -77,9 +80,11 @@ def choose(data: Data | None, texts: str | Iterable[str] | None, files: PathLike
         raise ArgumentTypeError("texts", type(texts).__name__, "must be strings", remedy=("use ", Setting("data")))
     if texts is not None:
         return _Chosen(texts=[texts] if isinstance(texts, str) else texts)  # type: ignore[return-value]
-    if files is not None:
-        return _Chosen(files=[files] if isinstance(files, str | os.PathLike) else files)  # type: ignore[return-value]
-    return data  # type: ignore[return-value]
+    if files is None:
+        return data  # type: ignore[no-any-return]
+    if isinstance(files, Mapping) or not isinstance(files, str | os.PathLike | Iterable):
+        raise ArgumentTypeError("files", files, _EXPECTED_FILES)
+    return _Chosen(files=[files] if isinstance(files, str | os.PathLike) else [*files])  # type: ignore[return-value]
 
 
 def documents(data: Data, **options: Any) -> Iterator[Documents]:
@@ -164,12 +169,9 @@ def _sources(data: Any, options: ReadOptions, where: str) -> Iterator[Source]:
 def _chosen(chosen: _Chosen, options: ReadOptions) -> Iterator[Source]:
     if chosen.texts is not None:
         yield in_memory(batched(chosen.texts))
-    expected = "must be paths, globs, directories or urls"
-    if not isinstance(chosen.files, Iterable | None):
-        raise ArgumentTypeError("files", chosen.files, expected)
-    for file in chosen.files or ():
+    for file in chosen.files:
         if not isinstance(file, str | os.PathLike):
-            raise ArgumentTypeError("files", file, expected)
+            raise ArgumentTypeError("files", file, _EXPECTED_FILES)
         yield from paths(os.fspath(file), options)
 
 

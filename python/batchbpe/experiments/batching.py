@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from .trainings import POLICIES, Run, check_size, recorded_options, runs_bar, tr
 
 @styled
 def batching(
-    data: ExperimentData | corpus.Data,
+    data: ExperimentData | corpus.Data | None = None,
     *,
+    texts: str | Iterable[str] | None = None,
+    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
     vocab_size: int = 50_304,
     policies: Sequence[str | Policy] = POLICIES,
     cap_divisors: Sequence[int] = (1, 2, 4, 8),
@@ -35,6 +37,7 @@ def batching(
     Parameters
     ----------
     data: anything that `ChunkCounts.count` accepts, or an `ExperimentData`.
+    texts, files: as in `ChunkCounts.count`, instead of `data`.
     vocab_size: size of each vocabulary.
     policies: names or functions. "serial" is always trained first, as the reference.
     cap_divisors, max_batch_sizes: values of these options of `train`, tried with the default policy.
@@ -46,7 +49,7 @@ def batching(
     (['serial', 'naive'], [1])
 
     """
-    data = ExperimentData.of(data)
+    data = ExperimentData.of(data, texts=texts, files=files)
     chosen: dict[str, str | Policy] = {"serial": "serial"}
     for policy in policies:
         if chosen.setdefault(policy_name(policy), policy) != policy and policy_name(policy) != "serial":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -28,8 +29,10 @@ EDGES = (1, 2, 3, 4, 5, 10, 100, 1_000, 10_000, 100_000)
 
 @styled
 def chunks(
-    data: ExperimentData | corpus.Data,
+    data: ExperimentData | corpus.Data | None = None,
     *,
+    texts: str | Iterable[str] | None = None,
+    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
     pattern: str | None = None,
     text_column: str = "text",
     points: int = POINTS,
@@ -43,6 +46,7 @@ def chunks(
     Parameters
     ----------
     data: anything that `ChunkCounts.count` accepts, or an `ExperimentData`.
+    texts, files: as in `ChunkCounts.count`, instead of `data`.
     points: number of points of the growth curve.
     pattern, text_column, errors, progress: as in `ChunkCounts.count`.
 
@@ -51,6 +55,7 @@ def chunks(
     {'total': 18, 'unique': 5}
 
     """
+    data = corpus.choose(data, texts, files)
     if isinstance(data, ExperimentData):
         data = data.counts + data.heldout
     totals, uniques, counts, as_read = _read(data, pattern, text_column, errors, progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,9 +43,11 @@ class ExperimentData:
     @classmethod
     def of(
         cls,
-        data: ExperimentData | corpus.Data,
+        data: ExperimentData | corpus.Data | None = None,
         heldout: corpus.Data | None = None,
         *,
+        texts: str | Iterable[str] | None = None,
+        files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
         pattern: str | None = None,
         heldout_share: float = HELDOUT_SHARE,
         seed: int = 0,
@@ -60,7 +63,8 @@ class ExperimentData:
         Parameters
         ----------
         data: anything that `ChunkCounts.count` accepts. An `ExperimentData` is returned unchanged.
-        heldout: text to encode.
+        heldout: text to encode; anything that `ChunkCounts.count` accepts.
+        texts, files: as in `ChunkCounts.count`, instead of `data`.
         pattern: a name or regular expression; by default that of chunk counts in the data, or gpt4.
         heldout_share: share to hold out, between 0 and 1.
         seed: random seed for the held-out share.
@@ -69,8 +73,11 @@ class ExperimentData:
         >>> data = ExperimentData.of(["to be or not to be"] * 100)
         >>> data.counts.total + data.heldout.total, 0 < data.heldout.total < data.counts.total
         (600, True)
+        >>> ExperimentData.of(texts=["be.txt"], heldout="to be").counts.total
+        2
 
         """
+        data = corpus.choose(data, texts, files)
         if isinstance(data, ExperimentData):
             return data
         if not 0 < heldout_share < 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +18,10 @@ from .trainings import check_size, recorded_options, runs_bar, train_all
 
 @styled
 def freq_cutoff(
-    data: ExperimentData | corpus.Data,
+    data: ExperimentData | corpus.Data | None = None,
     *,
+    texts: str | Iterable[str] | None = None,
+    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
     vocab_size: int = 50_304,
     cutoffs: Sequence[int] = tuple(range(1, 11)),
     progress: bool = False,
@@ -30,6 +32,7 @@ def freq_cutoff(
     Parameters
     ----------
     data: anything that `ChunkCounts.count` accepts, or an `ExperimentData`.
+    texts, files: as in `ChunkCounts.count`, instead of `data`.
     vocab_size: size of each vocabulary.
     cutoffs: frequency cutoffs; the first is the reference.
     progress: whether to display a progress bar.
@@ -42,7 +45,7 @@ def freq_cutoff(
     """
     if not cutoffs:
         raise ArgumentError("cutoffs", list(cutoffs), "must contain at least one number")
-    data = ExperimentData.of(data)
+    data = ExperimentData.of(data, texts=texts, files=files)
     settings = [{"vocab_size": vocab_size, **options, "freq_cutoff": cutoff} for cutoff in cutoffs]
     text = data.text
     rows: list[dict[str, Any]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -27,8 +27,10 @@ EXAMPLES = 8
 
 @styled
 def stop_words(
-    data: ExperimentData | corpus.Data,
+    data: ExperimentData | corpus.Data | None = None,
     *,
+    texts: str | Iterable[str] | None = None,
+    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
     vocab_size: int = 50_304,
     sizes: Sequence[int] = SIZES,
     prefix: str = PREFIX,
@@ -40,6 +42,7 @@ def stop_words(
     Parameters
     ----------
     data: anything that `ChunkCounts.count` accepts, or an `ExperimentData`.
+    texts, files: as in `ChunkCounts.count`, instead of `data`.
     vocab_size: size of each vocabulary.
     sizes: numbers of stop words; the first is the reference.
     prefix: a stop word with which other chunks start. Their tokens are compared between the first and the last size.
@@ -53,7 +56,7 @@ def stop_words(
     """
     if not sizes:
         raise ArgumentError("sizes", list(sizes), "must contain at least one number")
-    data = ExperimentData.of(data)
+    data = ExperimentData.of(data, texts=texts, files=files)
     available = len(data.counts.stop_words(max(sizes))[0])
     sizes = list(dict.fromkeys(min(size, available) for size in sizes))
     if vocab_size <= 256 + max(sizes):

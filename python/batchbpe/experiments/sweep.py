@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import product
@@ -55,9 +55,11 @@ MAX_LABEL = 24
 
 @styled
 def sweep(
-    data: corpus.Data,
+    data: corpus.Data | None = None,
     heldout: corpus.Data | None = None,
     *,
+    texts: str | Iterable[str] | None = None,
+    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
     grid: Mapping[str, Sequence[Any]],
     folder: str | os.PathLike[str] | None = None,
     resume: bool = True,
@@ -73,6 +75,7 @@ def sweep(
     ----------
     data: anything that `ChunkCounts.count` accepts.
     heldout: text to encode; by default a share of the data is held out.
+    texts, files: as in `ChunkCounts.count`, instead of `data`.
     grid: lists of values by option name; `vocab_size` is required. A policy is a name or a function. Functions are
         identified by their names, also when a sweep is resumed.
     folder: folder in which the result of each combination is saved. Two sweeps cannot use it at the same time.
@@ -85,6 +88,7 @@ def sweep(
     [260, 260, 258, 258]
 
     """
+    data = corpus.choose(data, texts, files)
     policies = {policy_name(policy): resolve_policy(policy) for policy in grid.get("policy", ())}
     grid, folder = _normalised(grid), None if folder is None else Path(folder)
     with ExitStack() as stack:
