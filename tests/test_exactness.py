@@ -66,7 +66,7 @@ def test_hyp_merges_and_encodings(
 ) -> None:
     documents = [plain(text, pattern) for text in documents]
     counts = ChunkCounts.count(iter(documents), pattern)
-    if not counts:
+    if not counts.at_least(options["freq_cutoff"]):
         return
     size = 256 + options["stop_list_size"] + wanted
     model, expected = both(counts, size, policy, overlapping=overlapping, **options)

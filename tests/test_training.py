@@ -97,9 +97,13 @@ def test_stop_word_below_the_cutoff() -> None:
 
 def test_freq_cutoff() -> None:
     counts = ChunkCounts.count({"ab": 3, "cd": 2, "ef": 1})
-    for cutoff, tokens in ((0, ["ab", "cd", "ef"]), (1, ["ab", "cd", "ef"]), (2, ["ab", "cd"]), (3, ["ab"]), (4, [])):
+    for cutoff, tokens in ((0, ["ab", "cd", "ef"]), (1, ["ab", "cd", "ef"]), (2, ["ab", "cd"]), (3, ["ab"])):
         model = train(counts, 300, freq_cutoff=cutoff)
         assert [model.vocab[token].decode() for token in model.merges.values()] == tokens
+    with pytest.raises(
+        ArgumentError, match="freq_cutoff must be at most 3, the count of the most frequent chunk, got 100"
+    ):
+        train(counts, 300, freq_cutoff=100)
 
 
 def test_special_tokens() -> None:

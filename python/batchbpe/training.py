@@ -262,6 +262,9 @@ def train_on_counts(
     wanted = options.vocab_size - len(vocab) - len(special_tokens)
     _check_wanted(wanted, first_merge, len(base.stop_words), options)
     kept = counts.at_least(options.freq_cutoff).arrays
+    if not len(kept.counts):
+        reason = f"must be at most {counts.arrays.counts[0]}, the count of the most frequent chunk"
+        raise ArgumentError("freq_cutoff", options.freq_cutoff, reason)
     encoder = encoder_for(base) if options.base else None
     table = PairTable.from_chunks(*kept[:3], skipped, first_merge, wanted, bool(options.overlapping), threads, encoder)
     metadata = options.as_metadata() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
