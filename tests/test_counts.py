@@ -161,7 +161,8 @@ def test_very_many_threads() -> None:
         ({"a": 2**64}, r"chunk 'a' to an integer .*, got 18446744073709551616$"),
         ({"a": 1.5}, r"chunk 'a' to an integer .*, got 1\.5$"),
         ({"a": True}, r"chunk 'a' to an integer .*, got True$"),
-        ({"a": "3"}, r"chunk 'a' to an integer .*, got '3'$"),
+        ({"a": "3"}, r"chunk 'a' to an integer .*, got '3'"),
+        ([{"text": "b"}], r"got 'b'; for rows of a table, pass \[row\['text'\] for row in rows\] or a data frame$"),
         ({"": 3}, r"the counts contain an empty chunk; remove it"),
     ],
 )

@@ -584,6 +584,7 @@ def test_mixed_list_keeps_the_order(tmp_path: Path) -> None:
         (None, "data must be text, a path, counts, a table, or an iterable of strings, got None"),
         (["a", ["b", 3]], r"data\[1\]\[1\] must be text, .*, got 3"),
         (iter(["a", 3]), "document 1 must be a str, got int"),
+        (iter([{"text": "a"}]), r'document 0 must be a str, got dict; pass \(row\["text"\] for row in rows\)'),
         (iter([Path("a")]), "document 0 must be a str, got (Posix|Windows)Path"),
     ],
 )

@@ -1,6 +1,7 @@
 """Documents from urls: over http, and through fsspec."""
 
 import gzip
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -62,10 +63,26 @@ def test_url(server: SimpleNamespace) -> None:
     assert texts(f"{server.url}/a.jsonl") == ["line"]
 
 
-@pytest.mark.parametrize("page", ["absent.txt", "cut.txt", "broken.txt.gz"])
-def test_url_errors(page: str, server: SimpleNamespace) -> None:
-    with pytest.raises(OSError, match=f"cannot read {server.url}/{page}: "):
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        ("absent.txt", "the server responded 404 Not Found; check the url and your access to it, or download the file"),
+        ("cut.txt", "the connection was closed 100 bytes before the end"),
+        ("broken.txt.gz", ""),
+    ],
+)
+def test_url_errors(page: str, problem: str, server: SimpleNamespace) -> None:
+    with pytest.raises(OSError, match=f"cannot read {server.url}/{page}: {problem}"):
         texts(f"{server.url}/{page}")
+
+
+def test_urls_that_cannot_be_read() -> None:
+    with pytest.raises(OSError, match=r"cannot read http://127\.0\.0\.1:1/a\.txt: [^<]+; check the url"):
+        texts("http://127.0.0.1:1/a.txt")
+    with pytest.raises(OSError, match=r"cannot read http://127\.0\.0\.1:x/a\.txt: nonnumeric port: 'x'; check the url"):
+        texts("http://127.0.0.1:x/a.txt")
+    with pytest.raises(FileNotFoundError, match=r"unsupported url \(use https, .*\): 'ftp://host/a\.txt'"):
+        texts("ftp://host/a.txt")
 
 
 def test_url_of_a_table(server: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,8 +110,12 @@ def test_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     assert texts(["memory://data/b.txt"]) == ["two"]
     with pytest.raises(FileNotFoundError, match=r"no file matches the pattern: 'memory://data/\*\.md'"):
         documents("memory://data/*.md")
-    with pytest.raises(OSError, match=r"cannot read memory://data/absent\.txt: "):
+    with pytest.raises(OSError, match=r"cannot read memory://data/absent\.txt: not found; check the url"):
         documents("memory://data/absent.txt")
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    for url in ("s3://b/a.txt", "s3://b/*.txt"):
+        with pytest.raises(ImportError, match=rf"reading {re.escape(url)} requires s3fs; pip install s3fs"):
+            documents(url)
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(ImportError, match=r"reading s3://b/a\.txt requires fsspec; pip install 'batchbpe\[remote\]'"):
         documents("s3://b/a.txt")

@@ -1,10 +1,12 @@
 """Errors are data: each front end renders them, and they cross process boundaries."""
 
 import pickle
+from collections.abc import Callable
 
 import pytest
 
-from batchbpe import ChunkCounts
+from batchbpe import BatchTokenizer, ChunkCounts, Tokenizer, train
+from batchbpe.analysis import evaluate
 from batchbpe.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -16,6 +18,7 @@ from batchbpe.errors import (
     listed,
     short,
 )
+from batchbpe.experiments import ExperimentData
 
 ERRORS: dict[str, tuple[UserError, type[Exception]]] = {
     "vocab_size must be at least 356, got 300; count more text": (
@@ -73,3 +76,18 @@ def test_values_in_messages_are_short() -> None:
     assert message.endswith("' (10,000,000 characters)")
     assert short(b"x" * 1000).endswith("(1,000 bytes)")
     assert len(listed([f"column {n}" * 100 for n in range(1000)])) < 1000
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: train("a, b", 256, pattern="[a-z]+"),
+        lambda: BatchTokenizer(pattern="[a-z]+").train("a, b", 256),
+        lambda: evaluate({"letters": Tokenizer.train("a", 256, pattern="[a-z]+")}, "a, b"),
+        lambda: ExperimentData.of(["a text", "notes.txt"], heldout="a text"),
+    ],
+)
+def test_warnings_name_the_line_of_the_caller(use: Callable[[], object]) -> None:
+    with pytest.warns(UserWarning) as warned:
+        use()
+    assert {warning.filename for warning in warned} == {__file__}

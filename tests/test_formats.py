@@ -109,7 +109,10 @@ def rows(*lines: str) -> bytes:
     ("content", "problem"),
     [
         (b"", 'expected the header text_chunk,count or str,int, got ""'),
-        (b"chunk,n\na,1\nx,0\n", 'expected the header text_chunk,count or str,int, got "chunk,n"'),
+        (
+            b"chunk,n\na,1\nx,0\n",
+            'not a file of chunk counts: expected .* got "chunk,n"; if these are documents, save',
+        ),
         (b"a,1\nx,0\n", 'expected the header .* got "a,1"'),
         (rows(), "truncated: its last row must be the pattern with the count 0; add that row"),
         (rows("a,1", "b,2"), "truncated: its last row must be the pattern"),
@@ -123,6 +126,7 @@ def rows(*lines: str) -> bytes:
         (rows("a,1", '"x,0'), r"line 3: expected 2 fields .* got 1"),
         (rows("a,1", "x,0", "b,2"), r'line 4: unexpected row after the final one \(pattern "x", count 0\)'),
         (rows(",3", "x,0"), "empty chunk"),
+        (rows("a,1", "(,0"), r"the pattern must be a supported regular expression \(.*\), got '\('"),
         (b"text_chunk,count\na\xff,1\nx,0\n", "UTF-?8|utf-8"),
         (b"\xff\xfe,count\nx,0\n", "UTF-?8|utf-8|header"),
         (b"PAR1\0\1\2", "header"),
@@ -157,18 +161,22 @@ COLUMNS: dict[str, Any] = {"chunk": pa.array([b"a"]), "count": pa.array([1], pa.
 @pytest.mark.parametrize(
     ("metadata", "columns", "problem"),
     [
-        (None, COLUMNS, "not a file of chunk counts: the metadata has no valid key 'batchbpe'"),
+        (None, COLUMNS, "not a file of chunk counts: the metadata has no valid key 'batchbpe'; create one with"),
         ("{", COLUMNS, "no valid key 'batchbpe'"),
         ("[]", COLUMNS, "no valid key 'batchbpe'"),
         ('{"version": 1}', COLUMNS, "no valid key 'batchbpe'"),
         ('{"version": 2, "pattern": "x"}', COLUMNS, "version must be 1, got 2; upgrade batchbpe"),
         ('{"version": 1, "pattern": 3}', COLUMNS, "the pattern must be a string, got 3"),
-        (GOOD, {"chunk": COLUMNS["chunk"]}, "expected the columns chunk and count, got chunk"),
-        (GOOD, COLUMNS | {"count": pa.array([-1])}, "the columns are damaged or have the wrong types: .*-1"),
-        (GOOD, COLUMNS | {"count": pa.array(["x"])}, "the columns are damaged or have the wrong types"),
-        (GOOD, COLUMNS | {"count": pa.array([1.5])}, "the columns are damaged or have the wrong types"),
-        (GOOD, COLUMNS | {"chunk": pa.array([3])}, "the columns are damaged or have the wrong types"),
-        (GOOD, COLUMNS | {"count": pa.array([None], pa.uint64())}, "damaged|null"),
+        (
+            GOOD,
+            {"chunk": COLUMNS["chunk"]},
+            r"expected the columns chunk \(binary\) and count \(uint64\), got chunk \(",
+        ),
+        (GOOD, COLUMNS | {"count": pa.array([-1])}, "the columns are damaged or contain invalid numbers: .*-1"),
+        (GOOD, COLUMNS | {"count": pa.array(["x"])}, r"expected .*, got chunk \(binary\), count \(string\)"),
+        (GOOD, COLUMNS | {"count": pa.array([1.5])}, r"got chunk \(binary\), count \(double\)"),
+        (GOOD, COLUMNS | {"chunk": pa.array([3])}, r"got chunk \(int64\), count \(uint64\)"),
+        (GOOD, COLUMNS | {"count": pa.array([None], pa.uint64())}, "column 'count' contains nulls"),
         (GOOD, COLUMNS | {"chunk": pa.array([None], pa.binary())}, "damaged|null|empty chunk"),
         (GOOD, COLUMNS | {"chunk": pa.array([b""])}, "empty chunk"),
     ],
@@ -184,6 +192,9 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     path = tmp_path / "bad.parquet"
     ChunkCounts.count({str(n): n for n in range(1, 5000)}).save(path)
     whole = path.read_bytes()
+    path.write_bytes(b"text_chunk,count")
+    with pytest.raises(ValueError, match=r"bad\.parquet: not a parquet file, or truncated"):
+        ChunkCounts.load(path)
     for content in (b"", b"PAR1", whole[:-20], whole[: len(whole) // 2], whole[:100] + bytes(300) + whole[400:]):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"bad\.parquet"):

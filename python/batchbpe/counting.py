@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +16,8 @@ from .data.parquet_pages import has_dictionary
 from .data.sampling import Sampling
 from .data.source import Source
 from .data.text_files import read_blocks
-from .errors import ArgumentError, ArgumentTypeError, DataError, short
-from .patterns import PATTERNS, describe_pattern, resolve_pattern
+from .errors import ArgumentError, ArgumentTypeError, DataError, short, warn
+from .patterns import PATTERNS, check_pattern, describe_pattern, resolve_pattern
 from .surrogates import combine_documents
 
 FEW_ROWS = 64
@@ -180,7 +179,7 @@ class ChunkCounter:
         """Return the counts, and warn if the pattern did not match all of the text."""
         counts = self.take()
         if self.dropped_bytes:
-            warnings.warn(dropped_text(self.dropped_bytes, counts.pattern), stacklevel=3)
+            warn(dropped_text(self.dropped_bytes, counts.pattern))
         return counts
 
 
@@ -221,6 +220,7 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
             (data, offsets, counts), pattern, total = format.read(plain, max_bytes, rows)
         if not pattern:
             raise DataError("the pattern is empty", remedy="set it to the one that the chunks were made with")
+        check_pattern(pattern)
         arrays = ChunkArrays(data, offsets, counts, pattern)
         # Only files that state a total promise that each chunk occurs once.
         if total is None or not _core.is_in_order(data, offsets, counts):
@@ -233,6 +233,8 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
     except DataError as error:
         error.where = error.where or str(path)
         raise
+    except ArgumentError as error:
+        raise DataError(f"the {error}", where=str(path)) from None
     except ValueError as error:
         raise DataError(str(error), where=str(path)) from None
     return arrays
@@ -245,7 +247,8 @@ def _from_mapping(mapping: Mapping[Any, int], pattern: str) -> ChunkArrays:
             raise ArgumentTypeError("data", chunk, "must map str or bytes to counts")
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 <= count < 1 << 64:
             reason = f"must map chunk {short(chunk)} to an integer from 0 to 2**64 - 1"
-            raise ArgumentError("data", count, reason)
+            remedy = f"for rows of a table, pass [row[{short(chunk)}] for row in rows] or a data frame"
+            raise ArgumentError("data", count, reason, remedy=remedy if isinstance(count, str | list) else "")
         if count:
             rows.append((chunk if isinstance(chunk, bytes) else _chunk_bytes(chunk), int(count)))
     data = np.frombuffer(b"".join(chunk for chunk, _ in rows), np.uint8)

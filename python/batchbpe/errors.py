@@ -7,6 +7,8 @@ own classes, such as `FileNotFoundError`.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import islice
@@ -152,6 +154,14 @@ class Stopped(UserError):
 
     signal = 2
     """The signal that asked for it, SIGINT by default."""
+
+
+def warn(message: str) -> None:
+    """Warn, and name the line that called this package, at whatever depth."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def short(value: Any, limit: int = MAX_SHOWN) -> str:

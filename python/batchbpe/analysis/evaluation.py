@@ -21,7 +21,7 @@ from ..data.documents import Counts, Documents
 from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..data.source import Source
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short, warn
 from ..model import MAX_ID
 from ..progress import bar, format_size
 from ..tokenizer import Tokenizer
@@ -193,7 +193,7 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads
     frequencies = np.zeros(tokenizer.n_vocab, np.uint64)
     np.add.at(frequencies, ids, np.repeat(chunks.arrays.counts, sizes))
     if dropped := text.dropped[tokenizer.pattern]:
-        warnings.warn((f"{name}: " if name else "") + dropped_text(dropped, tokenizer.pattern), stacklevel=2)
+        warn((f"{name}: " if name else "") + dropped_text(dropped, tokenizer.pattern))
     single = None
     if text.words is not None:
         spaced, offsets = _with_spaces(text.words)

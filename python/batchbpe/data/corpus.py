@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short, warn
 from . import limits
 from .documents import Counts, Documents
 from .files import URL, kind, urls
@@ -76,9 +75,12 @@ def choose(data: Any, texts: str | Iterable[str] | None, files: PathLike | Itera
     passed = [name for name, value in {"data": data, "texts": texts, "files": files}.items() if value is not None]
     if len(passed) != 1:
         raise TypeError(f"pass exactly one of data, texts and files; got {' and '.join(passed) or 'none'}")
-    if isinstance(texts, Mapping) or hasattr(texts, "__arrow_c_stream__") or type(texts).__name__ == "DataFrame":
-        raise ArgumentTypeError("texts", type(texts).__name__, "must be strings", remedy=("use ", Setting("data")))
     if texts is not None:
+        is_arrow = hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
+        if is_arrow or type(texts).__name__ == "DataFrame" or isinstance(texts, Mapping):
+            raise ArgumentTypeError("texts", type(texts).__name__, "must be strings", remedy=("use ", Setting("data")))
+        if not isinstance(texts, Iterable):
+            raise ArgumentTypeError("texts", texts, "must be strings")
         return _Chosen(texts=[texts] if isinstance(texts, str) else texts)  # type: ignore[return-value]
     if files is None:
         return data  # type: ignore[no-any-return]
@@ -180,10 +182,9 @@ def _list(data: list[Any] | tuple[Any, ...], options: ReadOptions, where: str) -
     are_files = bool(strings) and all(map(has_known_suffix, strings))
     doubtful = None if are_files else next(filter(has_known_suffix, strings), None)
     if doubtful is not None:
-        warnings.warn(
+        warn(
             f"{short(doubtful)} in a list looks like a file, but is used as a text like the other strings; "
-            "pass files= or texts= to be explicit",
-            stacklevel=2,
+            "pass files= or texts= to be explicit"
         )
     texts: list[str] = []
     for index, item in enumerate(data):
@@ -298,4 +299,4 @@ def _files(text: str) -> tuple[list[Path | str], str]:
     if has_magic(text):
         files = [file for file in map(Path, glob(text, recursive=True)) if file.is_file()]  # noqa: PTH207
         return [*files], "no file matches the pattern"
-    return [], "file not found"
+    return [], "unsupported url (use https, s3, hf, gs or az)" if "://" in text else "file not found"

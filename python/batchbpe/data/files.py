@@ -33,14 +33,17 @@ def kind(place: Path | str) -> tuple[str, Codec | None]:
 
 URL = r"(?:https?|s3|hf|gs|gcs|az|abfs|file|memory)://"
 """How urls start. http and https are read directly, other schemes through fsspec."""
+PACKAGES = {"s3": "s3fs", "hf": "huggingface_hub", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
+"""Packages with which fsspec reads each scheme."""
 
 
 def urls(url: str) -> list[str]:
     """Return the urls that match a url with wildcards, or the url itself if it has none."""
     if url.startswith(("http://", "https://")) or not has_magic(url):
         return [url]
-    system, path = _fsspec(url).core.url_to_fs(url)
-    return [system.unstrip_protocol(found) for found in system.glob(path)]
+    with _reading(url):
+        system, path = _fsspec(url).core.url_to_fs(url)
+        return [system.unstrip_protocol(found) for found in system.glob(path)]
 
 
 def size_of(place: Path | str) -> int:
@@ -49,11 +52,9 @@ def size_of(place: Path | str) -> int:
         return place.stat().st_size if place.is_file() else 0
     if place.startswith(("http://", "https://")):
         return 0
-    try:
+    with _reading(place):
         system, path = _fsspec(place).core.url_to_fs(place)
         return int(system.size(path) or 0)
-    except OSError as error:
-        raise OSError(f"cannot read {place}: {error or type(error).__name__}") from error
 
 
 def _fsspec(url: str) -> Any:
@@ -64,20 +65,37 @@ def _fsspec(url: str) -> Any:
     return fsspec
 
 
+@contextmanager
+def _reading(url: str) -> Iterator[None]:
+    """Raise an `OSError` that names the url, whatever the library that reads it raises."""
+    try:
+        yield
+    except ImportError as error:
+        package = PACKAGES.get(url.partition("://")[0])
+        if package is None or url in str(error):
+            raise
+        raise ImportError(f"reading {url} requires {package}; pip install {package}") from error
+    except Exception as error:
+        problem = getattr(error, "reason", error)  # urllib's errors wrap the one of the socket
+        if hasattr(error, "code"):
+            problem = f"the server responded {error.code} {problem}"
+        elif isinstance(error, FileNotFoundError):
+            problem = "not found"
+        problem = getattr(problem, "strerror", None) or problem or type(error).__name__
+        remedy = "check the url and your access to it, or download the file first"
+        raise OSError(f"cannot read {url}: {' '.join(str(problem).split())}; {remedy}") from error
+
+
 def _open(place: Path | str) -> Any:
     """Open a file, or a url if `place` is a string."""
     if isinstance(place, Path):
         return place.open("rb")
-    try:
+    with _reading(place):
         if not place.startswith(("http://", "https://")):
             return _fsspec(place).open(place, "rb").open()
         from urllib.request import Request, urlopen
 
         return urlopen(Request(place, headers={"User-Agent": "batchbpe"}), timeout=60)
-    except ImportError:
-        raise
-    except Exception as error:  # those of http.client have no narrower base class
-        raise OSError(f"cannot read {place}: {error}") from error
 
 
 def open_stream(

@@ -154,10 +154,13 @@ def row_groups(file: BinaryIO) -> Iterator[list[ColumnChunk]]:
 
     pyarrow's metadata has them too, but reading it aborts the process if the statistics beside them are malformed.
     """
+    end = file.seek(0, 2)
+    file.seek(max(0, end - 8))
+    tail = file.read(8)
+    if tail[4:] != b"PAR1":
+        raise DataError("not a parquet file, or truncated: the last bytes must be PAR1")
     with _parsing("the footer"):
-        end = file.seek(0, 2)
-        file.seek(max(0, end - 8))
-        size = int.from_bytes(file.read(4), "little")
+        size = int.from_bytes(tail[:4], "little")
         if size > end - 8:
             raise ValueError(f"its size is {size} bytes, but the file has {end}")
         file.seek(end - 8 - size)

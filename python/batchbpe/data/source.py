@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -124,7 +124,8 @@ def batched(texts: Iterable[object]) -> Iterator[Texts]:
     try:
         for index, text in enumerate(texts):
             if not isinstance(text, str):
-                raise TypeError(f"document {index} must be a str, got {type(text).__name__}")
+                hint = '; pass (row["text"] for row in rows)' if isinstance(text, Mapping) else ""
+                raise TypeError(f"document {index} must be a str, got {type(text).__name__}{hint}")
             batch.append(text)
             size += len(text)
             if size >= limits.BATCH_CHARACTERS or len(batch) >= limits.BATCH_DOCUMENTS:

@@ -45,6 +45,9 @@ def read(path: Path, max_bytes: int | None = None, rows_at_once: int = ROWS) -> 
     try:
         data, offsets, counts, pattern = read_counts_csv(path)
     except ValueError as error:
+        if str(error).startswith("expected the header"):
+            remedy = "if these are documents, save them as parquet or jsonl"
+            raise DataError(f"not a file of chunk counts: {error}", remedy=remedy) from None
         raise DataError(str(error)) from None
     return (data, offsets, counts), pattern, None
 
@@ -84,7 +87,9 @@ def _read_parquet(path: Path, max_bytes: int | None, rows_at_once: int) -> tuple
             metadata = json.loads((file.schema_arrow.metadata or {})[KEY])
             version, pattern = metadata["version"], metadata["pattern"]
         except (KeyError, ValueError, TypeError):
-            raise DataError("not a file of chunk counts: the metadata has no valid key 'batchbpe'") from None
+            remedy = "create one with ChunkCounts.save, or pass the counts as a dict"
+            reason = "not a file of chunk counts: the metadata has no valid key 'batchbpe'"
+            raise DataError(reason, remedy=remedy) from None
         if version != VERSION:
             remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
             raise DataError(f"version must be {VERSION}, got {short(version)}", remedy=remedy)
@@ -93,9 +98,10 @@ def _read_parquet(path: Path, max_bytes: int | None, rows_at_once: int) -> tuple
             raise DataError(f"expected {unique} chunks, got {file.metadata.num_rows}; the file is damaged")
         if not isinstance(pattern, str):
             raise DataError(f"the pattern must be a string, got {short(pattern)}")
-        if file.schema_arrow.names[:2] != ["chunk", "count"]:
-            columns = listed(file.schema_arrow.names)
-            raise DataError(f"not a file of chunk counts: expected the columns chunk and count, got {columns}")
+        columns = [f"{field.name} ({field.type})" for field in file.schema_arrow]
+        if not re.match(r"chunk \((large_)?(binary|string)\) count \(u?int\d+\)", " ".join(columns)):
+            expected = "expected the columns chunk (binary) and count (uint64)"
+            raise DataError(f"not a file of chunk counts: {expected}, got {listed(columns)}")
         # Reading batch by batch into preallocated arrays takes a third of the memory of reading the whole table.
         rows = file.metadata.num_rows
         offsets, counts = np.zeros(rows + 1, np.int64), np.zeros(rows, np.uint64)
@@ -107,10 +113,12 @@ def _read_parquet(path: Path, max_bytes: int | None, rows_at_once: int) -> tuple
                 _check_size(size, max_bytes)
                 data.append(part[ends[0] : ends[-1]].copy())
                 offsets[row + 1 : row + len(ends)] = ends[1:] - ends[0] + offsets[row]
+                if batch["count"].null_count:
+                    raise DataError("column 'count' contains nulls")
                 counts[row : row + len(ends) - 1] = batch["count"].cast(pa.uint64()).to_numpy()
                 row += batch.num_rows
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"the columns are damaged or have the wrong types: {error}") from None
+            raise DataError(f"the columns are damaged or contain invalid numbers: {error}") from None
     return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern, metadata.get("total")
 
 
