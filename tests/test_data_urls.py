@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_data import texts
+from data_files import texts
 
 from batchbpe.data.corpus import documents
 from batchbpe.data.documents import TextFile
