@@ -1,4 +1,4 @@
-"""What several test files need: real text, nasty text, and the characters on which Unicode versions differ."""
+"""What several test files need: text, the characters on which Unicode versions differ, and the command line."""
 
 import random
 import sysconfig
@@ -9,8 +9,10 @@ import pytest
 import regex
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
 
 from batchbpe import PATTERNS, ChunkCounts, Model, reference, split
+from batchbpe.cli import app
 
 settings.register_profile("tests", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
@@ -104,3 +106,21 @@ def multilingual(size: int, seed: int = 1) -> str:
         words.append("".join(chance.choices(script, k=1 + int(chance.expovariate(0.4)))) + chance.choice(" .\n,"))
         size -= len(words[-1])
     return " ".join(words)
+
+
+END = "<|endoftext|>"
+TEXT = "To be, or not to be: that is the question. " * 20 + multilingual(2000)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a text, counts and a model, where the command runs."""
+    monkeypatch.chdir(tmp_path)
+    Path("book.txt").write_text(TEXT, encoding="utf-8")
+    assert run("count book.txt -o counts.parquet --quiet").exit_code == 0
+    assert run(["train", "counts.parquet", "-n", "600", "--special-token", END, "-o", "mine", "-q"]).exit_code == 0
+    return tmp_path
+
+
+def run(command: str | list[str], text: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(app, command.split() if isinstance(command, str) else command, input=text)

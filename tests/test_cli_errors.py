@@ -1,0 +1,154 @@
+"""The command line: errors and exit codes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import run
+from typer.testing import CliRunner
+
+from batchbpe import ChunkCounts
+from batchbpe.cli import app
+
+USAGE = ("--", "the file must", "mine.model is given", "mine.model is a model", "standard input (-)")
+"""How errors begin that are about the arguments: their exit code is 2."""
+
+
+def exit_code_of(problem: str) -> int:
+    return 2 if problem.removeprefix("error: ").startswith(USAGE) else 1
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("inspect counts.parquet --token the", "--token must be omitted: counts.parquet contains chunk counts"),
+        ("inspect mine.model --token the --id 3", "--id must be omitted if"),
+        ("inspect mine.model --id 9999", "token id 9999 does not exist"),
+    ],
+)
+def test_inspect_says_what_is_wrong(command: str, problem: str, place: Path) -> None:
+    result = run(command)
+    assert result.exit_code in (1, 2) and problem in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("count absent.txt -o a.csv", "error: file not found: 'absent.txt'"),
+        ("count book.txt -o a.txt", "error: --output must end in .parquet or .csv, got 'a.txt'"),
+        (
+            "count book.txt -o absent/a.csv",
+            "error: cannot write absent/a.csv: folder not found: absent",
+        ),
+        (
+            "count book.txt -o a.csv --pattern (",
+            "error: --pattern must be a supported regular expression (Parsing error",
+        ),
+        ("count book.txt -o a.csv --sample 0", "error: --sample must be greater than 0 and at most 1, got 0.0"),
+        (
+            "train counts.parquet -n 10 -o a",
+            "error: --vocab-size must be at least 256 (256 bytes + 0 special tokens), got 10",
+        ),
+        ("train counts.parquet -n 300 -o a --special-token a --special-token a", "error: --special-token must"),
+        ("train counts.parquet -n 300 -o absent/a", "error: cannot write absent/a.model"),
+        ("train book.txt -n 300 -o a --base book.txt", "error: book.txt: not a model file in any of the formats"),
+        ("encode absent.model book.txt", "error: model file not found: absent.model"),
+        ("encode mine.model counts.parquet -o x.npy", "error: counts.parquet: chunk counts have no documents"),
+        (
+            "encode mine.model book.txt -o x --end-of-text x",
+            "error: --end-of-text must be one of the special tokens: <|endoftext|>, got 'x'",
+        ),
+        ("decode mine.model book.txt", "error: the file must end in .npy or .bin, got 'book.txt'"),
+        ("inspect mine.model --token thou", "error: 'thou' is not a single token"),
+        ("inspect book.txt", "error: book.txt: not a model file"),
+        ("encode mine.model book.txt -o a.npy --resume", "error: --resume needs a folder of shards"),
+        (
+            "encode mine.model book.txt -o book.jsonl",
+            "error: --output must end in .npy or .bin, or be a folder of shards, got book.jsonl",
+        ),
+        (
+            "encode mine.model book.txt -o book.txt",
+            "error: --output must end in .npy or .bin, or be a folder of shards, got book.txt",
+        ),
+        ("train mine.model -n 300 -o a", "error: mine.model is a model, not data; to extend a model, use --base"),
+        ("encode mine.model book.txt -o absent/a", "error: cannot write absent/a: folder not found: absent"),
+        ("decode mine.model absent.npy", "error: file not found: absent.npy"),
+        ("evaluate mine.model mine.model --data book.txt", "error: mine.model is given more than once"),
+        ("encode mine.model book.txt --show -o a.npy", "error: --show cannot be combined with --json or --output"),
+        ("encode mine.model book.txt --format parquet -o a.npy", "error: --format needs a folder of shards"),
+        ("encode mine.model book.txt -o .", "error: . holds other files; choose another folder"),
+        ("count - - -o a.csv", "error: standard input (-) can be given only once"),
+        ("export mine.model --to minbpe -o absent/x", "error: cannot write absent/x: folder not found: absent"),
+    ],
+)
+def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
+    result = run(command)
+    assert (result.exit_code, result.stdout) == (exit_code_of(problem), "")
+    assert result.stderr.startswith(problem) and result.stderr.count("\n") == 1, result.stderr
+    with pytest.raises((ValueError, OSError, KeyError)):
+        CliRunner().invoke(app, ["--debug", *command.split()], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("frobnicate", "frobnicate"),
+        ("count book.txt", "--output"),
+        ("count book.txt -o a.csv --sample 2", "--sample"),
+        ("count book.txt -o a.csv --max-memory 0.1", "--max-memory"),
+        ("count book.txt -o a.csv --max-memory nan", "--max-memory"),
+        ("train book.txt -o a", "--vocab-size"),
+        ("train book.txt -o a -n 0", "--vocab-size"),
+        ("train book.txt -o a -n 300 --policy best", "--policy"),
+        ("export a --to gguf -o b", "--to"),
+    ],
+)
+def test_wrong_usage(command: str, named: str, place: Path) -> None:
+    result = run(command)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert named in result.stderr.splitlines()[-1]
+
+
+def test_files_that_cannot_be_read(place: Path) -> None:
+    Path("bad.txt").write_bytes(b"\xff")
+    strict = run("count bad.txt book.txt -o a.csv -q")
+    assert (strict.exit_code, Path("a.csv").exists()) == (1, False)
+    result = run("count bad.txt book.txt -o a.csv --skip-errors")
+    assert result.exit_code == 1
+    assert "bad.txt: the text is invalid UTF-8 at byte 0; --replace-errors replaces it with U+FFFD\n" in result.stderr
+    assert result.stderr.endswith(
+        "error: 1 file could not be read completely; the output may include data read before the error\n"
+    )
+    assert ChunkCounts.load("a.csv") == ChunkCounts.load("counts.parquet")
+    assert run("count bad.txt -o b.csv -q --replace-errors").exit_code == 0
+
+
+def test_out_of_memory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("batchbpe.jobs.count.count_files", fail)
+    result = run("count book.txt -o a.csv")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "error: out of memory; use --limit-bytes or --threads 1, or --max-memory for count\n",
+    )
+
+
+def test_error_lines_are_bounded(place: Path) -> None:
+    result = run(["encode", "mine.model", "book.txt", "-o", "x", "--end-of-text", "x" * 5000])
+    assert result.exit_code == 2 and len(result.stderr) <= 1001
+    Path("bad.jsonl").write_text('{"text": ' + "5" * 5000)
+    result = run("count bad.jsonl -o a.csv")
+    assert result.exit_code == 1 and len(result.stderr) <= 1001
+
+
+def test_what_is_written_over_itself(place: Path) -> None:
+    assert run("encode mine.model book.txt -o a.npy -q").exit_code == 0
+    assert run("decode mine.model a.npy -o a.npy").stderr.startswith("error: --output must not be the input, a.npy")
+    assert run("decode mine.model -", "104 105").stdout == "hi"
+    content = Path("book.txt").rename("book.bin").read_bytes()
+    assert run("encode mine.model book.bin -o book.bin").stderr.startswith(
+        "error: --output must not be one of the inputs"
+    )
+    assert Path("book.bin").read_bytes() == content
