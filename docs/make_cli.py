@@ -3,13 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import typer
 from typer.main import get_command
 
 from batchbpe.cli import app
+from batchbpe.cli.usage import argument
 
 HEAD = """# Command line
 
-Inputs are files, globs, folders, urls, or `-` for standard input. In a folder, files with a known suffix are read; a
+Inputs are files, folders, globs, URLs, or `-` for standard input. In a folder, files with a known suffix are read; a
 file that is named explicitly and has another suffix is read as text. Results go to standard output, everything else to
 standard error: a progress bar in a terminal, or a line every few seconds in a log.
 
@@ -37,29 +39,22 @@ def page() -> str:
     for name, command in commands.items():
         text, _, example = command.help.partition("Example: ")
         arguments = [param for param in command.params if param.param_type_name == "argument"]
-        usage = " ".join(_argument(param) for param in arguments)
+        usage = " ".join(map(argument, arguments))
         parts.append(f"## `batchbpe {name} {usage}`\n\n{' '.join(text.split())}\n\n    {example.strip()}\n")
-        rows = [f"| `{_argument(param)}` | {param.help} |" for param in arguments]
+        rows = [f"| `{argument(param)}` | {param.help} |" for param in arguments]
         options = [param for param in command.params if param.param_type_name == "option" and param.name != "help"]
-        rows += [f"| {_names(param)} | {param.help}{_default(param)} |" for param in options]
+        context = typer.Context(command)
+        rows += [f"| `{param.get_help_record(context)[0]}` | {param.help}{_default(param)} |" for param in options]
         parts.append("\n".join(["| | |", "|---|---|", *rows, ""]))
     return "\n".join(parts)
-
-
-def _argument(param: Any) -> str:
-    name = (param.metavar or param.name).upper().removesuffix("...") + ("..." if param.nargs == -1 else "")
-    return name if param.required else f"[{name}]"
-
-
-def _names(param: Any) -> str:
-    return ", ".join(f"`{name}`" for name in (*param.opts, *param.secondary_opts))
 
 
 def _default(param: Any) -> str:
     if param.required:
         return " Required."
-    default = getattr(param.default, "value", param.default)
-    return "" if default in (None, False, "") or callable(default) else f" Default: `{default}`."
+    if isinstance(param.show_default, str):
+        return f" Default: {param.show_default}."
+    return "" if param.default is None or param.default is False else f" Default: `{param.default}`."
 
 
 if __name__ == "__main__":

@@ -14,13 +14,22 @@ from batchbpe import ChunkCounts, Tokenizer, __version__
 from batchbpe.cli import app
 
 
-def test_help_and_version() -> None:
+def test_help_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert run("--version").stdout == f"batchbpe {__version__}\n"
     assert run("").exit_code == 2
-    for name in get_command(app).commands:  # type: ignore[attr-defined]
+    summaries = run("--help").stdout.partition("Commands:\n")[2].splitlines()
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert [line.split()[0] for line in summaries] == [*commands]
+    assert not [line for line in summaries if line.endswith("...")]
+    for name in commands:
         result = run(f"{name} --help")
         assert result.exit_code == 0
-        assert re.search(rf"Example: batchbpe {name} ", result.stdout)
+        assert re.match(
+            rf"Usage: \w+ {name} \[OPTIONS\]( [A-Z]+)?( [A-Z]+(\.\.\.)?| \[[A-Z]+(\.\.\.)?\])?\n", result.stdout
+        )
+        assert re.search(rf"\n\n  Example: batchbpe {name} .*\n\n", result.stdout)
+        assert not re.search("[<{]|x>=|<=x", result.stdout)
 
 
 def test_count(place: Path) -> None:
@@ -52,6 +61,8 @@ def test_train(place: Path) -> None:
     same = Tokenizer.train(ChunkCounts.load("counts.parquet"), 350, stop_list_size=5, freq_cutoff=2)
     assert Tokenizer.from_file("small.model").merges == same.merges
     assert Path("small.vocab").exists()
+    result = run(["train", "counts.parquet", "-n", "259", "--stop-list-size", "1", "--special-token", END, "-o", "one"])
+    assert "259 tokens: 1 stop word, 1 special token, 1 merge in 1 batch (mean size 1)" in result.stderr
     for policy in ("serial", "naive", "positional"):
         assert run(f"train book.txt -n 300 --policy {policy} -o by_policy -q").exit_code == 0
     output = json.loads(run("train book.txt -n 700 --base mine.model -o longer --json").stdout)

@@ -132,7 +132,16 @@ def test_a_closed_pipe(place: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
-def test_completion() -> None:
-    env = os.environ | {"_BATCHBPE_COMPLETE": "complete_bash", "COMP_WORDS": "batchbpe ev", "COMP_CWORD": "1"}
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("ev", "evaluate"),
+        ("train --policy ", "serial naive positional continue_search"),
+        ("experiment st", "stop-words"),
+    ],
+)
+def test_completion(words: str, expected: str) -> None:
+    completion = {"_BATCHBPE_COMPLETE": "complete_bash", "COMP_WORDS": f"batchbpe {words}"}
+    env = os.environ | completion | {"COMP_CWORD": str(words.count(" ") + 1)}
     done = subprocess.run([sys.executable, "-m", "batchbpe"], capture_output=True, text=True, env=env)
-    assert done.stdout.split() == ["evaluate"]
+    assert done.stdout.split() == expected.split()

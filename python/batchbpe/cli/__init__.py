@@ -7,8 +7,9 @@ from .evaluate import evaluate
 from .experiment import experiment, report
 from .inspect import export, inspect
 from .train import train
+from .usage import Command
 
 __all__ = ["app", "main"]
 
 for _command in (count, train, encode, decode, inspect, evaluate, export, experiment, report):
-    app.command()(_command)
+    app.command(cls=Command)(_command)

@@ -21,6 +21,7 @@ import typer
 
 from .. import __version__
 from ..errors import Setting, Stopped, UserError
+from .usage import problem
 
 if TYPE_CHECKING:
     from ..data.source import Source
@@ -51,11 +52,9 @@ def main() -> int:
     except Exception as error:  # the base class of usage errors is private to typer
         if not hasattr(error, "format_message"):
             raise
-        if type(error).__name__ == "NoArgsIsHelpError":
-            sys.stderr.write(error.format_message() + "\n")
-        else:
-            sys.stderr.write(one_line(f"error: {error.format_message()}") + "\n")
-        return int(getattr(error, "exit_code", 2))
+        is_help = type(error).__name__ == "NoArgsIsHelpError"
+        sys.stderr.write((error.format_message() if is_help else one_line(f"error: {problem(error)}")) + "\n")
+        return 2
 
 
 def _version(is_wanted: bool) -> None:
@@ -69,7 +68,7 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of errors.")] = False,
 ) -> None:
     _debug.set(debug)
 
@@ -203,10 +202,11 @@ def note(message: str, quiet: bool) -> None:
 def plural(number: int, noun: str) -> str:
     """Format a number of things.
 
-    >>> plural(1, "file"), plural(2000, "chunk")
-    ('1 file', '2,000 chunks')
+    >>> plural(1, "file"), plural(2000, "chunk"), plural(2, "batch")
+    ('1 file', '2,000 chunks', '2 batches')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 def print_json(value: Any) -> None:

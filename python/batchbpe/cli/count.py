@@ -9,22 +9,23 @@ from typing import Annotated
 
 from .app import command, describe, fail_if_any, find_sources, note, on_one_line, plural, print_json, stoppable
 from .options import (
+    PATTERN_HELP,
     Inputs,
     Json,
     JsonlField,
     LimitBytes,
-    Pattern,
     Quiet,
     ReplaceErrors,
     Resume,
     Sample,
     Seed,
     SkipErrors,
-    SpecialTokens,
     TextColumn,
     Threads,
+    document_limit,
     option,
 )
+from .usage import number
 
 LONG_CHUNK = 10_000
 """Chunks of more bytes than this usually come from corrupt files."""
@@ -33,28 +34,27 @@ LONG_CHUNK = 10_000
 @command
 def count(
     inputs: Inputs,
-    output: Annotated[Path, option("File of counts: .parquet, or .csv for the paper's program.", "--output", "-o")],
-    pattern: Pattern = "gpt4",
-    special_token: SpecialTokens = None,
+    output: Annotated[
+        Path, option("Output file: .parquet, or .csv for the paper's program.", "--output", "-o", metavar="FILE")
+    ],
+    pattern: Annotated[str, option(PATTERN_HELP, metavar="PATTERN")] = "gpt4",
+    special_token: Annotated[
+        list[str] | None, option("Special token to leave out of the counts. Can be repeated.", metavar="TOKEN")
+    ] = None,
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
     limit_bytes: LimitBytes = None,
     sample: Sample = 1.0,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
-    max_document_bytes: Annotated[
-        int | None,
-        option(
-            "Largest row, jsonl line, or part of a text that cannot be cut. Default: 1 GiB, or 1/16 of --max-memory.",
-            min=1,
-            max=1 << 40,
-        ),
-    ] = None,
+    max_document_bytes: Annotated[int | None, document_limit("1 GiB, or 1/16 of --max-memory")] = None,
     max_chunk_bytes: Annotated[
-        int | None, option("Skip chunks longer than this (e.g. from corrupt files).", min=1, max=1 << 40)
+        int | None,
+        option("Skip chunks of more than N bytes (e.g. from corrupt files).", **number(int, least=1, most=1 << 40)),
     ] = None,
     max_memory: Annotated[
-        float | None, option("Memory limit in gigabytes; larger counts go to disk.", min=0.5, max=1e6)
+        float | None,
+        option("Memory limit in gigabytes; counts beyond it go to disk.", **number(float, least=0.5, most=1_000_000)),
     ] = None,
     resume: Resume = False,
     skip_errors: SkipErrors = False,
@@ -62,7 +62,7 @@ def count(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Count the chunks of documents, once for many training runs.
+    """Count the chunks of documents once, for many training runs.
 
     Example: batchbpe count data/*.parquet -o counts.parquet
     """
@@ -112,7 +112,10 @@ def count(
     if report.dropped_bytes:
         note(f"warning: {dropped_text(report.dropped_bytes, options.pattern)}", quiet)
     if report.skipped_chunks:
-        note(f"skipped {plural(report.skipped_chunks, 'chunk')} longer than {max_chunk_bytes} bytes", quiet)
+        note(
+            f"skipped {plural(report.skipped_chunks, 'chunk')} longer than {plural(max_chunk_bytes or 0, 'byte')}",
+            quiet,
+        )
     if report.longest_chunk > LONG_CHUNK:
         note(f"the longest chunk has {report.longest_chunk:,} bytes; --max-chunk-bytes skips such chunks", quiet)
     fail_if_any(report.failed)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -41,6 +40,7 @@ from .options import (
     Threads,
     option,
 )
+from .usage import number, one_of
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -49,33 +49,37 @@ NOT_A_FOLDER = (".txt", ".md", ".json", ".jsonl", ".parquet", ".arrow", ".csv", 
 """Suffixes of files, which are unlikely to be meant as folders."""
 
 
-class ShardFormat(str, Enum):
-    """The formats of shards."""
-
-    bin = "bin"
-    llm_c = "llm.c"
-    parquet = "parquet"
+ShardFormat = Literal["bin", "llm.c", "parquet"]
 
 
 @command
 def encode(
     model: ModelFile,
     inputs: Annotated[
-        list[str] | None, typer.Argument(help="Files, globs, folders or urls. Default: standard input.")
+        list[str] | None, typer.Argument(help="Documents, as for `count`; standard input if omitted.")
     ] = None,
     output: Annotated[
         Path | None,
         option(
-            "A .npy or .bin file, or a folder of shards. Default: print a line of ids per document.", "--output", "-o"
+            "A .npy or .bin file, or a folder of shards.",
+            "--output",
+            "-o",
+            metavar="PATH",
+            show_default="print a line of ids per document",
         ),
     ] = None,
-    show: Annotated[bool, option("Print the text in coloured tokens instead of ids.", "--show")] = False,
+    show: Annotated[bool, option("Print the text as coloured tokens instead of ids.", "--show")] = False,
     format: Annotated[
-        ShardFormat, option("Format of shards: bin (nanoGPT), llm.c, or parquet (one list of ids per document).")
-    ] = ShardFormat.bin,
-    end_of_text: Annotated[str | None, option("Special token to append to each document.")] = None,
+        ShardFormat,
+        option(
+            "Shard format: bin (for nanoGPT), llm.c or parquet (a list of ids per document).",
+            metavar="FORMAT",
+            **one_of(get_args(ShardFormat)),
+        ),
+    ] = "bin",
+    end_of_text: Annotated[str | None, option("Special token to append to each document.", metavar="TOKEN")] = None,
     shard_tokens: Annotated[
-        int, option("Start a new shard after this many tokens, at the end of a batch of documents.", min=1)
+        int, option("Start a new shard after about N tokens.", **number(int, least=1))
     ] = 100_000_000,
     pattern: RankPattern = None,
     text_column: TextColumn = "text",
@@ -91,9 +95,9 @@ def encode(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Encode documents. Special tokens in the text are encoded as plain text.
+    """Encode documents as token ids. Special tokens in the text are encoded as plain text.
 
-    Example: batchbpe encode mine.model data/*.parquet -o tokens/ --end-of-text "<|endoftext|>"
+    Example: batchbpe encode mine.model data/*.parquet -o tokens/
     """
     from ..data.limits import MAX_DOCUMENT_BYTES
     from ..data.sampling import Sampling
@@ -110,7 +114,7 @@ def encode(
     if show and (json or output):
         raise UsageError("--show cannot be combined with --json or --output")
     if output is None or output.suffix in (".npy", ".bin"):
-        is_shards = format is not ShardFormat.bin
+        is_shards = format != "bin"
         for name, is_given in {"--resume": resume, "--skip-errors": skip_errors, "--format": is_shards}.items():
             if is_given:
                 raise UsageError(f"{name} needs a folder of shards as --output")
@@ -124,7 +128,7 @@ def encode(
         with bar("encoding", sum(source.size for source in sources), show=not quiet) as update:
 
             def on_progress(tokens: int) -> None:
-                update(sum(source.position for source in sources), f"{tokens:,} tokens")
+                update(sum(source.position for source in sources), plural(tokens, "token"))
 
             tokens = save_ids(encoded, output, tokenizer, end, on_progress)
         if json:
@@ -134,7 +138,7 @@ def encode(
     if output.suffix in NOT_A_FOLDER and not output.is_dir():
         raise UsageError(f"--output must end in .npy or .bin, or be a folder of shards, got {output}")
     options = EncodeOptions(
-        format=format.value,
+        format=format,
         end_of_text=end_of_text,
         shard_tokens=shard_tokens,
         sample=sample,
@@ -191,12 +195,15 @@ def _print_ids(tokenizer: Tokenizer, documents: Iterable[list[int]], *, show: bo
 def decode(
     model: ModelFile,
     input: Annotated[
-        Path | None, typer.Argument(help="A .npy or .bin file of ids. Default (or -): numbers on standard input.")
+        Path | None,
+        typer.Argument(help="A .npy or .bin file of ids. If omitted or -, read numbers from standard input."),
     ] = None,
-    output: Annotated[Path | None, option("File to write. Default: standard output.", "--output", "-o")] = None,
+    output: Annotated[
+        Path | None, option("Output file.", "--output", "-o", metavar="FILE", show_default="standard output")
+    ] = None,
     pattern: RankPattern = None,
 ) -> None:
-    """Decode ids to text.
+    """Decode token ids to text.
 
     Example: batchbpe decode mine.model book.npy
     """

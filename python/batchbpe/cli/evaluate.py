@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -27,6 +26,7 @@ from .options import (
     Threads,
     option,
 )
+from .usage import one_of
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -35,28 +35,33 @@ ALL = "all"
 """Name of the only group if documents are not grouped."""
 
 
-class Unit(str, Enum):
-    """Units of text whose cost in tokens can be compared."""
-
-    text = "text"
-    byte = "byte"
-    character = "character"
-    word = "word"
+Unit = Literal["text", "byte", "character", "word"]
+"""Units of text whose cost in tokens can be compared."""
 
 
 @command
 def evaluate(
     models: Annotated[
         list[Path],
-        typer.Argument(metavar="MODELS...", help="Models in any format; the first is the reference."),
+        typer.Argument(help="Models to compare, in any format; the first is the reference."),
     ],
-    data: Annotated[list[str], option("Text to encode, or chunk counts. Can be repeated.")],
-    group_column: Annotated[str | None, option("Compare groups given by this table column or jsonl field.")] = None,
-    by_file: Annotated[bool, option("Compare files, each as one group.", "--by-file")] = False,
-    parity: Annotated[str | None, option("Reference group; by default the cheapest for the first model.")] = None,
+    data: Annotated[list[str], option("Documents or chunk counts to encode. Can be repeated.", metavar="PATH")],
+    group_column: Annotated[
+        str | None, option("Compare the groups named in this table column or jsonl field.", metavar="NAME")
+    ] = None,
+    by_file: Annotated[bool, option("Compare files: each file is a group.", "--by-file")] = False,
+    parity: Annotated[
+        str | None,
+        option("Reference group.", metavar="GROUP", show_default="the cheapest for the first model"),
+    ] = None,
     per: Annotated[
         Unit | None,
-        option("Unit of the cost of a group; by default character. text: all groups have the same content."),
+        option(
+            "Compare the tokens of groups per byte, character or word, or per text if groups have the same content.",
+            metavar="UNIT",
+            show_default="character",
+            **one_of(get_args(Unit)),
+        ),
     ] = None,
     audit: Annotated[bool, option("Also list unused and suspicious tokens.", "--audit")] = False,
     pattern: RankPattern = None,
@@ -71,9 +76,9 @@ def evaluate(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Compare tokenizers on a text.
+    """Compare tokenizers on the same text.
 
-    Example: batchbpe evaluate mine.model cl100k_base.tiktoken --data heldout.txt
+    Example: batchbpe evaluate mine.model other.model --data heldout.txt
     """
     from .. import analysis
     from ..data.limits import MAX_DOCUMENT_BYTES
@@ -95,7 +100,7 @@ def evaluate(
     }
     results: dict[str, dict[str, Any]]
     if grouped:
-        unit = (per or Unit.character).value
+        unit = per or "character"
         options |= {"group_column": group_column, "by_file": by_file, "per": unit, "parity": parity}
         comparison = analysis.evaluate_groups(tokenizers, sources, **options)
         for empty in comparison.empty_groups:
@@ -141,7 +146,7 @@ def _check(
     if twice:
         raise UsageError(f"{twice} is given more than once")
     if not grouped:
-        for name, value in {"parity": parity, "per": per and per.value}.items():
+        for name, value in {"parity": parity, "per": per}.items():
             if value is not None:
                 needed = (Setting("group_column"), " or ", Setting("by_file"))
                 raise ArgumentError(name, value, ("requires ", *needed))

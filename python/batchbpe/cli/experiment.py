@@ -5,69 +5,73 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
 from ..errors import ArgumentError, Setting
 from ..storage.atomic import check_writable
-from .app import command, find_sources, note, print_json, print_rows, print_table
-from .options import Json, Quiet, ReplaceErrors, TextColumn, option
+from .app import command, find_sources, note, plural, print_json, print_rows, print_table
+from .options import PATTERN_HELP, Json, Quiet, ReplaceErrors, TextColumn, option
+from .usage import number, one_of
 
 VOCAB_SIZE = 50_304
 MAX_ROWS = 24
 """Maximum number of printed rows of a table."""
 
 
-class Name(str, Enum):
-    """Names of the experiments."""
-
-    chunks = "chunks"
-    stop_words = "stop-words"
-    freq_cutoff = "freq-cutoff"
-    batching = "batching"
-    sweep = "sweep"
+Name = Literal["chunks", "stop-words", "freq-cutoff", "batching", "sweep"]
+"""Names of the experiments."""
 
 
 @command
 def experiment(
     name: Annotated[
         Name,
-        typer.Argument(help="Experiment to run; sweep tries every combination of --grid."),
+        typer.Argument(
+            help="chunks, stop-words, freq-cutoff, batching, or sweep, which tries every combination of --grid.",
+            **one_of(get_args(Name)),
+        ),
     ],
-    data: Annotated[list[str], option("Documents or chunk counts to train on. Can be repeated.")],
-    output: Annotated[Path, option("Output folder for tables, figures and parameters.", "--output", "-o")],
-    heldout: Annotated[list[str] | None, option("Held-out text to encode. Can be repeated.")] = None,
+    data: Annotated[list[str], option("Documents or chunk counts to train on. Can be repeated.", metavar="PATH")],
+    output: Annotated[
+        Path, option("Output folder for tables, figures and parameters.", "--output", "-o", metavar="FOLDER")
+    ],
+    heldout: Annotated[
+        list[str] | None, option("Held-out documents to evaluate on. Can be repeated.", metavar="PATH")
+    ] = None,
     heldout_share: Annotated[
-        float | None, option("Share of the data to hold out without --heldout; 0.1 by default.", min=0, max=1)
+        float | None,
+        option("Share of the data to hold out if there is no --heldout.", show_default="0.1", **number(float)),
     ] = None,
     vocab_size: Annotated[
-        int | None, option("Size of each vocabulary; 50304 by default.", "--vocab-size", "-n", min=1)
+        int | None,
+        option("Size of each vocabulary.", "--vocab-size", "-n", show_default=str(VOCAB_SIZE), **number(int, least=1)),
     ] = None,
     pattern: Annotated[
-        str | None, option("gpt2, gpt4, cl100k, o200k, or a regular expression; by default that of counts, or gpt4.")
+        str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="from the counts, or gpt4")
     ] = None,
     grid: Annotated[
-        list[str] | None, option("For sweep: an option and its values, e.g. stop_list_size=0,100. Can be repeated.")
+        list[str] | None,
+        option("Option and values for sweep, e.g. stop_list_size=0,100. Can be repeated.", metavar="NAME=VALUE,..."),
     ] = None,
     text_column: TextColumn = "text",
     replace_errors: ReplaceErrors = False,
-    seed: Annotated[int, option("Random seed for the held-out share.", min=0)] = 0,
-    resume: Annotated[bool, option("Resume an interrupted sweep.", "--resume")] = False,
+    seed: Annotated[int, option("Random seed for --heldout-share.", **number(int, least=0))] = 0,
+    resume: Annotated[bool, option("Continue an interrupted sweep.", "--resume")] = False,
     overwrite: Annotated[bool, option("Write into an existing folder.", "--overwrite")] = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Run one of the paper's experiments, or a parameter sweep.
+    """Run an experiment from the paper, or a parameter sweep.
 
-    Example: batchbpe experiment stop-words --data counts.parquet --heldout heldout.txt -o stop-words
+    Example: batchbpe experiment stop-words --data data -o stop-words
     """
     from ..experiments import EXPERIMENTS, ExperimentData
 
-    sweep, chunks = name is Name.sweep, name is Name.chunks
+    sweep, chunks = name == "sweep", name == "chunks"
     values = _grid(grid or [])
     unused: dict[str, tuple[bool, Any]] = {
         "heldout": (chunks, heldout or None),
@@ -79,13 +83,13 @@ def experiment(
     }
     for parameter, (has_no_effect, value) in unused.items():
         if has_no_effect and value is not None:
-            reason = f"must be omitted: it has no effect on {name.value} with the other options"
+            reason = f"must be omitted: it has no effect on {name} with the other options"
             raise ArgumentError(parameter, value, reason)
     _check_folder(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
     options: dict[str, Any] = {"text_column": text_column, "errors": "replace" if replace_errors else "strict"}
     split = options | {"seed": seed} | ({} if heldout_share is None else {"heldout_share": heldout_share})
-    run = EXPERIMENTS[name.value]
+    run = EXPERIMENTS[name]
     with _output_folder(output):
         if chunks:
             result = run(files, pattern=pattern, progress=not quiet, **options)
@@ -103,7 +107,7 @@ def experiment(
         return
     table = result.table
     print_table(table.column_names, [list(row.values()) for row in table.slice(0, MAX_ROWS).to_pylist()])
-    more = f"{table.num_rows - MAX_ROWS:,} more rows in the csv file\n" if table.num_rows > MAX_ROWS else ""
+    more = f"{plural(table.num_rows - MAX_ROWS, 'more row')} in the csv file\n" if table.num_rows > MAX_ROWS else ""
     sys.stdout.write(f"{more}\n")
     print_rows("findings" if sweep else "claims of the paper, and results", dict(result.findings))
     note(str(output), quiet)
@@ -111,10 +115,12 @@ def experiment(
 
 @command
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder of an experiment, or of several such folders.")],
+    folder: Annotated[Path, typer.Argument(help="Output folder of an experiment, or a folder of such folders.")],
     quiet: Quiet = False,
 ) -> None:
-    """Summarize experiments on one page, as report.html (self-contained) and report.md.
+    """Summarize experiments on one page.
+
+    Writes report.html, which is self-contained, and report.md.
 
     Example: batchbpe report stop-words
     """

@@ -4,35 +4,33 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import ArgumentError, Setting
-from ..formats import FORMATS
+from ..formats import FORMATS, Format
 from .app import command, load, note, plural, print_json, print_rows, print_table
 from .options import Json, ModelFile, Quiet, RankPattern, option
+from .usage import number, one_of
 
 if TYPE_CHECKING:
     from ..analysis.inspection import ChunkInfo, CountsSummary, ModelSummary, TokenInfo
-
-FormatName = Enum("FormatName", {name: name for name in FORMATS}, type=str)  # type: ignore[misc]
 
 
 @command
 def inspect(
     file: Annotated[Path, typer.Argument(help="A model, or a file of chunk counts.")],
-    token: Annotated[str | None, option("Show how this token was merged.")] = None,
-    id: Annotated[int | None, option("Show how the token with this id was merged.")] = None,
-    longest: Annotated[int, option("Number of longest tokens to list.", min=0)] = 0,
-    search: Annotated[str | None, option("List the tokens that contain this text.")] = None,
-    top: Annotated[int, option("Number of most frequent and rarest chunks to list.", min=0)] = 10,
+    token: Annotated[str | None, option("Show the merges that build this token.", metavar="TEXT")] = None,
+    id: Annotated[int | None, option("Show the merges that build the token with id N.", **number(int))] = None,
+    longest: Annotated[int | None, option("List the N longest tokens.", **number(int, least=0))] = None,
+    search: Annotated[str | None, option("List the tokens that contain this text.", metavar="TEXT")] = None,
+    top: Annotated[int, option("List the N most frequent and the N rarest chunks.", **number(int, least=0))] = 10,
     pattern: RankPattern = None,
     json: Json = False,
 ) -> None:
-    """Show the contents of a model, or of chunk counts.
+    """Show the contents of a model or of a file of chunk counts.
 
     Example: batchbpe inspect mine.model --token " theory"
     """
@@ -44,7 +42,7 @@ def inspect(
     if token is not None and id is not None:
         raise ArgumentError("id", id, ("must be omitted if ", Setting("token"), " is given"))
     if kind(file)[0] in (".csv", ".parquet"):
-        for name, value in {"token": token, "id": id, "longest": longest or None, "search": search}.items():
+        for name, value in {"token": token, "id": id, "longest": longest, "search": search}.items():
             if value is not None:
                 raise ArgumentError(name, value, f"must be omitted: {file} contains chunk counts, not a model")
         summary = analysis.inspect_counts(ChunkCounts.load(file), top=top)
@@ -108,15 +106,20 @@ def _print_counts(title: str, summary: CountsSummary) -> None:
 @command
 def export(
     model: ModelFile,
-    to: Annotated[FormatName, option(f"Format to write: {', '.join(FORMATS)}.", "--to")],
-    output: Annotated[Path, option("Output file; for transformers, a folder.", "--output", "-o")],
-    allow_inexact: Annotated[bool, option("Allow exports that change some encodings.", "--allow-inexact")] = False,
+    to: Annotated[
+        Format,
+        option(f"Output format: {', '.join(FORMATS)}.", "--to", metavar="FORMAT", **one_of(list(FORMATS))),
+    ],
+    output: Annotated[Path, option("Output file; a folder for transformers.", "--output", "-o", metavar="PATH")],
+    allow_inexact: Annotated[
+        bool, option("Export even if some text is then encoded differently.", "--allow-inexact")
+    ] = False,
     pattern: RankPattern = None,
     quiet: Quiet = False,
 ) -> None:
-    """Export a model to the format of another tool.
+    """Convert a model to the format of another tool.
 
     Example: batchbpe export mine.model --to huggingface -o tokenizer.json
     """
-    load(model, pattern).export(output, to.value, allow_inexact=allow_inexact)
+    load(model, pattern).export(output, to, allow_inexact=allow_inexact)
     note(str(output), quiet)

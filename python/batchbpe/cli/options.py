@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .usage import number
+
 
 def option(help: str, *names: str, **rest: Any) -> Any:
     """Return an option, by default named after its parameter."""
@@ -16,40 +18,48 @@ def option(help: str, *names: str, **rest: Any) -> Any:
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        help="Files, globs, folders or urls: .txt .md .jsonl .parquet .arrow, also .gz or .zst; - for standard input."
+        help="Files, folders, globs or URLs: .txt, .md, .jsonl, .parquet or .arrow, also compressed as .gz or .zst; "
+        "- for standard input."
     ),
 ]
 ModelFile = Annotated[
     Path,
-    typer.Argument(metavar="MODEL", help="A .model, .tiktoken or tokenizer.json file, or a transformers folder."),
+    typer.Argument(help="A .model, .tiktoken or tokenizer.json file, or a transformers folder."),
 ]
-PATTERN_HELP = "gpt2, gpt4, cl100k, o200k, or a regular expression."
-Pattern = Annotated[str, option(PATTERN_HELP)]
+PATTERN_HELP = "Split pattern: gpt2, gpt4, cl100k, o200k or a regular expression."
 RankPattern = Annotated[
-    str | None, option("Pattern of a .tiktoken file that is not OpenAI's: a name or a regular expression.", "--pattern")
+    str | None,
+    option("Split pattern of a .tiktoken file that is not from OpenAI.", "--pattern", metavar="PATTERN"),
 ]
-SpecialTokens = Annotated[list[str] | None, option("Special token, removed from the text. Can be repeated.")]
-TextColumn = Annotated[str, option("Column of tables that holds the text.")]
+TextColumn = Annotated[str, option("Table column or jsonl field that contains the text.", metavar="NAME")]
 JsonlField = Annotated[
     str | None,
-    option("Field of jsonl that holds the text; --text-column by default. With it, standard input is jsonl."),
+    option("Like --text-column, for jsonl only. Standard input is then read as jsonl.", metavar="NAME"),
 ]
-LimitBytes = Annotated[int | None, option("Stop after this many bytes of text. Only text files are cut.", min=1)]
-Sample = Annotated[float, option("Share of the documents to use. A text file is one document.", min=0, max=1)]
-Seed = Annotated[int, option("Random seed for --sample.", min=0)]
+LimitBytes = Annotated[
+    int | None, option("Stop after N bytes of text; only text files are cut.", **number(int, least=1))
+]
+Sample = Annotated[
+    float,
+    option("Share of the documents to use, e.g. 0.1. A text file is one document.", **number(float)),
+]
+Seed = Annotated[int, option("Random seed for --sample.", **number(int, least=0))]
 ReplaceErrors = Annotated[bool, option("Replace invalid UTF-8 with U+FFFD.", "--replace-errors")]
-MaxDocumentBytes = Annotated[
-    int | None,
-    option(
-        "Largest row, jsonl line, or part of a text that cannot be cut. Default: 1 GiB.",
-        min=1,
-        max=1 << 40,
-    ),
-]
+
+
+def document_limit(default: str) -> Any:
+    """Return the option --max-document-bytes."""
+    help = "Maximum size of a row, a jsonl line, or a piece of text that cannot be cut."
+    return option(help, show_default=default, **number(int, least=1, most=1 << 40))
+
+
+MaxDocumentBytes = Annotated[int | None, document_limit("1 GiB")]
 Resume = Annotated[bool, option("Continue an interrupted job.", "--resume")]
 SkipErrors = Annotated[
-    bool, option("Continue after a file that cannot be read, and list it at the end.", "--skip-errors/--strict")
+    bool, option("Continue past files that cannot be read, and list them at the end.", "--skip-errors/--strict")
 ]
-Threads = Annotated[int | None, option("Number of threads. Default: all cores.", min=1, max=1 << 16)]
-Quiet = Annotated[bool, option("Show no progress bar and no summary.", "--quiet", "-q")]
+Threads = Annotated[
+    int | None, option("Number of threads.", show_default="all cores", **number(int, least=1, most=1 << 16))
+]
+Quiet = Annotated[bool, option("Do not print progress or a summary.", "--quiet", "-q")]
 Json = Annotated[bool, option("Print the result as JSON.", "--json")]

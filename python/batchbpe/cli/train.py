@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 
-from .app import UsageError, command, find_sources, load, note, print_json
+from .app import UsageError, command, find_sources, load, note, plural, print_json
 from .options import (
     PATTERN_HELP,
     Json,
@@ -20,36 +19,47 @@ from .options import (
     ReplaceErrors,
     Sample,
     Seed,
-    SpecialTokens,
     TextColumn,
     Threads,
     option,
 )
+from .usage import number, one_of
 
-
-class PolicyName(str, Enum):
-    """The policies of the paper."""
-
-    serial = "serial"
-    naive = "naive"
-    positional = "positional"
-    continue_search = "continue_search"
+PolicyName = Literal["serial", "naive", "positional", "continue_search"]
+"""The policies of the paper."""
 
 
 @command
 def train(
-    inputs: Annotated[list[str], typer.Argument(help="A file of counts, or documents as for `count`.")],
-    output: Annotated[Path, option("Name of the model: writes OUTPUT.model and OUTPUT.vocab.", "--output", "-o")],
-    vocab_size: Annotated[int, option("Total number of tokens.", "--vocab-size", "-n", min=1)],
-    stop_list_size: Annotated[int, option("Number of stop words: most frequent chunks as whole tokens.", min=0)] = 0,
-    freq_cutoff: Annotated[int, option("Ignore chunks that occur fewer times.", min=0)] = 1,
-    special_token: SpecialTokens = None,
-    pattern: Annotated[str | None, option(f"{PATTERN_HELP} Default: gpt4, or that of the counts.")] = None,
-    policy: Annotated[PolicyName, option("How pairs are chosen for a batch.")] = PolicyName.continue_search,
-    cap_divisor: Annotated[int, option("Search at most MERGES_REMAINING / CAP_DIVISOR pairs per batch.", min=1)] = 2,
-    max_batch_size: Annotated[int, option("Search at most this many pairs per batch; 0 for no limit.", min=0)] = 0,
-    overlapping: Annotated[bool, option("Count pairs as QuickTokenizer does.", "--overlapping")] = False,
-    base: Annotated[Path | None, option("Model to extend.")] = None,
+    inputs: Annotated[list[str], typer.Argument(help="A file of chunk counts, or documents as for `count`.")],
+    output: Annotated[Path, option("Write NAME.model and NAME.vocab.", "--output", "-o", metavar="NAME")],
+    vocab_size: Annotated[int, option("Total number of tokens.", "--vocab-size", "-n", **number(int, least=1))],
+    stop_list_size: Annotated[
+        int, option("Make the N most frequent chunks single tokens (stop words).", **number(int, least=0))
+    ] = 0,
+    freq_cutoff: Annotated[int, option("Ignore chunks that occur fewer than N times.", **number(int, least=0))] = 1,
+    special_token: Annotated[
+        list[str] | None, option("Special token to add; not counted as text. Can be repeated.", metavar="TOKEN")
+    ] = None,
+    pattern: Annotated[
+        str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="from the counts, or gpt4")
+    ] = None,
+    policy: Annotated[
+        PolicyName,
+        option(
+            "How to choose the pairs of a batch: serial, naive, positional or continue_search.",
+            metavar="POLICY",
+            **one_of(get_args(PolicyName)),
+        ),
+    ] = "continue_search",
+    cap_divisor: Annotated[
+        int, option("Search at most (remaining merges / N) pairs per batch.", **number(int, least=1))
+    ] = 2,
+    max_batch_size: Annotated[
+        int, option("Search at most N pairs per batch; 0 means no limit.", **number(int, least=0))
+    ] = 0,
+    overlapping: Annotated[bool, option("Count overlapping pairs, as QuickTokenizer does.", "--overlapping")] = False,
+    base: Annotated[Path | None, option("Model to extend.", metavar="MODEL")] = None,
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
     limit_bytes: LimitBytes = None,
@@ -61,9 +71,9 @@ def train(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Train a vocabulary.
+    """Train a tokenizer on documents or chunk counts.
 
-    Example: batchbpe train counts.parquet --vocab-size 50304 --stop-list-size 100 -o mine
+    Example: batchbpe train counts.parquet --vocab-size 50304 -o mine
     """
     from ..memory import peak_memory
     from ..progress import format_size
@@ -90,7 +100,7 @@ def train(
         special_tokens=special_token or [],
         cap_divisor=cap_divisor,
         max_batch_size=max_batch_size,
-        policy=policy.value,
+        policy=policy,
         overlapping=overlapping,
         base=load(base) if base else None,
         errors=errors,
@@ -112,8 +122,9 @@ def train(
         print_json(result)
     mean = sum(sizes) / max(1, len(sizes))
     note(
-        f"trained {result['tokens']:,} tokens: {len(tokenizer.stop_words)} stop words, "
-        f"{len(tokenizer.special_tokens)} special tokens, {sum(sizes):,} merges in {len(sizes)} batches "
+        f"trained {plural(len(tokenizer.vocab), 'token')}: {plural(len(tokenizer.stop_words), 'stop word')}, "
+        f"{plural(len(tokenizer.special_tokens), 'special token')}, {plural(sum(sizes), 'merge')} in "
+        f"{plural(len(sizes), 'batch')} "
         f"(mean size {mean:.0f}); {counted[-1] - start:.1f} s reading, {seconds:.1f} s training, "
         f"{format_size(peak_memory())} of memory\n{path}",
         quiet or json,
