@@ -195,7 +195,9 @@ def test_groups_of_any_data():
         assert evaluate_groups({"one": ONE}, data, group_column="language").metrics("one") == (
             evaluate_groups({"one": ONE}, texts).metrics("one")
         )
-    with pytest.raises(DataError, match="no column 'script' among text, language"):
+    with pytest.raises(
+        DataError, match=r"no column 'script' among \['language', 'text'\]; choose one with group_column"
+    ):
         evaluate_groups({"one": ONE}, table, group_column="script")
     with pytest.raises(ArgumentTypeError, match="data must be a dict of group names and their data"):
         evaluate_groups({"one": ONE}, "a a")
@@ -374,7 +376,10 @@ def test_a_group_that_is_lost(tmp_path):
 def test_groups_that_cannot_be_told(models, tmp_path):
     (tmp_path / "docs.jsonl").write_text('{"text": 7, "language": "en"}\n')
     args = ["evaluate", models[0], "--group-column", "language", "--data"]
-    assert "line 1: field 'text' must be a string, got int" in run(*args, str(tmp_path / "docs.jsonl"), code=1).stderr
+    assert (
+        "line 1: field 'text' must be of type string, got int"
+        in run(*args, str(tmp_path / "docs.jsonl"), code=1).stderr
+    )
     assert "standard input has no group column; use" in run(*args, "-", "--jsonl-field", "text", code=1).stderr
 
 
@@ -419,10 +424,10 @@ def test_command_by_group(models, tmp_path):
     [
         (["--group-column", "script"], "no column 'script' among"),
         (["--group-column", "language", "--parity", "fr"], "must be a group that contains text (de, en), got 'fr'"),
-        (["--parity", "en"], "parity requires"),
-        (["--by-file", "--limit-bytes", "9"], "must be omitted: groups are always read completely, got 9"),
-        (["--group-column", "language", "--by-file"], "is set, got 'language'"),
-        (["--group-column", "language", "--sample", "0.5"], "must be omitted with"),
+        (["--parity", "en"], "--parity needs --group-column or --by-file"),
+        (["--by-file", "--limit-bytes", "9"], "--limit-bytes has no effect on groups, which are read completely"),
+        (["--group-column", "language", "--by-file"], "--group-column cannot be combined with --by-file"),
+        (["--group-column", "language", "--sample", "0.5"], "--sample cannot be combined with --group-column"),
     ],
 )
 def test_command_says_what_is_wrong(models, tmp_path, args, problem):

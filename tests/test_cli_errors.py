@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conftest import run
 from typer.testing import CliRunner
@@ -17,19 +19,6 @@ USAGE = ("--", "the file must", "mine.model is given", "mine.model is a model", 
 
 def exit_code_of(problem: str) -> int:
     return 2 if problem.removeprefix("error: ").startswith(USAGE) else 1
-
-
-@pytest.mark.parametrize(
-    ("command", "problem"),
-    [
-        ("inspect counts.parquet --token the", "--token must be omitted: counts.parquet contains chunk counts"),
-        ("inspect mine.model --token the --id 3", "--id must be omitted if"),
-        ("inspect mine.model --id 9999", "token id 9999 does not exist"),
-    ],
-)
-def test_inspect_says_what_is_wrong(command: str, problem: str, place: Path) -> None:
-    result = run(command)
-    assert result.exit_code in (1, 2) and problem in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -51,18 +40,44 @@ def test_inspect_says_what_is_wrong(command: str, problem: str, place: Path) -> 
             "train counts.parquet -n 10 -o a",
             "error: --vocab-size must be at least 256 (256 bytes + 0 special tokens), got 10",
         ),
-        ("train counts.parquet -n 300 -o a --special-token a --special-token a", "error: --special-token must"),
+        (
+            "train counts.parquet -n 300 -o a --special-token a --special-token a",
+            "error: --special-token must not repeat a token, got ['a', 'a']",
+        ),
+        (
+            "train counts.parquet -n 300 -o a --base mine.model",
+            "error: --vocab-size must be at least 600 (599 tokens of --base + 1 special token), got 300",
+        ),
+        (
+            "train counts.parquet -n 700 -o a --base mine.model --stop-list-size 3",
+            "error: --stop-list-size must be 0 with --base,",
+        ),
+        (
+            "train counts.parquet -n 700 -o a --base mine.model --pattern gpt2",
+            "error: --pattern must be the pattern of --base, gpt4, got 'gpt2'",
+        ),
+        (
+            "train counts.parquet -n 700 -o a --base mine.model --special-token a",
+            "error: --special-token must include the special tokens of --base, such as '<|endoftext|>', got ['a']",
+        ),
         ("train counts.parquet -n 300 -o absent/a", "error: cannot write absent/a.model"),
         ("train book.txt -n 300 -o a --base book.txt", "error: book.txt: not a model file in any of the formats"),
         ("encode absent.model book.txt", "error: model file not found: absent.model"),
         ("encode mine.model counts.parquet -o x.npy", "error: counts.parquet: chunk counts have no documents"),
         (
             "encode mine.model book.txt -o x --end-of-text x",
-            "error: --end-of-text must be one of the special tokens: <|endoftext|>, got 'x'",
+            "error: --end-of-text must be a special token of the model (<|endoftext|>), got 'x'",
         ),
         ("decode mine.model book.txt", "error: the file must end in .npy or .bin, got 'book.txt'"),
-        ("inspect mine.model --token thou", "error: 'thou' is not a single token"),
+        (
+            "inspect mine.model --token thou",
+            "error: --token must be a single token, got 'thou'; it splits into 116 't', 104 'h', 111 'o', 117 'u'",
+        ),
+        ("inspect mine.model --token the --id 3", "error: --token cannot be combined with --id"),
+        ("inspect mine.model --id 9999", "error: token id 9999 does not exist"),
+        ("inspect counts.parquet --token the", "error: --token needs a model; counts.parquet contains chunk counts"),
         ("inspect book.txt", "error: book.txt: not a model file"),
+        ("report book.txt", "error: book.txt is a file; use the output folder of `batchbpe experiment`"),
         ("encode mine.model book.txt -o a.npy --resume", "error: --resume needs a folder of shards"),
         (
             "encode mine.model book.txt -o book.jsonl",
@@ -128,6 +143,70 @@ def test_usage_errors(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["batchbpe", *command.split()])
     assert (main(), *capsys.readouterr()) == (2, "", f"error: {problem}\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("sweep --grid freq_cutoff=abc", "--grid freq_cutoff must be a list of integers, got 'abc'"),
+        ("sweep --grid freq_cutoff=-1", "--grid freq_cutoff must be at least 0, got -1"),
+        ("sweep --vocab-size 10", "--vocab-size must be at least 256 (256 bytes + 0 special tokens), got 10"),
+        ("sweep --grid size=3", "--grid size is unknown; use one of pattern, vocab_size, policy,"),
+        ("sweep --grid size", "--grid must be NAME=VALUE,…, got 'size'; for example vocab_size=8000,16000"),
+        ("sweep -n 300 --grid vocab_size=300", "--vocab-size has no effect with --grid vocab_size; remove it"),
+        ("sweep --pattern gpt2 --grid pattern=gpt2", "--pattern has no effect with --grid pattern; remove it"),
+        ("batching --resume", "--resume has no effect with batching; remove it"),
+        ("batching --grid vocab_size=300", "--grid has no effect with batching; remove it"),
+        ("batching --heldout a --heldout-share 0.1", "--heldout-share has no effect with --heldout; remove it"),
+        ("chunks --heldout a", "--heldout has no effect with chunks; remove it"),
+        ("chunks --heldout-share 0.1", "--heldout-share has no effect with chunks; remove it"),
+        ("chunks -n 300", "--vocab-size has no effect with chunks; remove it"),
+        ("chunks --data -", "experiments read the data more than once; save standard input to a file"),
+    ],
+)
+def test_experiment_errors_name_the_option(options: str, problem: str, place: Path) -> None:
+    result = run(f"experiment {options} --data book.txt -o results")
+    assert result.exit_code == 2 and result.stderr.startswith(f"error: {problem}"), result.stderr
+    assert not Path("results").exists()
+
+
+def test_no_special_tokens(place: Path) -> None:
+    assert run("train counts.parquet -n 300 -o plain -q").exit_code == 0
+    result = run("encode plain.model book.txt --end-of-text x")
+    assert result.stderr == "error: --end-of-text must be a special token of the model, which has none, got 'x'\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (
+            "count a.jsonl -o a.csv",
+            "a.jsonl, line 1: no field 'text' among ['body', 'n']; choose one with --jsonl-field",
+        ),
+        ("count a.parquet -o a.csv", "a.parquet: no column 'text' among ['body', 'n']; choose one with --text-column"),
+        (
+            "experiment chunks --data a.jsonl -o a",
+            "a.jsonl, line 1: no field 'text' among ['body', 'n']; choose one with --text-column",
+        ),
+        (
+            "evaluate mine.model --data a.jsonl --group-column n",
+            "a.jsonl, line 1: no field 'text' among ['body', 'n']; choose one with --jsonl-field",
+        ),
+        (
+            "evaluate mine.model --data a.jsonl --jsonl-field body --group-column x",
+            "a.jsonl, line 1: no field 'x' among ['body', 'n']; choose one with --group-column",
+        ),
+        (
+            "evaluate mine.model --data a.parquet --text-column body --group-column x",
+            "a.parquet: no column 'x' among ['body', 'n']; choose one with --group-column",
+        ),
+    ],
+)
+def test_missing_columns(command: str, problem: str, place: Path) -> None:
+    Path("a.jsonl").write_text('{"body": "to be", "n": 1}\n')
+    pq.write_table(pa.table({"body": ["to be"], "n": [1]}), "a.parquet")
+    result = run(f"{command} -q")
+    assert (result.exit_code, result.stderr) == (1, f"error: {problem}\n")
 
 
 def test_files_that_cannot_be_read(place: Path) -> None:

@@ -185,7 +185,7 @@ def test_command(library: list[str], tmp_path: Path) -> None:
     for option in ("--heldout", "--vocab-size", "--heldout-share", "--grid"):
         value = {"--heldout": str(tmp_path), "--grid": "vocab_size=300"}.get(option, "1")
         wrong = run("chunks", *given, "--overwrite", option, value, code=None)
-        assert "must be omitted: it has no effect on chunks with the other options, got " in wrong
+        assert f"{option} has no effect with chunks; remove it" in wrong
     assert "file not found" in run("chunks", "--data", str(tmp_path / "absent.txt"), "-o", str(tmp_path / "o"), code=1)
 
 
@@ -349,7 +349,7 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
     given = [*plain, "--vocab-size", "600"]
     shown = run("sweep", *given, "--grid", "stop_list_size=0,5", "-o", str(tmp_path / "all" / "sweep"))
     assert "shortest encoding" in shown
-    assert "has no effect on chunks" in run("chunks", *plain, "--resume", "-o", str(tmp_path / "x"), code=None)
+    assert "has no effect with chunks" in run("chunks", *plain, "--resume", "-o", str(tmp_path / "x"), code=None)
     mixed = run("sweep", *given, "--grid", r"pattern=\w+,gpt4", "-o", str(tmp_path / "x"), code=None)
     assert "must not combine regular expressions" in mixed
     assert "use --resume to continue it" in run("sweep", *given, "-o", str(tmp_path / "all" / "sweep"), code=1)
@@ -360,10 +360,6 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
     few = run("stop-words", *plain, "-o", str(tmp_path / "x"), code=None)
     assert re.search(r"must be at most 1[\d,]+, since the data has no more pairs to merge, got 50304; reduce", few)
     assert not (tmp_path / "x").exists()  # nothing came of any
-    wrong = run("sweep", *given, "--grid", "freq_cutoff=a", "-o", str(tmp_path / "x"), code=None)
-    assert "must contain integers for freq_cutoff, got" in wrong
-    wrong = run("sweep", *given, "--grid", "size=1", "-o", str(tmp_path / "x"), code=None)
-    assert "must be NAME=VALUE,… with one of the names pattern" in wrong
     run("stop-words", *given, "-o", str(tmp_path / "all" / "words"))
     assert CliRunner().invoke(app, ["report", str(tmp_path / "all")]).exit_code == 0
     page = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")

@@ -83,7 +83,7 @@ def test_wrong_base() -> None:
     base = Tokenizer.train("the theory of the thing", 260)
     with pytest.raises(ValueError, match=r"vocab_size must be at least 260 \(260 tokens of base"):
         Tokenizer.train("the", 259, base=base)
-    with pytest.raises(ValueError, match=r"stop_list_size must be 0 with a base, .* got 3"):
+    with pytest.raises(ValueError, match=r"stop_list_size must be 0 with base, .* got 3"):
         Tokenizer.train("the", 300, base=base, stop_list_size=3)
     with pytest.raises(ValueError, match=r"counts made with the pattern gpt2 cannot be added to counts made with gpt4"):
         train(ChunkCounts.count("the", "gpt2"), 300, base=base.model)

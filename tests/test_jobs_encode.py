@@ -223,7 +223,7 @@ def test_resuming_a_job_that_was_killed_before_its_first_record(folder: Path, tm
 
 def test_errors(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"end_of_text must be one of the special tokens: <\|endoftext\|>, got '<eos>'"
+        ValueError, match=r"end_of_text must be a special token of the model \(<\|endoftext\|>\), got '<eos>'"
     ):
         encode_files(TOKENIZER, sources(folder), tmp_path / "out", EncodeOptions(end_of_text="<eos>"))
     encode_files(TOKENIZER, sources(folder / "c.txt"), tmp_path / "out")

@@ -382,7 +382,7 @@ def test_messages_name_the_pattern() -> None:
             {"vocab_size": 259, "base": train("to be or not to be", 260)},
             r"vocab_size must be at least 260 \(260 tokens of base \+ 0 special tokens\), got 259",
         ),
-        ({"stop_list_size": 1, "base": train("to be", 258)}, "stop_list_size must be 0 with a base"),
+        ({"stop_list_size": 1, "base": train("to be", 258)}, "stop_list_size must be 0 with base"),
         ({"special_tokens": {"<a>": 260}}, "special_tokens must have ids of at least 299"),
         ({"pattern": "("}, "pattern must be a supported regular expression"),
         ({"cap_divisor": 0}, "cap_divisor must be at least 1"),

@@ -223,7 +223,7 @@ def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> N
             raise ArgumentError("special_tokens", name, "must not contain lone surrogates")
     check_special_size(special_tokens)
     if len(set(special_tokens)) < len(special_tokens):
-        raise ArgumentError("special_tokens", special_tokens, "must not contain duplicates")
+        raise ArgumentError("special_tokens", special_tokens, "must not repeat a token")
     if isinstance(special_tokens, Mapping) and len({*special_tokens.values()}) < len(special_tokens):
         raise ArgumentError("special_tokens", dict(special_tokens), "must have different ids")
 

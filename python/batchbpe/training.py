@@ -18,7 +18,7 @@ from .counts import ChunkCounts
 from .data import corpus
 from .data.limits import MAX_DOCUMENT_BYTES
 from .encoder import encoder_for
-from .errors import ArgumentError, ArgumentTypeError, DataError, short
+from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
 from .model import MAX_ID, MAX_MERGES, Model, check_special_tokens
 from .patterns import describe_pattern, resolve_pattern
 from .policies import (
@@ -107,7 +107,7 @@ class TrainingOptions:
     def _check_base(self, base: Model) -> None:
         missing = [name for name in base.special_tokens if name not in self.special_tokens]
         if self.special_tokens and missing:
-            reason = f"must include the special tokens of base, such as {short(missing[0])}"
+            reason = ("must include the special tokens of ", Setting("base"), f", such as {short(missing[0])}")
             raise ArgumentError("special_tokens", list(self.special_tokens), reason)
         if isinstance(self.special_tokens, Mapping):
             for name, token in self.special_tokens.items():
@@ -116,7 +116,7 @@ class TrainingOptions:
                         "special_tokens", {name: token}, "must not have the ids of other tokens of base"
                     )
         if self.stop_list_size:
-            reason = "must be 0 with a base, since stop words come before merges"
+            reason = ("must be 0 with ", Setting("base"), ", since stop words come before merges")
             raise ArgumentError("stop_list_size", self.stop_list_size, reason)
 
     def _check_smallest(self) -> None:
@@ -124,8 +124,10 @@ class TrainingOptions:
         special, base = len(self.all_special_tokens), self.base
         tokens = len(base.vocab) - len(base.special_tokens) if base else 256
         if self.vocab_size < tokens + special:
-            parts = f"{tokens} {'tokens of base' if base else 'bytes'} + {special} special token{'s' * (special != 1)}"
-            raise ArgumentError("vocab_size", self.vocab_size, f"must be at least {tokens + special} ({parts})")
+            known = ("tokens of ", Setting("base")) if base else ("bytes",)
+            parts = (f"{tokens} ", *known, f" + {special} special token{'s' * (special != 1)}")
+            reason = (f"must be at least {tokens + special} (", *parts, ")")
+            raise ArgumentError("vocab_size", self.vocab_size, reason)
         if base is None and isinstance(self.special_tokens, Mapping):
             first = self.vocab_size - special
             for name, token in self.special_tokens.items():
@@ -236,7 +238,8 @@ def pattern_for(options: TrainingOptions, pattern: str | None) -> str | None:
     if base is None or pattern is None:
         return base.pattern if base else pattern
     if resolve_pattern(pattern) != base.pattern:
-        raise ArgumentError("pattern", pattern, f"must be the pattern of base, {describe_pattern(base.pattern)}")
+        reason = ("must be the pattern of ", Setting("base"), f", {describe_pattern(base.pattern)}")
+        raise ArgumentError("pattern", pattern, reason)
     return pattern
 
 

@@ -13,12 +13,20 @@ from ..data import limits
 from ..data.arrow_strings import check_sizes, cuts, find_invalid, plain, replace_invalid, sizes
 from ..data.documents import Counts, Documents, Texts
 from ..data.files import URL, kind, open_stream
-from ..data.jsonl import json_lines
+from ..data.jsonl import json_lines, text_fields
 from ..data.options import ReadOptions
 from ..data.sampling import Sampling
 from ..data.source import Source
-from ..data.tables import TABLES, check_text_column, has_fixed_size, is_string, reading, record_batches
-from ..errors import DataError, short
+from ..data.tables import (
+    TABLES,
+    check_group_column,
+    check_text_column,
+    has_fixed_size,
+    is_string,
+    reading,
+    record_batches,
+)
+from ..errors import DataError
 
 NO_GROUP = "(none)"
 """Name of the group of documents whose group is null or empty."""
@@ -65,8 +73,7 @@ def table_by_column(table: Any, group_column: str, options: ReadOptions) -> Grou
     """
     types = dict(zip(table.schema.names, table.schema.types, strict=True))
     check_text_column(types, options.text_column, "data")
-    if group_column not in types:
-        raise DataError(f"no column {short(group_column)} among {', '.join(types)}", where="data")
+    check_group_column(types, group_column, "data")
     source, row = Source("", lambda _: []), 0
     for batch in table.to_batches() if hasattr(table, "to_batches") else [table]:
         rows = _rows(batch.column(options.text_column), batch.column(group_column), options, row)
@@ -100,15 +107,11 @@ def _batches(source: Source, group_column: str, options: ReadOptions) -> Iterato
                 row += len(batch)
     elif suffix == ".jsonl":
         with open_stream(place, codec, source.move) as lines:
+            where = f"{source.name}, line"
             for number, record in json_lines(lines, place, options):
-                where = f"{source.name}, line {number}"
-                missing = [column for column in columns if not isinstance(record, dict) or column not in record]
-                if missing:
-                    raise DataError(f"no field {short(missing[0])}", where=where)
-                if not isinstance(record[text_column], str | None):
-                    found = type(record[text_column]).__name__
-                    raise DataError(f"field {short(text_column)} must be a string, got {found}", where=where)
-                yield [tuple(record[column] for column in columns)]
+                for text in text_fields([(number, record)], text_column, where):
+                    check_group_column(record, group_column, f"{where} {number}", noun="field")
+                    yield [(text, record[group_column])]
     else:
         raise DataError("this file type has no group column", where=source.name, remedy=remedy)
 

@@ -114,7 +114,6 @@ _OPTIONS = {
     "resume": "--resume",
     "special_tokens": "--special-token",
     "share": "--heldout-share",
-    "text_column": "--text-column, or --jsonl-field for jsonl",
     "format": "--to",
     "data": "the data",
     "path": "the file",
@@ -142,7 +141,9 @@ def describe(error: BaseException) -> str:
     '--vocab-size must be at least 256, got 3'
     """
     if isinstance(error, UserError):
-        return error.render(as_option)
+        # Only records of jsonl are located by line.
+        replaced = {"text_column": Setting("jsonl_field")} if ", line " in error.where else {}
+        return error.render(lambda setting: as_option(replaced.get(setting.parameter, setting)))
     if isinstance(error, MemoryError):
         detail = f" ({error})" if str(error) else ""
         return f"out of memory{detail}; use --limit-bytes or --threads 1, or --max-memory for count"

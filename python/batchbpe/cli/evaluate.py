@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from ..errors import ArgumentError, Setting
 from .app import UsageError, command, find_sources, load, note, print_json, print_table
 from .options import (
     Json,
@@ -84,7 +83,7 @@ def evaluate(
     from ..data.limits import MAX_DOCUMENT_BYTES
 
     grouped = bool(group_column or by_file)
-    _check(models, grouped, parity, per, group_column, sample, limit_bytes)
+    _check(models, parity, per, group_column, by_file, sample, limit_bytes)
     tokenizers = {str(path): load(path, pattern, needed=len(models) == 1) for path in models}
     errors = "replace" if replace_errors else "strict"
     sources = find_sources(data, text_column, jsonl_field, errors, max_document_bytes)
@@ -134,10 +133,10 @@ def evaluate(
 
 def _check(
     models: list[Path],
-    grouped: bool,
     parity: str | None,
     per: Unit | None,
     group_column: str | None,
+    by_file: bool,
     sample: float,
     limit_bytes: int | None,
 ) -> None:
@@ -145,15 +144,15 @@ def _check(
     twice = next((path for path in models if models.count(path) > 1), None)
     if twice:
         raise UsageError(f"{twice} is given more than once")
-    if not grouped:
-        for name, value in {"parity": parity, "per": per}.items():
-            if value is not None:
-                needed = (Setting("group_column"), " or ", Setting("by_file"))
-                raise ArgumentError(name, value, ("requires ", *needed))
-    if grouped and limit_bytes is not None:
-        raise ArgumentError("limit_bytes", limit_bytes, "must be omitted: groups are always read completely")
+    if group_column and by_file:
+        raise UsageError("--group-column cannot be combined with --by-file")
+    for option_, is_given in {"--parity": parity is not None, "--per": per}.items():
+        if is_given and not (group_column or by_file):
+            raise UsageError(f"{option_} needs --group-column or --by-file")
+    if limit_bytes is not None and (group_column or by_file):
+        raise UsageError("--limit-bytes has no effect on groups, which are read completely; remove it")
     if group_column and sample != 1:
-        raise ArgumentError("sample", sample, ("must be omitted with ", Setting("group_column")))
+        raise UsageError("--sample cannot be combined with --group-column")
 
 
 def _labels(paths: list[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from ..errors import ArgumentError, Setting
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
 from ..storage.atomic import check_writable
-from .app import command, find_sources, note, plural, print_json, print_rows, print_table
+from .app import UsageError, as_option, command, find_sources, note, plural, print_json, print_rows, print_table
 from .options import PATTERN_HELP, Json, Quiet, ReplaceErrors, TextColumn, option
 from .usage import number, one_of
 
@@ -73,24 +73,23 @@ def experiment(
 
     sweep, chunks = name == "sweep", name == "chunks"
     values = _grid(grid or [])
-    unused: dict[str, tuple[bool, Any]] = {
-        "heldout": (chunks, heldout or None),
-        "heldout_share": (chunks or bool(heldout), heldout_share),
-        "vocab_size": (chunks or "vocab_size" in values, vocab_size),
-        "pattern": ("pattern" in values, pattern),
-        "grid": (not sweep, grid or None),
-        "resume": (not sweep, resume or None),
-    }
-    for parameter, (has_no_effect, value) in unused.items():
-        if has_no_effect and value is not None:
-            reason = f"must be omitted: it has no effect on {name} with the other options"
-            raise ArgumentError(parameter, value, reason)
+    conflicts = [
+        ("--heldout", heldout, chunks and name),
+        ("--heldout-share", heldout_share is not None, name if chunks else heldout and "--heldout"),
+        ("--vocab-size", vocab_size, name if chunks else "vocab_size" in values and "--grid vocab_size"),
+        ("--pattern", pattern, "pattern" in values and "--grid pattern"),
+        ("--grid", grid, not sweep and name),
+        ("--resume", resume, not sweep and name),
+    ]
+    for option_, is_given, conflict in conflicts:
+        if is_given and conflict:
+            raise UsageError(f"{option_} has no effect with {conflict}; remove it")
     _check_folder(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
     options: dict[str, Any] = {"text_column": text_column, "errors": "replace" if replace_errors else "strict"}
     split = options | {"seed": seed} | ({} if heldout_share is None else {"heldout_share": heldout_share})
     run = EXPERIMENTS[name]
-    with _output_folder(output):
+    with _output_folder(output), _spelling(values):
         if chunks:
             result = run(files, pattern=pattern, progress=not quiet, **options)
         elif sweep:
@@ -126,6 +125,8 @@ def report(
     """
     from ..experiments import report
 
+    if folder.is_file():
+        raise NotADirectoryError(f"{folder} is a file; use the output folder of `batchbpe experiment`")
     note("\n".join(map(str, report(folder))), quiet)
 
 
@@ -162,11 +163,20 @@ def _output_folder(folder: Path) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def _spelling(grid: Collection[str]) -> Iterator[None]:
+    """Describe errors in terms of the options of this command: it has --grid, and no --jsonl-field."""
+    try:
+        yield
+    except (ArgumentError, ArgumentTypeError, DataError) as error:
+        text = error.render(lambda setting: f"--grid {setting}" if setting.parameter in grid else as_option(setting))
+        raise (UsageError if error.parameter else DataError)(text) from error
+
+
 def _paths(inputs: list[str]) -> list[Path | str]:
     """Return the files of the inputs as paths, and URLs as strings."""
     if "-" in inputs:
-        remedy = "save standard input to a file"
-        raise ArgumentError("data", "-", "must be files, which can be read again", remedy=remedy)
+        raise UsageError("experiments read the data more than once; save standard input to a file")
     return [source.name if "://" in source.name else Path(source.name) for source in find_sources(inputs)]
 
 
@@ -177,11 +187,12 @@ def _grid(given: list[str]) -> dict[str, list[Any]]:
 
     grid: dict[str, list[Any]] = {}
     for each in given:
-        name, equals, text = each.partition("=")
+        name, _, text = each.partition("=")
         name = name.strip()
-        if name not in GRID or not equals or not text:
-            reason = f"must be NAME=VALUE,… with one of the names {', '.join(GRID)}"
-            raise ArgumentError("grid", each, reason, remedy="for example vocab_size=8000,16000")
+        if not text:
+            raise ArgumentError("grid", each, "must be NAME=VALUE,…", remedy="for example vocab_size=8000,16000")
+        if name not in GRID:
+            raise UsageError(f"--grid {name} is unknown; use one of {', '.join(GRID)}")
         parts = text.split(",") if name == "pattern" else [part.strip() for part in text.split(",")]
         if name == "pattern" and not set(parts) <= set(PATTERNS):
             if set(parts) & set(PATTERNS):
@@ -191,5 +202,5 @@ def _grid(given: list[str]) -> dict[str, list[Any]]:
         try:
             grid.setdefault(name, []).extend(map(GRID[name], parts))
         except ValueError:
-            raise ArgumentError("grid", each, f"must contain integers for {name}") from None
+            raise UsageError(f"--grid {name} must be a list of integers, got {short(text)}") from None
     return grid

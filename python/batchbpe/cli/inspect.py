@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ArgumentError, Setting
+from ..errors import ArgumentError, listed
 from ..formats import FORMATS, Format
-from .app import command, load, note, plural, print_json, print_rows, print_table
+from .app import UsageError, command, load, note, plural, print_json, print_rows, print_table
 from .options import Json, ModelFile, Quiet, RankPattern, option
 from .usage import number, one_of
 
 if TYPE_CHECKING:
     from ..analysis.inspection import ChunkInfo, CountsSummary, ModelSummary, TokenInfo
+    from ..tokenizer import Tokenizer
 
 
 @command
@@ -40,11 +41,11 @@ def inspect(
     from ..data.files import kind
 
     if token is not None and id is not None:
-        raise ArgumentError("id", id, ("must be omitted if ", Setting("token"), " is given"))
+        raise UsageError("--token cannot be combined with --id")
     if kind(file)[0] in (".csv", ".parquet"):
         for name, value in {"token": token, "id": id, "longest": longest, "search": search}.items():
             if value is not None:
-                raise ArgumentError(name, value, f"must be omitted: {file} contains chunk counts, not a model")
+                raise UsageError(f"--{name} needs a model; {file} contains chunk counts")
         summary = analysis.inspect_counts(ChunkCounts.load(file), top=top)
         if json:
             print_json(asdict(summary))
@@ -53,7 +54,7 @@ def inspect(
         return
     tokenizer = load(file, pattern)
     if token is not None or id is not None:
-        tree = tokenizer.merge_tree(tokenizer.encode_single_token(token) if token is not None else id or 0)
+        tree = tokenizer.merge_tree(_single_token(tokenizer, token) if token is not None else id or 0)
         if json:
             print_json([asdict(node) for node in tree_nodes(tree)])
         else:
@@ -66,6 +67,17 @@ def inspect(
             print_table(["id", "token", "bytes"], [[each.id, _quoted(each), each.bytes] for each in found])
     else:
         _print_model(str(file), analysis.inspect_model(tokenizer), json)
+
+
+def _single_token(tokenizer: Tokenizer, text: str) -> int:
+    from ..analysis.display import quoted_token
+
+    try:
+        return tokenizer.encode_single_token(text)
+    except KeyError:
+        pieces = [f"{token} {quoted_token(tokenizer.vocab[token])}" for token in tokenizer.encode_ordinary(text)]
+        remedy = f"it splits into {listed(pieces)}" if pieces else ""
+        raise ArgumentError("token", text, "must be a single token", remedy=remedy) from None
 
 
 def _quoted(item: TokenInfo | ChunkInfo) -> str:

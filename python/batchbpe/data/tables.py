@@ -220,11 +220,17 @@ def check_text_column(types: Mapping[str, Any], column: str, where: str, noun: s
         raise DataError(f"{noun} {column!r} must be of type string, got {types[column]}", where=where, remedy=remedy)
 
 
+def check_group_column(types: Mapping[str, Any], column: str, where: str, noun: str = "column") -> None:
+    """Raise unless there is a column (or whatever `noun` says) of that name."""
+    if column not in types:
+        remedy = ("choose one with ", Setting("group_column"))
+        raise DataError(f"no {noun} {short(column)} among {short(sorted(types))}", where=where, remedy=remedy)
+
+
 def _check_columns(types: Mapping[str, Any], columns: Sequence[str], where: str) -> None:
     check_text_column(types, columns[0], where)
     for column in columns[1:]:
-        if column not in types:
-            raise DataError(f"no column {column!r} among {short(sorted(types))}", where=where)
+        check_group_column(types, column, where)
         if not is_string(types[column]) and not has_fixed_size(types[column]):  # a list could expand to any size
             problem = f"column {column!r} must be of type string, number or boolean, got {types[column]}"
             raise DataError(problem, where=where)

@@ -50,9 +50,9 @@ def id_dtype(tokenizer: Tokenizer) -> np.dtype[Any]:
 def end_token(tokenizer: Tokenizer, end_of_text: str | None) -> int | None:
     """Return the id of the special token that is appended to each document."""
     if end_of_text is not None and end_of_text not in tokenizer.special_tokens:
-        raise ArgumentError(
-            "end_of_text", end_of_text, f"must be one of the special tokens: {listed(tokenizer.special_tokens)}"
-        )
+        names = tokenizer.special_tokens
+        reason = "must be a special token of the model" + (f" ({listed(names)})" if names else ", which has none")
+        raise ArgumentError("end_of_text", end_of_text, reason)
     return None if end_of_text is None else tokenizer.special_tokens[end_of_text]
 
 
