@@ -11,22 +11,23 @@ ROOT = Path(batchbpe.__file__).parent
 
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "arguments": {"errors"},
     "reference": set(),
     "arrow": set(),
     "lazy": set(),
     "memory": set(),
-    "policies": {"errors"},
+    "policies": {"arguments", "errors"},
     "storage": {"errors"},
     "special": {"errors"},
     "surrogates": {"errors"},
     "merge_tree": {"errors"},
     "progress": {"memory"},
-    "patterns": {"_core", "errors", "surrogates"},
-    "model": {"_core", "errors", "lazy", "merge_tree"},
+    "patterns": {"_core", "arguments", "errors", "surrogates"},
+    "model": {"_core", "arguments", "errors", "lazy", "merge_tree"},
     "encoder": {"_core", "model"},
-    "compat": {"errors", "formats", "model"},
+    "compat": {"arguments", "errors", "formats", "model"},
     "data": {"_core", "arrow", "errors", "storage", "surrogates"},
-    "formats": {"_core", "arrow", "errors", "model", "patterns", "storage"},
+    "formats": {"_core", "arguments", "arrow", "errors", "model", "patterns", "storage"},
 }
 """All modules and packages of ours that these may import."""
 USERS = {"jobs", "analysis", "experiments", "cli"}

@@ -142,7 +142,7 @@ def test_wrong_sources() -> None:
     base = Tokenizer.train("the theory of the thing", 262)
     with pytest.raises(ValueError, match=r"vocab_size must be at least 262 \(262 tokens of base"):
         Tokenizer.train("the", 10, base=base)
-    with pytest.raises(ValueError, match="path must not be empty"):
+    with pytest.raises(ValueError, match="prefix must not be empty"):
         base.save("")
 
 

@@ -146,7 +146,7 @@ def test_catastrophic_pattern() -> None:
 def test_pattern_of_wrong_type() -> None:
     with pytest.raises(TypeError, match=r"pattern must be a regular expression or one of gpt2, .*, got 3"):
         split("text", 3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="bytes"):
+    with pytest.raises(TypeError, match="text must be a string, got b'text'; decode it first"):
         split(b"text")  # type: ignore[arg-type]
 
 

@@ -15,8 +15,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import check_bool, check_function, check_integer, check_path
 from .codec import Ids
-from .counts import ChunkCounts
+from .counts import ChunkCounts, check_suffix
 from .data import corpus
 from .data.limits import MAX_DOCUMENT_BYTES
 from .errors import ArgumentTypeError
@@ -75,6 +76,11 @@ class BatchTokenizer:
 
         """
         self.tokenizer = Tokenizer(Model(pattern=resolve_pattern("gpt4" if pattern is None else pattern), merges={}))
+        check_bool("multiprocess", multiprocess)
+        if not isinstance(store_dict, bool):
+            check_suffix("store_dict", store_dict)
+        check_integer("stop_list_size", stop_list_size, least=0)
+        check_integer("freq_cutoff", freq_cutoff, least=0)
         self._pattern = pattern
         self.multiprocess = multiprocess
         self.store_dict = store_dict
@@ -138,6 +144,7 @@ class BatchTokenizer:
         tokenizer does not change. `verbose` writes a line per batch to stderr; the other parameters are those of
         `Tokenizer.train`.
         """
+        check_function("on_batch", on_batch)
 
         def after_batch(batch: Batch) -> None:
             if verbose:
@@ -201,6 +208,7 @@ class BatchTokenizer:
         >>> tokenizer.encode("aaab")
         [258]
         """
+        check_path("model_file", model_file)
         tokenizer = Tokenizer.from_file(model_file)
         self._pattern, self.tokenizer = tokenizer.pattern, tokenizer
 
@@ -333,9 +341,12 @@ class BatchTokenizer:
 
     def __getattr__(self, name: str) -> Any:
         """Delegate all other methods and properties to the `Tokenizer`."""
-        if name.startswith("__") or "tokenizer" not in self.__dict__:  # the latter while it is being copied
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.tokenizer, name)
+        if not name.startswith("__") and "tokenizer" in self.__dict__:  # it is missing while the object is copied
+            try:
+                return getattr(self.tokenizer, name)
+            except AttributeError:
+                pass
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __dir__(self) -> list[str]:
         """List the delegated names too."""

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ._core import Encoder
+from .arguments import check_ids, check_iterable, check_string, check_threads
 from .compat import CompatibleNames
 from .encoder import encoder_for
-from .errors import ArgumentTypeError
+from .errors import ArgumentTypeError, UserError
 from .lazy import lazy
 from .merge_tree import MergeTree
 from .model import Model, UnknownTokenError
 from .patterns import check_pattern
 from .special import AllowedSpecial, DisallowedSpecial, resolve_special
-from .surrogates import Errors, check_errors, combine_all, combine_surrogates
+from .surrogates import Errors, check_errors, combine_surrogates
 
 Ids = npt.NDArray[np.uint32]
 """Ids as an array."""
+T = TypeVar("T")
 
 
 class Codec(CompatibleNames):
@@ -180,8 +182,9 @@ class Codec(CompatibleNames):
             check_errors(errors)
         try:
             return self._encoder.encode(text, special, threads)
-        except UnicodeEncodeError:
-            return self._encoder.encode(combine_surrogates(text, errors), special, threads)
+        except (TypeError, ValueError) as error:
+            (text,) = _encodable({"text": text}, errors, threads, error)
+            return self._encoder.encode(text, special, threads)
 
     def encode_ordinary(self, text: str, *, errors: Errors = "strict", threads: int | None = None) -> list[int]:
         """Encode a text in which special tokens are ordinary text.
@@ -194,8 +197,9 @@ class Codec(CompatibleNames):
             check_errors(errors)
         try:
             return self._encoder.encode(text, ([], []), threads)
-        except UnicodeEncodeError:
-            return self._encoder.encode(combine_surrogates(text, errors), ([], []), threads)
+        except (TypeError, ValueError) as error:
+            (text,) = _encodable({"text": text}, errors, threads, error)
+            return self._encoder.encode(text, ([], []), threads)
 
     def encode_to_numpy(
         self,
@@ -216,8 +220,9 @@ class Codec(CompatibleNames):
         check_errors(errors)
         try:
             return self._encoder.encode_to_numpy(text, special, threads)
-        except UnicodeEncodeError:
-            return self._encoder.encode_to_numpy(combine_surrogates(text, errors), special, threads)
+        except (TypeError, ValueError) as error:
+            (text,) = _encodable({"text": text}, errors, threads, error)
+            return self._encoder.encode_to_numpy(text, special, threads)
 
     def encode_batch(
         self,
@@ -245,8 +250,9 @@ class Codec(CompatibleNames):
         threads = num_threads if threads is None else threads
         try:
             return self._encoder.encode_batch(texts, special, threads)
-        except UnicodeEncodeError:
-            return self._encoder.encode_batch(combine_all(texts, errors), special, threads)
+        except (TypeError, ValueError) as error:
+            texts = _encodable(_named(texts), errors, threads, error)
+            return self._encoder.encode_batch(texts, special, threads)
 
     def encode_ordinary_batch(
         self,
@@ -287,8 +293,9 @@ class Codec(CompatibleNames):
         texts = _as_list(text)
         try:
             return self._encoder.encode_batch_to_numpy(texts, special, threads)
-        except UnicodeEncodeError:
-            return self._encoder.encode_batch_to_numpy(combine_all(texts, errors), special, threads)
+        except (TypeError, ValueError) as error:
+            texts = _encodable(_named(texts), errors, threads, error)
+            return self._encoder.encode_batch_to_numpy(texts, special, threads)
 
     def decode(self, tokens: Iterable[int] | npt.NDArray[Any], errors: str = "replace") -> str:
         """Decode ids to text. `errors` says what to do about invalid UTF-8, as in `bytes.decode`.
@@ -307,15 +314,17 @@ class Codec(CompatibleNames):
         b'aaab\\xff'
         """
         encoder = self._encoder
+        ids: Any = tokens
         try:
             if isinstance(tokens, np.ndarray):
                 if tokens.dtype == np.uint32 and tokens.ndim == 1 and tokens.flags.c_contiguous:
                     return encoder.decode_numpy(tokens)
-                tokens = tokens.tolist()
-            tokens = tokens if isinstance(tokens, list) else list(tokens)
-            return encoder.decode(tokens)
-        except (OverflowError, ValueError):
-            unknown = [token for token in tokens if token not in self.vocab]
+                ids = tokens.tolist()
+            ids = ids if isinstance(ids, list) else list(ids)
+            return encoder.decode(ids)
+        except (TypeError, OverflowError, ValueError):
+            check_ids(tokens if isinstance(tokens, str) else ids)
+            unknown = [token for token in ids if token not in self.vocab]
             if not unknown:
                 raise
             raise UnknownTokenError.of_id(int(unknown[0]), self.max_token_value) from None
@@ -329,7 +338,8 @@ class Codec(CompatibleNames):
         >>> Tokenizer.train("aaabdaaabac", 259).decode_batch([[258], [97, 99]])
         ['aaab', 'ac']
         """
-        return [self.decode(ids, errors) for ids in batch]
+        check_iterable("batch", batch, "must be a list of lists of integers")
+        return _collect(self.decode(ids, errors) for ids in batch)
 
     def decode_bytes_batch(self, batch: Iterable[Iterable[int]], *, num_threads: int | None = None) -> list[bytes]:
         """Decode several lists of ids to bytes. `num_threads` is accepted for compatibility and ignored.
@@ -338,7 +348,8 @@ class Codec(CompatibleNames):
         >>> Tokenizer.train("aaabdaaabac", 259).decode_bytes_batch([[258], [255]])
         [b'aaab', b'\\xff']
         """
-        return [self.decode_bytes(ids) for ids in batch]
+        check_iterable("batch", batch, "must be a list of lists of integers")
+        return _collect(self.decode_bytes(ids) for ids in batch)
 
     def __len__(self) -> int:
         """Return the number of tokens."""
@@ -362,6 +373,36 @@ class Codec(CompatibleNames):
 
 
 def _as_list(texts: Iterable[str]) -> list[str]:
-    if isinstance(texts, str):
-        raise ArgumentTypeError("text", texts, "must be a list of strings", remedy="use encode for a single string")
-    return texts if isinstance(texts, list) else list(texts)
+    if isinstance(texts, list):
+        return texts
+    remedy = "use encode for a single string" if isinstance(texts, str) else ""
+    check_iterable("text", texts, "must be a list of strings", remedy)
+    return list(texts)
+
+
+def _named(texts: list[str]) -> dict[str, str]:
+    return {f"text[{index}]": text for index, text in enumerate(texts)}
+
+
+def _encodable(texts: Mapping[str, str], errors: Errors, threads: int | None, error: Exception) -> list[str]:
+    """Combine the surrogates in texts that the core rejected. If the `error` was another one, name the wrong argument.
+
+    The keys of `texts` are the names for messages.
+    """
+    for name, text in texts.items():
+        check_string(name, text)
+    check_threads(threads)
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return [combine_surrogates(text, errors, where=name) for name, text in texts.items()]
+
+
+def _collect(results: Iterator[T]) -> list[T]:
+    """Return the results for a batch. An error gives the index."""
+    decoded: list[T] = []
+    try:
+        decoded.extend(results)  # on an error, those before it remain
+    except UserError as error:
+        error.where = f"batch[{len(decoded)}]"
+        raise
+    return decoded

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from operator import index
 
-from .errors import ArgumentTypeError, listed, short
+from .arguments import check_ids, check_integer
+from .errors import ArgumentError, ArgumentTypeError, listed, short
 from .formats.byte_level import from_byte_level, to_byte_level
 from .model import Model, UnknownTokenError
 
@@ -90,7 +91,10 @@ class CompatibleNames:
         model = self._model
         if isinstance(text_or_bytes, str) and text_or_bytes in model.special_tokens:
             return model.special_tokens[text_or_bytes]
-        value = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
+        try:
+            value = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
+        except UnicodeEncodeError:
+            raise ArgumentError("text_or_bytes", text_or_bytes, "must not contain surrogates") from None
         if value in model.token_ids:
             return model.token_ids[value]
         for name, token in model.special_tokens.items():
@@ -107,6 +111,8 @@ class CompatibleNames:
         """
         try:
             return self._model.vocab[index(token)]
+        except TypeError:
+            raise ArgumentTypeError("token", token, "must be an integer") from None
         except KeyError:
             raise UnknownTokenError.of_id(token, self.max_token_value) from None
 
@@ -117,7 +123,11 @@ class CompatibleNames:
         >>> Tokenizer.train("aaabdaaabac", 259).decode_tokens_bytes([258, 100])
         [b'aaab', b'd']
         """
-        return [self.decode_single_token_bytes(token) for token in tokens]
+        try:
+            return [self.decode_single_token_bytes(token) for token in tokens]
+        except TypeError:
+            check_ids(tokens)
+            raise
 
     def decode_with_offsets(self, tokens: Iterable[int]) -> tuple[str, list[int]]:
         """Decode ids and return, for each id, the index of the character in which its bytes start.
@@ -143,7 +153,10 @@ class CompatibleNames:
         257
         """
         special = self._model.special_tokens
-        return special[token] if token in special else self._model.token_ids.get(from_byte_level(token) or b"")
+        try:
+            return special[token] if token in special else self._model.token_ids.get(from_byte_level(token) or b"")
+        except TypeError:
+            raise ArgumentTypeError("token", token, "must be a string") from None
 
     def id_to_token(self, id: int) -> str | None:
         """Return the byte-level spelling of a token, or None if there is no such id.
@@ -152,6 +165,7 @@ class CompatibleNames:
         >>> Tokenizer.train(" to to", 258).id_to_token(257)
         'Ġto'
         """
+        check_integer("id", id)
         model = self._model
         if self.is_special_token(id):
             return model.vocab[id].decode()

@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from numbers import Real
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from .arguments import check_integer, check_path, check_string, check_threads
 from .counting import ChunkArrays, ChunkCounter, load_counts, total_of
 from .data import corpus
 from .data.limits import MAX_DOCUMENT_BYTES
 from .data.sampling import Sampling
-from .errors import ArgumentError
+from .errors import ArgumentError, ArgumentTypeError
 from .lazy import lazy
 from .model import check_special_tokens
 from .progress import counting_bar
@@ -40,6 +42,8 @@ class ChunkCounts(Mapping[str, int]):
 
     def __init__(self, arrays: ChunkArrays) -> None:
         """Wrap sorted arrays of the core; use `count` or `load` to create counts."""
+        if not isinstance(arrays, ChunkArrays):
+            raise ArgumentTypeError("arrays", arrays, "must be ChunkArrays", remedy="use ChunkCounts.count")
         self.arrays = arrays
 
     @classmethod
@@ -79,6 +83,16 @@ class ChunkCounts(Mapping[str, int]):
         threads: number of threads; all cores by default.
 
         """
+        check_string("text_column", text_column)
+        check_integer("max_document_bytes", max_document_bytes)
+        if not isinstance(sample, Real):
+            raise ArgumentTypeError("sample", sample, "must be a number")
+        check_integer("seed", seed, least=0)
+        if limit_bytes is not None:
+            check_integer("limit_bytes", limit_bytes)
+        if progress is not None and not isinstance(progress, bool) and not callable(progress):
+            raise ArgumentTypeError("progress", progress, "must be True, False or a function")
+        check_threads(threads)
         sampling = Sampling(sample, seed, limit_bytes)
         check_special_tokens(special_tokens)
         data = corpus.choose(data, texts, files)
@@ -101,6 +115,7 @@ class ChunkCounts(Mapping[str, int]):
         ...
         FileNotFoundError: file not found: nowhere.csv
         """
+        check_path("path", path)
         return cls(load_counts(Path(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -135,6 +150,8 @@ class ChunkCounts(Mapping[str, int]):
 
     def most_common(self, n: int | None = None) -> list[tuple[str, int]]:
         """Return the n most frequent chunks and their counts, or all."""
+        if n is not None:
+            check_integer("n", n)
         n = self.unique if n is None else max(0, min(n, self.unique))
         return list(zip(self._chunks(n), self.arrays.counts[:n].tolist(), strict=True))
 
@@ -144,6 +161,7 @@ class ChunkCounts(Mapping[str, int]):
         >>> list(ChunkCounts.count("to be or not to be").at_least(2))
         [' be']
         """
+        check_integer("freq_cutoff", freq_cutoff)
         data, offsets, counts, pattern = self.arrays
         rarer = self.unique
         if freq_cutoff < 1 << 64:
@@ -157,6 +175,7 @@ class ChunkCounts(Mapping[str, int]):
         >>> ChunkCounts.count("to be, or not to be,").stop_words(2)
         ([0, 2], [b' be', b' not'])
         """
+        check_integer("stop_list_size", stop_list_size, least=0)
         data, offsets = self.arrays[:2]
         indices: list[int] = []
         words: list[bytes] = []
@@ -251,5 +270,6 @@ def check_suffix(parameter: str, path: str | os.PathLike[str]) -> None:
     ...
     batchbpe.errors.ArgumentError: path must end in .parquet or .csv, got 'counts.txt'
     """
+    check_path(parameter, path)
     if Path(path).suffix.lower() not in SUFFIXES:
         raise ArgumentError(parameter, os.fspath(path), f"must end in {' or '.join(SUFFIXES)}")

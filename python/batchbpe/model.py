@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ._core import patterns
+from .arguments import check_integer, check_iterable
 from .errors import ArgumentError, ArgumentTypeError, DataError, short
 from .lazy import lazy
 from .merge_tree import MergeTree
@@ -90,6 +91,7 @@ class Model:
                 raise ArgumentTypeError(name, value, "must be a mapping")
             copied = deepcopy(dict(value)) if name == "training" else dict(value)
             object.__setattr__(self, name, MappingProxyType(copied))
+        check_iterable("byte_ids", self.byte_ids, "must be 256 different ids, one for each byte")
         object.__setattr__(self, "byte_ids", tuple(self.byte_ids))
         _check_types(self)
         object.__setattr__(self, "vocab", MappingProxyType(_build_vocab(self)))
@@ -129,6 +131,7 @@ class Model:
         ├─ 97 'a'
         └─ 97 'a'
         """
+        check_integer("token", token)
         if token not in self.vocab:
             raise UnknownTokenError.of_id(token, self.n_vocab - 1)
         pairs = {merged: pair for pair, merged in self.merges.items()}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from . import _core
+from .arguments import check_string
 from .errors import ArgumentError, ArgumentTypeError, short
-from .surrogates import combine_surrogates
+from .surrogates import Errors, check_errors, combine_surrogates
 
 PATTERNS: dict[str, str] = dict(_core.patterns())
 """The regular expression of each named pattern: gpt2, gpt4 (the paper's default), cl100k, o200k."""
@@ -54,14 +55,16 @@ def describe_pattern(pattern: str) -> str:
     return _NAMES.get(pattern) or short(pattern)
 
 
-def split(text: str, pattern: str = "gpt4") -> list[str]:
-    """Split a text into chunks.
+def split(text: str, pattern: str = "gpt4", *, errors: Errors = "strict") -> list[str]:
+    """Split a text into chunks. `errors` says what to do about lone surrogates: "strict" or "replace".
 
     >>> split("I'll go to 12345 cafés.")
     ['I', "'ll", ' go', ' to', ' ', '123', '45', ' cafés', '.']
     """
     pattern = resolve_pattern(pattern)
+    check_errors(errors)
     try:
         return _core.split_text(pattern, text)
-    except UnicodeEncodeError:
-        return _core.split_text(pattern, combine_surrogates(text))
+    except (TypeError, UnicodeEncodeError):
+        check_string("text", text)
+        return _core.split_text(pattern, combine_surrogates(text, errors, where="text"))

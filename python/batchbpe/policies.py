@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import check_function, check_integer
 from .errors import ArgumentError, ArgumentTypeError
 
 Ids = npt.NDArray[np.uint32]
@@ -120,6 +121,7 @@ class Candidates:
 
     def more(self, n: int) -> Candidates:
         """Return the n most frequent pairs instead of these."""
+        check_integer("n", n, least=0)
         return self.best(self.source, n, self.vocab, self.token_lengths)
 
     def keep(self, wanted: Callable[[Candidates], Mask]) -> Candidates:
@@ -127,12 +129,14 @@ class Candidates:
 
         `wanted` is called once per pair, so its answer must depend on the two tokens alone.
         """
+        check_function("wanted", wanted)
         n = len(self)
         kept = self
         while len(kept):
-            mask = np.asarray(wanted(kept), dtype=bool)
+            answer = wanted(kept)
+            mask = np.asarray(answer, dtype=bool)
             if mask.shape != (len(kept),):
-                raise ValueError(f"wanted must return {len(kept)} booleans, one for each pair, got shape {mask.shape}")
+                raise ArgumentError("wanted", answer, f"must return one boolean for each pair ({len(kept)})")
             if mask.all():
                 break
             self.source.forget(kept.first[~mask], kept.last[~mask])

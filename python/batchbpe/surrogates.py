@@ -56,7 +56,7 @@ def combine_surrogates(text: str, errors: Errors = "strict", *, where: str = "")
     check_errors(errors)
     lone = _LONE.search(text) if errors == "strict" else None
     if lone:
-        raise SurrogateError(text, lone.start(), where=where)
+        raise SurrogateError(text, lone.start(), where=where) from None
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -70,15 +70,6 @@ def check_errors(errors: str) -> None:
     """
     if errors not in ("strict", "replace"):
         raise ArgumentError("errors", errors, 'must be "strict" or "replace"')
-
-
-def combine_all(texts: Sequence[str], errors: Errors = "strict") -> list[str]:
-    r"""Combine surrogates in several texts; an error gives the number of the text.
-
-    >>> combine_all(["a", "\ud83d\ude00"])
-    ['a', '😀']
-    """
-    return [combine_surrogates(text, errors, where=f"text {number}") for number, text in enumerate(texts)]
 
 
 def combine_documents(texts: Sequence[str], errors: str = "strict") -> list[str]:

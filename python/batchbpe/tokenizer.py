@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import training
+from .arguments import check_path
 from .codec import Codec
 from .counts import ChunkCounts
 from .data import corpus
@@ -17,7 +18,7 @@ from .errors import DataError, short
 from .formats import Format, huggingface, load_file, native, save_file
 from .formats import tiktoken as rank_file
 from .formats.dialects import check_not_empty
-from .formats.located import check_path, locate_errors
+from .formats.located import locate_errors
 from .model import Model
 from .patterns import resolve_pattern
 from .policies import Policy
@@ -184,7 +185,7 @@ class Tokenizer(Codec):
         ...     sorted(path.name for path in Path(folder).iterdir())
         ['mine.model', 'mine.vocab']
         """
-        check_path(prefix)
+        check_path("prefix", prefix)
         path = Path(prefix)
         path = path if path.suffix == ".model" else path.with_name(path.name + ".model")
         vocab_path = path.with_suffix(".vocab")

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from ._core import PairTable
+from .arguments import check_bool, check_function, check_integer
 from .counts import ChunkCounts
 from .data import corpus
 from .data.limits import MAX_DOCUMENT_BYTES
@@ -89,11 +90,12 @@ class TrainingOptions:
         """Check everything that can be checked without the data."""
         object.__setattr__(self, "policy", resolve_policy(self.policy))
         check_special_tokens(self.special_tokens)
-        _check_integer("vocab_size", self.vocab_size)
+        check_bool("overlapping", self.overlapping)
+        check_integer("vocab_size", self.vocab_size)
         if self.vocab_size == 0:  # the default
             raise ArgumentError("vocab_size", 0, "must be the total number of tokens, such as 32768")
         for name, least in {"stop_list_size": 0, "freq_cutoff": 0, "cap_divisor": 1, "max_batch_size": 0}.items():
-            _check_integer(name, getattr(self, name), least)
+            check_integer(name, getattr(self, name), least)
         object.__setattr__(self, "base", getattr(self.base, "model", self.base))
         if self.base is not None and not isinstance(self.base, Model):
             raise ArgumentTypeError("base", self.base, "must be a Tokenizer or a Model")
@@ -132,7 +134,8 @@ class TrainingOptions:
             first = self.vocab_size - special
             for name, token in self.special_tokens.items():
                 if token < first:
-                    raise ArgumentError("special_tokens", {name: token}, f"must have ids of at least {first}")
+                    reason = f"must have ids of at least {first} (bytes, stop words and merges have the lower ones)"
+                    raise ArgumentError("special_tokens", {name: token}, reason)
 
     @property
     def all_special_tokens(self) -> Sequence[str] | Mapping[str, int]:
@@ -200,6 +203,8 @@ def train(
         overlapping=overlapping,
         base=base,  # type: ignore[arg-type]  # a tokenizer is replaced by its model
     )
+    check_function("on_counts", on_counts)
+    check_function("on_batch", on_batch)
     counts = ChunkCounts.count(
         corpus.choose(data, texts, files),
         pattern_for(options, pattern),
@@ -415,10 +420,3 @@ def _ask(policy: Policy, candidates: Candidates, merges_remaining: int) -> Candi
             "to veto pairs, use candidates.keep, which finds others"
         )
     return batch
-
-
-def _check_integer(name: str, value: object, least: int | None = None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ArgumentTypeError(name, value, "must be an integer")
-    if least is not None and value < least:
-        raise ArgumentError(name, value, f"must be at least {least}")
