@@ -1,6 +1,7 @@
 """Wrong arguments: each error names the parameter and the value, and says how to fix it if that is not obvious."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,9 +141,14 @@ CREATE: list[tuple[Call, str]] = [
     (lambda: BatchTokenizer(store_dict="counts.txt"), "store_dict must end in .parquet or .csv, got 'counts.txt'"),
     (lambda: BatchTokenizer(multiprocess="no"), "multiprocess must be True or False, got 'no'"),  # type: ignore[arg-type]
     (lambda: Model(r"\w+", {}, byte_ids=5), "byte_ids must be 256 different ids, one for each byte, got 5"),  # type: ignore[arg-type]
+    (lambda: Tokenizer.from_file(5), "path must be a str or os.PathLike, got 5"),  # type: ignore[arg-type]
+    (lambda: Tokenizer.from_tiktoken(5), "path must be a path or a tiktoken.Encoding, got 5"),  # type: ignore[arg-type]
+    (lambda: Tokenizer.from_tiktoken(""), "path must not be empty, got ''"),
+    (lambda: Tokenizer.from_huggingface(""), "source must not be empty, got ''"),
     (lambda: BATCH.load(5), "model_file must be a str or os.PathLike, got 5"),
     (lambda: TOK.save(5), "prefix must be a str or os.PathLike, got 5"),
     (lambda: TOK.save(""), "prefix must not be empty, got ''"),
+    (lambda: TOK.export(5, "tiktoken"), "path must be a str or os.PathLike, got 5"),
 ]
 
 
@@ -170,6 +176,44 @@ def test_objects_that_can_be_iterated_over_by_index() -> None:
             return ["aaab", "ac"][index]
 
     assert TOK.encode_batch(Texts()) == [[258], [97, 99]]
+
+
+DOWNLOAD = "; batchbpe does not download tokenizers; for a published one, "
+FROM_PRETRAINED = "transformers.AutoTokenizer.from_pretrained"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Tokenizer.from_file("mine"), "mine; did you mean 'mine.model'?"),
+        (lambda: Tokenizer.from_file(Path("mine")), "mine; did you mean 'mine.model'?"),
+        (lambda: Tokenizer.from_huggingface("other"), "other; did you mean 'other.json'?"),
+        (
+            lambda: Tokenizer.from_file("gpt2"),
+            f"gpt2{DOWNLOAD}use Tokenizer.from_huggingface({FROM_PRETRAINED}('gpt2'))",
+        ),
+        (
+            lambda: Tokenizer.from_file("cl100k_base"),
+            f"cl100k_base{DOWNLOAD}use Tokenizer.from_tiktoken(tiktoken.get_encoding('cl100k_base'))",
+        ),
+        (
+            lambda: Tokenizer.from_tiktoken("cl100k_base"),
+            f"cl100k_base{DOWNLOAD}pass tiktoken.get_encoding('cl100k_base')",
+        ),
+        (lambda: Tokenizer.from_huggingface("a/b-0.5B"), f"a/b-0.5B{DOWNLOAD}pass {FROM_PRETRAINED}('a/b-0.5B')"),
+        # These are files, not names.
+        (lambda: Tokenizer.from_file(Path("gpt2")), "gpt2"),
+        (lambda: Tokenizer.from_file("runs/a.model"), "runs/a.model"),
+        (lambda: Tokenizer.from_huggingface("/runs/a/b"), "/runs/a/b"),
+    ],
+)
+def test_model_file_not_found(call: Call, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    TOK.save("mine")
+    Path("other.json").touch()
+    with pytest.raises(FileNotFoundError) as caught:
+        call()
+    assert str(caught.value) == f"model file not found: {message}"
 
 
 @pytest.mark.parametrize("kind", [BatchTokenizer, QuickTokenizer])

@@ -68,6 +68,9 @@ def test_front_ends_spell_settings() -> None:
     assert error.render(lambda setting: f"--{setting.parameter}") == "o.parts exists; continue with --resume"
     error, _ = ERRORS["threads must be an integer, got '3'"]
     assert error.render(lambda setting: f"--{setting.parameter}") == "--threads must be an integer, got '3'"
+    other_function = DataError("no pattern", remedy=("use ", Setting("pattern", call="load(path, pattern=…)")))
+    assert str(other_function) == "no pattern; use load(path, pattern=…)"
+    assert other_function.render(lambda setting: f"--{setting.parameter}") == "no pattern; use --pattern"
 
 
 def test_values_in_messages_are_short() -> None:

@@ -28,9 +28,13 @@ class Setting:
 
     parameter: str
     value: object = None
+    call: str = ""
+    """The Python code to write, if the parameter belongs to another function than the one that raises."""
 
     def __str__(self) -> str:
         """Spell the setting as a Python argument."""
+        if self.call:
+            return self.call
         if self.value is None:
             return self.parameter
         return f'{self.parameter}="{self.value}"' if isinstance(self.value, str) else f"{self.parameter}={self.value}"

@@ -8,10 +8,11 @@ import re
 from pathlib import Path
 from typing import Literal
 
+from ..arguments import check_path
 from ..errors import ArgumentError, DataError
 from ..model import Model
 from . import huggingface, minbpe, native, tiktoken, transformers
-from .located import check_path
+from .located import not_found
 
 Format = Literal["batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1"]
 FORMATS = ("batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1")
@@ -25,12 +26,14 @@ def load_file(path: str | os.PathLike[str]) -> Model:
     ...
     FileNotFoundError: model file not found: nowhere.model
     """
-    check_path(path)
-    path = Path(path)
+    check_path("path", path)
+    given, path = path, Path(path)
     if path.is_dir():
         return huggingface.load(path)
     if not path.is_file():
-        raise FileNotFoundError(f"model file not found: {path}")
+        if given in tiktoken.PUBLISHED:
+            raise not_found(given, f"use Tokenizer.from_tiktoken({tiktoken.DOWNLOADED})")
+        raise not_found(given, f"use Tokenizer.from_huggingface({huggingface.DOWNLOADED})")
     content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     if content.lstrip()[:1] == b"{":
         is_native = re.search(rb'"format"\s*:\s*"batchbpe"', content)
@@ -64,7 +67,7 @@ def save_file(model: Model, path: str | os.PathLike[str], format: Format, *, all
     ...     load_file(f"{folder}/a.model") == model
     True
     """
-    check_path(path)
+    check_path("path", path)
     path = Path(path)
     if format == "batchbpe":
         native.save(model, path)

@@ -12,15 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..arguments import check_path
 from ..errors import ArgumentTypeError, DataError, Setting, short
 from ..model import Model
 from ..storage.atomic import replacing
 from . import native
 from .byte_level import from_byte_level, to_byte_level
 from .dialects import check_portable
-from .located import check_path, locate_errors
+from .located import locate_errors, not_found
 from .tokenizer_json import parse, pattern_for_oniguruma
 from .unused import unused_tokens
+
+DOWNLOADED = "transformers.AutoTokenizer.from_pretrained({})"
+"""Code that downloads a tokenizer by its name."""
 
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
@@ -134,7 +138,7 @@ def load(source: Any) -> Model:
         return parse(json.loads(backend.to_str()))
     if not isinstance(source, str | os.PathLike):
         raise ArgumentTypeError("source", source, "must be a path or a fast tokenizer of tokenizers or transformers")
-    check_path(source)
+    check_path("source", source)
     path = Path(source)
     if (path / native.IN_FOLDER).is_file():
         model = native.load(path / native.IN_FOLDER)
@@ -145,7 +149,7 @@ def load(source: Any) -> Model:
             return _with_added(model, _read_json(added))
     path = path / "tokenizer.json" if path.is_dir() else path
     if not path.is_file():
-        raise FileNotFoundError(f"model file not found: {path}")
+        raise not_found(path if Path(source).is_dir() else source, f"pass {DOWNLOADED}")
     with locate_errors(path):
         return parse(_read_json(path))
 

@@ -1,12 +1,16 @@
-"""Name the file in errors about its content."""
+"""Errors about a model file: name the file, or suggest another one if it does not exist."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-from ..errors import ArgumentError, DataError, UserError
+from ..errors import DataError, UserError
+
+SUFFIXES = (".model", ".tiktoken", ".json")
 
 
 @contextmanager
@@ -28,13 +32,19 @@ def locate_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         raise DataError(str(error), where=os.fspath(path)) from None
 
 
-def check_path(path: str | os.PathLike[str]) -> None:
-    """Raise if a path is empty, which `Path` would take for the current directory.
+def not_found(source: str | os.PathLike[str], instead: str = "") -> FileNotFoundError:
+    """Return the error for a model file that does not exist.
 
-    >>> check_path("")
+    A string may also be the name of a published tokenizer. `instead` is code that loads it, with {} for the name.
+
+    >>> raise not_found("gpt2", instead="pass tiktoken.get_encoding({})")
     Traceback (most recent call last):
     ...
-    batchbpe.errors.ArgumentError: path must not be empty, got ''
-    """
-    if not os.fspath(path):
-        raise ArgumentError("path", path, "must not be empty")
+    FileNotFoundError: model file not found: gpt2; batchbpe does not download tokenizers; for a published one, pass tiktoken.get_encoding('gpt2')
+    """  # noqa: E501  the last line is an error message
+    name = os.fspath(source)
+    hint = next((f"; did you mean {name + suffix!r}?" for suffix in SUFFIXES if Path(name + suffix).is_file()), "")
+    is_name = isinstance(source, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) and not name.endswith(SUFFIXES)
+    if not hint and is_name and instead:
+        hint = f"; batchbpe does not download tokenizers; for a published one, {instead.format(repr(name))}"
+    return FileNotFoundError(f"model file not found: {name}{hint}")

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import DataError, short
 from ..model import Model
 from ..storage.atomic import replacing
-from .located import locate_errors
+from .located import locate_errors, not_found
 
 FORMAT = "batchbpe"
 IN_FOLDER = "batchbpe.model"
@@ -54,7 +54,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"model file not found: {path}")
+        raise not_found(path)
     with locate_errors(path):
         try:
             fields = json.loads(path.read_bytes(), object_pairs_hook=_with_unique_keys)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._core import merges_of_ranks, patterns
+from ..arguments import check_path
 from ..errors import ArgumentTypeError, DataError, Message, Setting, short
 from ..model import Model
 from ..storage.atomic import replacing
-from .located import locate_errors
+from .located import locate_errors, not_found
 
 
 class Published(NamedTuple):
@@ -40,6 +42,8 @@ PUBLISHED: Mapping[str, Published] = {
 }
 """The encodings that OpenAI publishes, by the names of their files."""
 
+DOWNLOADED = "tiktoken.get_encoding({})"
+"""Code that downloads an encoding by its name."""
 _KEEP_OR_DROP: Message = (
     "use ",
     Setting("format", "batchbpe"),
@@ -62,15 +66,18 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
     if hasattr(source, "_mergeable_ranks"):
         given = source._special_tokens if special_tokens is None else special_tokens
         return from_ranks(source._mergeable_ranks, pattern or source._pat_str, given)
+    if not isinstance(source, str | os.PathLike):
+        raise ArgumentTypeError("path", source, "must be a path or a tiktoken.Encoding")
+    check_path("path", source)
     path = Path(source)
     if not path.is_file():
-        raise FileNotFoundError(f"model file not found: {source}")
+        raise not_found(source, f"pass {DOWNLOADED}")
     published = PUBLISHED.get(path.stem)
     with locate_errors(path):
         if pattern is None and published is None:
             raise DataError(
                 f"rank files do not store their pattern, and the name is not one of {', '.join(PUBLISHED)}",
-                remedy=("load it as a tiktoken file and specify ", Setting("pattern")),
+                remedy=("use ", Setting("pattern", call="Tokenizer.from_tiktoken(path, pattern=…)")),
             )
         ranks = _parse(path.read_bytes())
         if pattern is None and published is not None:
