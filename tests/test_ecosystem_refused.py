@@ -98,7 +98,7 @@ def test_foreign_files(content: bytes, problem: str, tmp_path: Path) -> None:
 
 def test_wrong_exports(tmp_path: Path) -> None:
     spaced = Tokenizer.train("the theory", 262, special_tokens=["two words", "line\nbreak"])
-    with pytest.raises(ValueError, match="does not support white space in special tokens; rename 'two words'"):
+    with pytest.raises(ValueError, match="does not support whitespace in special tokens; rename 'two words'"):
         spaced.export(tmp_path / "a.model", "minbpe")
     spaced.export(tmp_path / "a.json", "huggingface")
     fast = tokenizers.Tokenizer.from_file(str(tmp_path / "a.json"))

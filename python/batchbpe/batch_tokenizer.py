@@ -38,8 +38,8 @@ class BatchTokenizer:
     """The paper's tokenizer: created first, then trained.
 
     It holds a `Tokenizer`, its attribute `tokenizer`. The most important methods of `Tokenizer` are defined here too;
-    all others, such as `token_to_id`, are delegated to it. In contrast to `Tokenizer`, special tokens that are not in
-    the collection `allowed_special` are encoded as ordinary text, as in the paper's program.
+    all others, such as `token_to_id`, are delegated to it. If `allowed_special` is a collection, other special tokens
+    are encoded as ordinary text, as in the paper's program; in `Tokenizer`, they raise an error.
 
     >>> tokenizer = BatchTokenizer()
     >>> tokenizer.train("aaabdaaabac", 259)
@@ -66,13 +66,12 @@ class BatchTokenizer:
 
         Parameters
         ----------
-        pattern: a named pattern or a regular expression that splits text into chunks. The default is that of the data
-            if it has been counted already, and "gpt4" if it has not.
+        pattern: name or regular expression; by default the pattern of the counts in the data, or gpt4.
         multiprocess: whether to use several threads.
-        store_dict: where `train` saves the chunk counts, as .csv or .parquet. True saves them as a csv file in the
-            current directory, with the time in its name, as the paper's program does.
-        stop_list_size: number of most frequent chunks that become tokens of their own.
-        freq_cutoff: chunks that occur less often are ignored.
+        store_dict: file for the chunk counts that `train` makes, .csv or .parquet. True saves a csv file in the current
+            directory, with the time in its name, as the paper's program does.
+        stop_list_size: number of stop words: the most frequent chunks get whole-chunk tokens.
+        freq_cutoff: ignore chunks that occur fewer times.
 
         """
         self.tokenizer = Tokenizer(Model(pattern=resolve_pattern("gpt4" if pattern is None else pattern), merges={}))
@@ -111,7 +110,7 @@ class BatchTokenizer:
 
     @classmethod
     def from_huggingface(cls: type[Self], source: Any) -> Self:
-        """Load a tokenizer of Hugging Face; see `Tokenizer.from_huggingface`."""
+        """Load a Hugging Face tokenizer; see `Tokenizer.from_huggingface`."""
         return cls._holding(Tokenizer.from_huggingface(source))
 
     @classmethod
@@ -185,7 +184,7 @@ class BatchTokenizer:
             counts.save(name)
 
     def register_special_tokens(self, special_tokens: Mapping[str, int]) -> None:
-        """Replace the special tokens by these, with these ids.
+        """Replace the special tokens. `special_tokens` maps names to ids.
 
         >>> tokenizer = BatchTokenizer()
         >>> tokenizer.register_special_tokens({"<|endoftext|>": 256})
@@ -198,7 +197,7 @@ class BatchTokenizer:
         self.tokenizer = Tokenizer(replace(self.model, special_tokens=special_tokens), self.tokenizer._name)
 
     def load(self, model_file: str | os.PathLike[str]) -> None:
-        """Replace everything by the tokenizer in a file, of this program, the paper's program or another tool.
+        """Replace the tokenizer with one from a file in any supported format; see `Tokenizer.from_file`.
 
         >>> import tempfile
         >>> tokenizer = BatchTokenizer()
@@ -213,7 +212,7 @@ class BatchTokenizer:
         self._pattern, self.tokenizer = tokenizer.pattern, tokenizer
 
     def save(self, prefix: str | os.PathLike[str]) -> None:
-        """Write `prefix`.model, which `load` reads, and `prefix`.vocab, a list of the tokens for people to read."""
+        """Write `prefix`.model, which `load` reads, and `prefix`.vocab, a human-readable list of the tokens."""
         self.tokenizer.save(prefix)
 
     def export(self, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:

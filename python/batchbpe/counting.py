@@ -21,7 +21,7 @@ from .patterns import PATTERNS, check_pattern, describe_pattern, resolve_pattern
 from .surrogates import combine_documents
 
 FEW_ROWS = 64
-"""Rows of a file of counts to read at once if each may stand for a megabyte in a dictionary."""
+"""Rows of a file of counts to read at once if each may refer to a megabyte in a dictionary."""
 
 
 class ChunkArrays(NamedTuple):
@@ -64,7 +64,7 @@ class ChunkCounter:
         errors: "strict", or "replace" to replace invalid UTF-8 and lone surrogates with U+FFFD.
         threads: number of threads; all cores by default.
         max_chunk_bytes: longer chunks are skipped.
-        max_counts_bytes: a file of counts with more bytes of chunks is an error, since it is loaded as a whole.
+        max_counts_bytes: raise if a file of counts, which is loaded as a whole, has more bytes of chunks.
         on_progress: called when everything added so far has been counted or queued, with the position in the text file
             that is being read, or 0.
 
@@ -222,7 +222,7 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
             raise DataError("the pattern is empty", remedy="set it to the one that the chunks were made with")
         check_pattern(pattern)
         arrays = ChunkArrays(data, offsets, counts, pattern)
-        # Only files that state a total promise that each chunk occurs once.
+        # Only in files that store a total is each chunk known to occur once.
         if total is None or not _core.is_in_order(data, offsets, counts):
             arrays = sorted_counts(arrays)
         found = total_of(arrays.counts)

@@ -169,7 +169,7 @@ def warn(message: str) -> None:
 
 
 def short(value: Any, limit: int = MAX_SHOWN) -> str:
-    """Return the repr of a value for a message; the middle of a long one is replaced by its length.
+    """Return the repr of a value for a message; the middle of a long one is replaced with its length.
 
     >>> short("to be")
     "'to be'"

@@ -17,7 +17,7 @@ class MergeTree:
     """A token and, unless it is a leaf, the two tokens it was merged from.
 
     `str` draws the tree with one token per line. A tree can be deep, and drawn out it can have more nodes than fit in
-    memory, so `str` shows at most 100 levels and 10,000 lines, replaces the rest by "… N more tokens", and shows the
+    memory, so `str` shows at most 100 levels and 10,000 lines, replaces the rest with "… N more tokens", and shows the
     first 60 bytes of a long token.
 
     >>> ab = MergeTree(256, b"ab", (MergeTree(97, b"a"), MergeTree(98, b"b")))

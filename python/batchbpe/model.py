@@ -66,9 +66,9 @@ class Model:
     merges: Mapping[tuple[int, int], int]
     """The pairs of ids that are merged, in order of rank, and the ids they become."""
     stop_words: Mapping[bytes, int] = field(default_factory=dict)
-    """Chunks that are a token of their own."""
+    """Chunks that are tokens of their own."""
     special_tokens: Mapping[str, int] = field(default_factory=dict)
-    """Tokens that only the caller can ask for, such as <|endoftext|>."""
+    """Tokens such as <|endoftext|>, which are encoded only on request."""
     byte_ids: tuple[int, ...] = tuple(range(256))
     """The id of each byte."""
     training: Mapping[str, Any] = field(default_factory=dict)

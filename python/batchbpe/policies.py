@@ -34,7 +34,7 @@ class PairSource(Protocol):
 
 
 class GrowingVocab(Mapping[int, bytes]):
-    """The bytes of each token while the vocabulary grows, built on demand because most policies never ask.
+    """The bytes of each token while the vocabulary grows, built on demand because most policies never need it.
 
     >>> vocab = GrowingVocab({0: b"a", 1: b"b"})
     >>> vocab.merges += [(0, 1), (2, 0)]
@@ -125,9 +125,10 @@ class Candidates:
         return self.best(self.source, n, self.vocab, self.token_lengths)
 
     def keep(self, wanted: Callable[[Candidates], Mask]) -> Candidates:
-        """Veto the pairs for which `wanted` is false, for the rest of training, and return as many others instead.
+        """Veto the pairs for which `wanted` is false and replace them with the next most frequent pairs.
 
-        `wanted` is called once per pair, so its answer must depend on the two tokens alone.
+        A veto lasts for the rest of training. `wanted` is called once per pair, so its result must depend only on the
+        two tokens.
         """
         check_function("wanted", wanted)
         n = len(self)
@@ -155,15 +156,15 @@ def _earliest(tokens: npt.NDArray[Any], size: int) -> npt.NDArray[np.int32]:
     """
     earliest = np.full(size, len(tokens), dtype=np.int32)
     rank = np.arange(len(tokens), dtype=np.int32)
-    earliest[tokens[::-1]] = rank[::-1]  # of equal indices, the last assignment stays
+    earliest[tokens[::-1]] = rank[::-1]  # of equal indices, the last assignment wins
     return earliest
 
 
 def _safe(candidates: Candidates) -> Mask:
     """Return which pairs cannot overlap a better one.
 
-    Two pairs can overlap where the last token of one is the first of the other. Listing 1 collects the tokens of better
-    pairs in two sets while it walks the candidates; comparing ranks gives the same answer without a loop.
+    Two pairs can overlap if the last token of one is the first token of the other. Listing 1 loops over the candidates
+    and collects the tokens of better pairs in two sets; comparing ranks gives the same result without a loop.
     """
     first, last = candidates.first.astype(np.intp), candidates.last.astype(np.intp)  # numpy's type for indices
     size = int(max(first.max(initial=0), last.max(initial=0))) + 1

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from .errors import ArgumentError, DataError, Setting, short
 
 Errors = Literal["strict", "replace"]
-"""What to do about lone surrogates and invalid UTF-8: raise an error, or put U+FFFD in their place."""
+"""What to do about lone surrogates and invalid UTF-8: raise an error, or replace them with U+FFFD."""
 
 _LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Tokenizer(Codec):
-    """Encodes and decodes with a model. It never changes, so threads and processes can share it.
+    """Encodes and decodes with a model. It is immutable, so threads and processes can share it.
 
     Tokenizers are created by `train`, `from_file`, `from_tiktoken` and `from_huggingface`, or from a `Model`.
     Tokenizers with equal models are equal.
@@ -82,8 +82,8 @@ class Tokenizer(Codec):
         data: a text, path, glob, directory or url; chunk counts; arrow data, data frames or datasets; an iterable of
             strings; or a list of any of these. See `batchbpe.data.corpus`.
         vocab_size: total number of tokens: 256 bytes, stop words, merges and special tokens.
-        texts: train on these strings, whatever they look like, instead of `data`.
-        files: train on these paths, globs, directories or urls instead of `data`.
+        texts: strings to train on instead of `data`, even if they look like paths.
+        files: paths, globs, directories or urls to train on instead of `data`.
         pattern: name or regular expression; by default that of `base` or of the counts in `data`, or gpt4.
         stop_list_size: number of stop words: the most frequent chunks get whole-chunk tokens.
         freq_cutoff: ignore chunks that occur fewer times.
@@ -155,8 +155,8 @@ class Tokenizer(Codec):
     ) -> Tokenizer:
         """Load a tokenizer from a .tiktoken rank file or a `tiktoken.Encoding`.
 
-        Rank files do not store the pattern and the special tokens. They are known for OpenAI's files by name; for
-        other files, pass the pattern (a name or a regular expression) and the special tokens.
+        Rank files do not store the pattern or the special tokens. Files published by OpenAI are recognized by name.
+        For other files, pass the pattern (a name or a regular expression) and the special tokens.
 
         >>> encoding = Tokenizer.train("aaabdaaabac", 259).to_tiktoken()
         >>> Tokenizer.from_tiktoken(encoding).encode("aaab")
@@ -177,7 +177,7 @@ class Tokenizer(Codec):
         return _from_source(huggingface.load(source), source)
 
     def save(self, prefix: str | os.PathLike[str]) -> None:
-        """Write `prefix`.model, which `from_file` loads, and `prefix`.vocab, a list of the tokens for people to read.
+        """Write `prefix`.model, which `from_file` loads, and `prefix`.vocab, a human-readable list of the tokens.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -198,8 +198,8 @@ class Tokenizer(Codec):
     def export(self, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
         """Write a file for another tool, or a folder for transformers.
 
-        An export that would encode differently raises an error. `allow_inexact` writes it nevertheless, without what
-        the format cannot represent.
+        Raise if the other tool would encode differently. With `allow_inexact`, write the file anyway, without what the
+        format cannot represent.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:

@@ -65,7 +65,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """The options of training. Invalid ones are an error here, before anything is counted."""
+    """The options of training. Invalid options raise an error here, before anything is counted."""
 
     vocab_size: int
     """Total number of tokens: 256 bytes, stop words, merges and special tokens."""
@@ -201,7 +201,7 @@ def train(
         max_batch_size=max_batch_size,
         policy=policy,
         overlapping=overlapping,
-        base=base,  # type: ignore[arg-type]  # a tokenizer is replaced by its model
+        base=base,  # type: ignore[arg-type]  # a tokenizer is replaced with its model
     )
     check_function("on_counts", on_counts)
     check_function("on_batch", on_batch)
@@ -301,7 +301,9 @@ def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, lis
     if options.base is None:
         indices, words = counts.stop_words(options.stop_list_size)
         if len(words) < options.stop_list_size:
-            logger.warning("only %d chunks have more than one character, not %d", len(words), options.stop_list_size)
+            logger.warning(
+                "only %d chunks can become stop words; %d were requested", len(words), options.stop_list_size
+            )
         stop_words = {word: token for token, word in enumerate(words, start=256)}
         return Model(pattern=counts.pattern, merges={}, stop_words=stop_words), indices
     if counts.pattern != options.base.pattern:
@@ -417,6 +419,6 @@ def _ask(policy: Policy, candidates: Candidates, merges_remaining: int) -> Candi
     if not len(batch) and len(candidates.more(1)):
         raise ValueError(
             f"policy {name} chose none of {len(candidates)} pairs, so training cannot continue; "
-            "to veto pairs, use candidates.keep, which finds others"
+            "to veto pairs, use candidates.keep, which replaces them"
         )
     return batch

@@ -14,7 +14,7 @@ _RISKS = {
     r"\[[^\]]*(?:--|&&|~~|\[)": "a set operation",
     r"[}+*?]\{": "a repetition of a repetition",
 }
-# Oniguruma repeats a possessive {n}+ instead, makes a lazy {n}? optional, and has other word characters.
+# Oniguruma repeats a possessive {n}+ instead, makes a lazy {n}? optional, and defines word characters differently.
 _RISKS_OF_ONIGURUMA = {
     r"\{\d+(?:,\d+)?\}\+": "a possessive counted repetition",
     r"\{\d+\}\?": "a lazy counted repetition",

@@ -15,7 +15,7 @@ SUFFIXES = (".model", ".tiktoken", ".json")
 
 @contextmanager
 def locate_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the file name in front of the place that an error names.
+    """Prefix the location in an error with the file name.
 
     >>> with locate_errors("a.model"):
     ...     raise DataError("must be an array, got 3", where='field "merges"')

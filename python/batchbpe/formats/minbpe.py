@@ -33,7 +33,7 @@ def _parse(content: bytes) -> Model:
         raise DataError(f"expected {' or '.join(VERSIONS)}, got {short(lines[0])}", where="line 1")
     body = list(enumerate(lines, start=1))[1:-1]
     if len(body) < 2 or not body[1][1].isdecimal() or int(body[1][1]) > len(body) - 2:
-        raise DataError("expected the number of special tokens that follow, or the file is truncated", where="line 3")
+        raise DataError("expected the number of special tokens that follow; the file may be truncated", where="line 3")
     first_merge = 2 + int(body[1][1])
     special_tokens: dict[str, int] = {}
     for number, line in body[2:first_merge]:
@@ -71,12 +71,12 @@ def save(model: Model, path: Path, version: str = VERSIONS[0]) -> None:
     check_portable(pattern or model.pattern, version)
     if pattern.strip() != pattern or "\n" in pattern:
         raise DataError(
-            f"{version} stores the pattern on one line without white space at its ends, got {short(pattern)}",
+            f"{version} stores the pattern on one line without whitespace at its ends, got {short(pattern)}",
             remedy="rewrite the pattern or choose another format",
         )
     for name in model.special_tokens:
         if name.split() != [name]:
-            raise DataError(f"{version} does not support white space in special tokens", remedy=f"rename {short(name)}")
+            raise DataError(f"{version} does not support whitespace in special tokens", remedy=f"rename {short(name)}")
     # minbpe matches special tokens in file order, so a token must come before its prefixes.
     special = sorted(model.special_tokens.items(), key=lambda item: (-len(item[0]), item[1]))
     lines = [version, pattern, str(len(special)), *(f"{name} {token}" for name, token in special)]

@@ -24,7 +24,7 @@ class Published(NamedTuple):
     pattern: str
     """The name of the pattern."""
     ranks: int
-    """The number of ranks, which tells the file from another one with the same name."""
+    """The number of ranks, which distinguishes the file from others with the same name."""
     special_tokens: Mapping[str, int]
 
 
@@ -84,7 +84,7 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
             if len(ranks) != published.ranks:
                 raise DataError(
                     f"expected {published.ranks} ranks, got {len(ranks)}",
-                    remedy=("the file is damaged, or is another one that needs ", Setting("pattern")),
+                    remedy=("the file is damaged, or it is a different file: specify ", Setting("pattern")),
                 )
             pattern = dict(patterns())[published.pattern]
         if special_tokens is None:
@@ -93,7 +93,7 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
 
 
 def is_rank(line: bytes) -> bool:
-    """Return whether a line is one of a rank file.
+    """Return whether a line has the format of a rank file.
 
     >>> is_rank(b"IHRoZQ== 262"), is_rank(b"the 262")
     (True, False)
@@ -121,7 +121,7 @@ def _parse(content: bytes) -> dict[bytes, int]:
 
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
-    """Write a rank file. It does not store the pattern and the special tokens."""
+    """Write a rank file. It does not store the pattern or the special tokens."""
     lines = [b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in ranks_of(model, allow_inexact).items()]
     with replacing(path) as temporary:
         temporary.write_bytes(b"".join(lines))

@@ -35,7 +35,7 @@ class BatchBPETokenizer(Base):  # type: ignore[misc]
 
         self.vocab_file = vocab_file
         self.tokenizer = Tokenizer.from_file(vocab_file)
-        # transformers takes the number of names for the next id and for the number of embeddings.
+        # transformers uses the number of names as the next id and as the number of embeddings.
         self._ids: dict[str, int] = unused_tokens(self.tokenizer.model)
         self._placeholders = {token: name.encode() for name, token in self._ids.items()}
         for token in self.tokenizer.vocab:

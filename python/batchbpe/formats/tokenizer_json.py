@@ -17,13 +17,13 @@ from .dialects import check_portable
 from .unused import unused_name
 
 _NAMED = dict(patterns())
-# Oniguruma takes {1,3}+ for a repetition of {1,3}, and $ for the end of any line.
+# Oniguruma interprets {1,3}+ as a repetition of {1,3}, and $ as the end of any line.
 _CL100K_FOR_ONIGURUMA = _NAMED["cl100k"].replace("{1,3}+", "{1,3}").replace("$", r"\z")
 _WHOLE_TEXT = r"[\s\S]+"
 
 
 def pattern_for_oniguruma(pattern: str) -> str:
-    """Translate the named patterns to the dialect of Oniguruma, the engine of Hugging Face.
+    """Translate the named patterns to the dialect of Oniguruma, the engine that Hugging Face uses.
 
     >>> pattern_for_oniguruma(_NAMED["cl100k"]) == _CL100K_FOR_ONIGURUMA, pattern_for_oniguruma("a+")
     (True, 'a+')

@@ -1,6 +1,6 @@
 """Placeholder tokens for ids that no token has.
 
-transformers takes the number of tokens for the next free id and for the number of embeddings. A vocabulary with gaps
+transformers uses the number of tokens as the next free id and as the number of embeddings. A vocabulary with gaps
 in its ids therefore needs a placeholder for each gap: otherwise `model.resize_token_embeddings(len(tokenizer))` cuts
 off the embeddings of the largest ids.
 """
@@ -17,7 +17,7 @@ MAX_UNUSED = 1 << 16
 
 
 def unused_name(token: int) -> str:
-    """Return the name of the placeholder for an id. No byte-level spelling is like it, because it has a space.
+    """Return the name of the placeholder for an id. It has a space, so it differs from every byte-level spelling.
 
     >>> unused_name(300)
     '<|unused 300|>'
