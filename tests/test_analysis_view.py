@@ -31,6 +31,15 @@ def test_html_shows_the_text_and_nothing_in_it_is_html() -> None:
     assert "7 tokens" in html
 
 
+def test_line_breaks_are_visible_in_html() -> None:
+    """The sign is added to the line break, which still starts a new line, also in a token without other text."""
+    tokenizer = Tokenizer(Model(pattern=r"(?s).+", merges={(10, 10): 256, (59, 10): 257}))
+    html = tokenizer.view("a\n\n;\nb")._repr_html_()
+    sign = '<span style="[^"]*user-select:none">↵</span>\n'
+    shown = re.findall(rf'<span [^>]*title="[^"]*">((?:{sign}|[^<])*)</span>', html)
+    assert [re.sub(sign, "↵\n", text) for text in shown] == ["a", "↵\n↵\n", ";↵\n", "b"]
+
+
 @pytest.mark.parametrize(
     ("ids", "pieces", "plain"),
     [

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 COLOURS = ("#d7e8ff", "#ffe2c7", "#d9f2d0", "#f4d9ec", "#fff3b8")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_LINE_BREAK = '<span style="opacity:.5;user-select:none">↵</span>\n'
+"""A visible line break in html. The sign is not copied with the text."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Encoding(Sequence[int]):
         return list(_pieces(self.tokenizer, self.ids))
 
     def _repr_html_(self) -> str:
-        """Render the text in coloured tokens; hovering over one shows its ids."""
+        """Render the text in coloured tokens, with a sign at each line break; hovering over a token shows its ids."""
         spans = []
         for place, piece in enumerate(self.pieces):
             style = f"background:{COLOURS[place % len(COLOURS)]};color:#111;border-radius:2px"
@@ -112,7 +114,8 @@ class Encoding(Sequence[int]):
                 style += ";outline:1px solid #b00020;font-weight:bold"
             if len(piece.ids) > 1:
                 style += ";border-bottom:2px dotted #555"
-            title, text = html.escape(piece.description), html.escape(printable(piece.value))
+            title = html.escape(piece.description)
+            text = html.escape(printable(piece.value)).replace("\n", _LINE_BREAK)
             spans.append(f'<span style="{style}" title="{title}">{text}</span>')
         # Each line gets the direction of its own text: right to left in Arabic and Hebrew.
         style = (
