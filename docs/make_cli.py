@@ -52,6 +52,8 @@ def page() -> str:
 def _default(param: Any) -> str:
     if param.required:
         return " Required."
+    if param.secondary_opts:  # as in --skip-errors / --strict
+        return f" Default: `{(param.opts if param.default else param.secondary_opts)[0]}`."
     if isinstance(param.show_default, str):
         return f" Default: {param.show_default}."
     return "" if param.default is None or param.default is False else f" Default: `{param.default}`."

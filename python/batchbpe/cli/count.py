@@ -62,7 +62,7 @@ def count(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Count the chunks of documents once, for many training runs.
+    """Count the chunks of documents, for any number of training runs.
 
     Example: batchbpe count data/*.parquet -o counts.parquet
     """

@@ -18,8 +18,8 @@ def option(help: str, *names: str, **rest: Any) -> Any:
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        help="Files, folders, globs or URLs: .txt, .md, .jsonl, .parquet or .arrow, also compressed as .gz or .zst; "
-        "- for standard input."
+        help="Files, folders, globs or URLs: .txt, .md, .jsonl, .parquet, .arrow, or chunk counts (.csv, .parquet), "
+        "also compressed as .gz or .zst; - for standard input."
     ),
 ]
 ModelFile = Annotated[
@@ -37,7 +37,7 @@ JsonlField = Annotated[
     option("Like --text-column, for jsonl only. Standard input is then read as jsonl.", metavar="NAME"),
 ]
 LimitBytes = Annotated[
-    int | None, option("Stop after N bytes of text; only text files are cut.", **number(int, least=1))
+    int | None, option("Stop after N bytes of text; rows and jsonl lines are never split.", **number(int, least=1))
 ]
 Sample = Annotated[
     float,

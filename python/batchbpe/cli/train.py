@@ -31,7 +31,7 @@ PolicyName = Literal["serial", "naive", "positional", "continue_search"]
 
 @command
 def train(
-    inputs: Annotated[list[str], typer.Argument(help="A file of chunk counts, or documents as for `count`.")],
+    inputs: Annotated[list[str], typer.Argument(help="Documents or files of chunk counts, as for `count`.")],
     output: Annotated[Path, option("Write NAME.model and NAME.vocab.", "--output", "-o", metavar="NAME")],
     vocab_size: Annotated[int, option("Total number of tokens.", "--vocab-size", "-n", **number(int, least=1))],
     stop_list_size: Annotated[

@@ -29,8 +29,10 @@ class Command(TyperCommand):
         for param in self.get_params(ctx):
             if param.param_type_name == "argument":
                 rows["Arguments"].append((argument(param), getattr(param, "help", "")))
-            else:
-                rows["Options"].append(param.get_help_record(ctx))
+            elif record := param.get_help_record(ctx):
+                names, text = record
+                # click puts defaults that are described in words in parentheses.
+                rows["Options"].append((names, re.sub(r"\[default: \((.*)\)([;\]])", r"[default: \1\2", text)))
         for title, records in rows.items():
             with formatter.section(title):
                 formatter.write_dl(records)
