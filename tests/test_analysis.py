@@ -423,7 +423,7 @@ def test_command_by_group(models, tmp_path):
     ("args", "problem"),
     [
         (["--group-column", "script"], "no column 'script' among"),
-        (["--group-column", "language", "--parity", "fr"], "must be a group that contains text (de, en), got 'fr'"),
+        (["--group-column", "language", "--parity", "fr"], "must be one of the groups (de, en), got 'fr'"),
         (["--parity", "en"], "--parity needs --group-column or --by-file"),
         (["--by-file", "--limit-bytes", "9"], "--limit-bytes has no effect on groups, which are read completely"),
         (["--group-column", "language", "--by-file"], "--group-column cannot be combined with --by-file"),

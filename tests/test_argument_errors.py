@@ -142,7 +142,7 @@ CREATE: list[tuple[Call, str]] = [
     (lambda: BatchTokenizer(multiprocess="no"), "multiprocess must be True or False, got 'no'"),  # type: ignore[arg-type]
     (lambda: Model(r"\w+", {}, byte_ids=5), "byte_ids must be 256 different ids, one for each byte, got 5"),  # type: ignore[arg-type]
     (lambda: Tokenizer.from_file(5), "path must be a str or os.PathLike, got 5"),  # type: ignore[arg-type]
-    (lambda: Tokenizer.from_tiktoken(5), "path must be a path or a tiktoken.Encoding, got 5"),  # type: ignore[arg-type]
+    (lambda: Tokenizer.from_tiktoken(5), "path must be a file path or a tiktoken.Encoding, got 5"),  # type: ignore[arg-type]
     (lambda: Tokenizer.from_tiktoken(""), "path must not be empty, got ''"),
     (lambda: Tokenizer.from_huggingface(""), "source must not be empty, got ''"),
     (lambda: BATCH.load(5), "model_file must be a str or os.PathLike, got 5"),

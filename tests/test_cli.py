@@ -29,7 +29,7 @@ def test_help_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
             rf"Usage: \w+ {name} \[OPTIONS\]( [A-Z]+)?( [A-Z]+(\.\.\.)?| \[[A-Z]+(\.\.\.)?\])?\n", result.stdout
         )
         assert re.search(rf"\n\n  Example: batchbpe {name} .*\n\n", result.stdout)
-        assert not re.search("[<{]|x>=|<=x", result.stdout)
+        assert not re.search(r"[<{]|x>=|<=x|default:\s+\(", result.stdout)
 
 
 def test_count(place: Path) -> None:
@@ -119,7 +119,8 @@ def test_training_goes_on(place: Path) -> None:
 
 
 def test_inspect(place: Path) -> None:
-    assert re.search(r"tokens\s+600\n", run("inspect mine.model").stdout)
+    summary = run("inspect mine.model").stdout
+    assert re.search(r"tokens\s+600\n", summary) and re.search(r"^pattern +gpt4$", summary, re.M)
     assert json.loads(run("inspect mine.model --json").stdout)["merges"] == 343
     tree = run(["inspect", "mine.model", "--token", " be"]).stdout
     assert tree.splitlines()[0] == f"{Tokenizer.from_file('mine.model').encode(' be')[0]} ' be'"
@@ -131,7 +132,8 @@ def test_inspect(place: Path) -> None:
     assert "' question'" in run("inspect mine.model --search question").stdout
     assert run("inspect counts.parquet --top 0").exit_code == 0
     counts = run("inspect counts.parquet --top 3").stdout
-    assert "most frequent" in counts and "unique chunks by count" in counts
+    assert "unique chunks by count" in counts
+    assert re.search(r"^pattern +gpt4$", counts, re.M) and "share of the 100 most frequent chunks" in counts
     output = json.loads(run("inspect counts.parquet --json").stdout)
     assert output["total"] == ChunkCounts.load("counts.parquet").total
     assert sum(row["unique"] for row in output["distribution"]) == output["unique"]

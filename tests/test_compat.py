@@ -88,7 +88,7 @@ def test_copies() -> None:
 def test_names_and_missing_tokens() -> None:
     assert Tokenizer(OURS.model, name="mine").name == "mine"
     plain = Tokenizer.train("the", 257)
-    with pytest.raises(KeyError, match=r"special token '<\|endoftext\|>' does not exist; the special tokens are: none"):
+    with pytest.raises(KeyError, match=r"'<\|endoftext\|>' does not exist; the model has no special tokens"):
         _ = plain.eot_token
     with pytest.raises(KeyError, match="'thee' is not a single token"):
         plain.encode_single_token("thee")

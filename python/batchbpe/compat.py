@@ -57,8 +57,12 @@ class CompatibleNames:
         """
         special_tokens = self._model.special_tokens
         if "<|endoftext|>" not in special_tokens:
-            names = listed(special_tokens)
-            raise UnknownTokenError(f"special token '<|endoftext|>' does not exist; the special tokens are: {names}")
+            known = (
+                f"the special tokens are: {listed(special_tokens)}"
+                if special_tokens
+                else "the model has no special tokens"
+            )
+            raise UnknownTokenError(f"special token '<|endoftext|>' does not exist; {known}")
         return special_tokens["<|endoftext|>"]
 
     def is_special_token(self, token: int) -> bool:

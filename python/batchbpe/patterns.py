@@ -46,6 +46,15 @@ def check_pattern(pattern: str) -> None:
         raise ArgumentError("pattern", pattern, f"must be a supported regular expression ({error})") from None
 
 
+def pattern_name(pattern: str) -> str:
+    """Return the name of a regular expression, or the regular expression itself if it has no name.
+
+    >>> pattern_name(PATTERNS["gpt2"]), pattern_name("a+")
+    ('gpt2', 'a+')
+    """
+    return _NAMES.get(pattern, pattern)
+
+
 def describe_pattern(pattern: str) -> str:
     """Return the name of a pattern for a message, or the regular expression itself if it has no name.
 

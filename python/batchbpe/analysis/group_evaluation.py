@@ -156,7 +156,8 @@ def _compared(
 ) -> GroupComparison:
     full = {group: evaluator for group, evaluator in evaluators.items() if evaluator.text.bytes}
     if chosen is not None and chosen not in full:
-        raise ArgumentError("parity", chosen, f"must be a group that contains text ({listed(full)})")
+        wanted = "a group that contains text" if chosen in evaluators else "one of the groups"
+        raise ArgumentError("parity", chosen, f"must be {wanted} ({listed(full)})")
     by_group = {group: evaluator.results() for group, evaluator in full.items()}
     evaluations = {
         name: {group: results[place] for group, results in by_group.items()} for place, name in enumerate(tokenizers)

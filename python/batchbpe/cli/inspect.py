@@ -11,6 +11,7 @@ import typer
 
 from ..errors import ArgumentError, listed
 from ..formats import FORMATS, Format
+from ..patterns import pattern_name
 from .app import UsageError, command, load, note, plural, print_json, print_rows, print_table
 from .options import Json, ModelFile, Quiet, RankPattern, option
 from .usage import number, one_of
@@ -91,6 +92,7 @@ def _print_model(title: str, summary: ModelSummary, json: bool) -> None:
     if json:
         print_json(rows)
         return
+    rows["pattern"] = pattern_name(summary.pattern)
     merge = summary.longest_merge
     rows["longest_merge"] = merge and f"{_quoted(merge)} ({plural(merge.bytes, 'byte')})"
     print_rows(title, {name.replace("_", " "): value for name, value in rows.items()})
@@ -104,8 +106,11 @@ def _print_counts(title: str, summary: CountsSummary) -> None:
     rows = {
         "total chunks": summary.total,
         "unique chunks": summary.unique,
-        "pattern": summary.pattern,
-        "share of the most frequent": {f"{int(n):,}": share for n, share in summary.share_of_most_frequent.items()},
+        "pattern": pattern_name(summary.pattern),
+        **{
+            f"share of the {int(n):,} most frequent chunks": share
+            for n, share in summary.share_of_most_frequent.items()
+        },
         "longest chunk": plural(summary.longest_chunk, "byte"),
         "unique chunks by count": ranges,
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..patterns import pattern_name
 from ..storage.atomic import replacing
 from ..storage.sealed import checksum_of, load_sealed
 
@@ -92,6 +93,8 @@ class _Section:
         name = description["experiment"]
         self.title = TITLES.get(name, name)
         self.parameters: dict[str, Any] = description["parameters"]
+        if "pattern" in self.parameters:
+            self.parameters["pattern"] = pattern_name(self.parameters["pattern"])
         self.findings: Table = findings_header(name), list(description["findings"].items())
         checksums: dict[str, str] = description["checksums"]
         names = [f"{each}.svg" for each in description["figures"]]

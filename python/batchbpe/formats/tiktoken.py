@@ -67,7 +67,7 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
         given = source._special_tokens if special_tokens is None else special_tokens
         return from_ranks(source._mergeable_ranks, pattern or source._pat_str, given)
     if not isinstance(source, str | os.PathLike):
-        raise ArgumentTypeError("path", source, "must be a path or a tiktoken.Encoding")
+        raise ArgumentTypeError("path", source, "must be a file path or a tiktoken.Encoding")
     check_path("path", source)
     path = Path(source)
     if not path.is_file():

@@ -88,7 +88,7 @@ def parse_ids(text: str) -> Ids:
     words = text.replace(",", " ").replace("[", " ").replace("]", " ").split()
     invalid = next((word for word in words if not word.isdecimal() or len(word) > 18), None)
     if invalid is not None:
-        raise DataError(f"ids must be integers from 0, got {short(invalid)}")
+        raise DataError(f"ids must be non-negative integers, got {short(invalid)}")
     return np.array(list(map(int, words)), np.int64)
 
 
