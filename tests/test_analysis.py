@@ -35,7 +35,7 @@ def test_lengths(result):
     one, plain = result
     assert (one.tokens, plain.tokens, one.bytes, one.characters, one.words) == (5, 7, 7, 7, 4)
     assert (one.bytes_per_token, one.characters_per_token, one.tokens_per_word) == (7 / 5, 7 / 5, 5 / 4)
-    assert one.normalised_length(plain) == 5 / 7
+    assert one.normalized_length(plain) == 5 / 7
     assert one.change(plain) == pytest.approx(100 * (5 - 7) / 7)
 
 

@@ -28,7 +28,7 @@ from batchbpe.data.documents import Counts, Texts
         "a/b\r",
         "one\rtwo.txt",
         "nul/\0",
-        "http://host/a.txt is a url",
+        "http://host/a.txt is a URL",
         "字" * 100 + "/" + "字",  # no spaces, but too long for a file name
         "a/" * 2048,
         "What?",
@@ -141,7 +141,7 @@ def test_files_keyword(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FileNotFoundError, match=r"^file not found: 'a text'$"):
         ChunkCounts.count(files=["notes", "a text"])
     for wrong in (3, [b"notes"], ["notes", None], [["notes"]]):
-        with pytest.raises(TypeError, match="files must be paths, globs, directories or urls, got"):
+        with pytest.raises(TypeError, match="files must be paths, globs, folders or URLs, got"):
             ChunkCounts.count(files=wrong)  # type: ignore[arg-type]
 
 
@@ -188,7 +188,7 @@ def test_path_with_spaces_and_home(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_glob(tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", "c.md", "deep/er/d.txt", ".hidden.txt"):
         write(tmp_path / name, name)
-    (tmp_path / "directory.txt").mkdir()
+    (tmp_path / "folder.txt").mkdir()
     assert texts(f"{tmp_path}/*.txt") == texts(tmp_path / "*.txt") == ["a.txt", "b.txt"]
     assert texts(f"{tmp_path}/**/*.txt") == ["a.txt", "b.txt", "deep/er/d.txt"]
     with pytest.raises(FileNotFoundError, match=r"no file matches the pattern: .*\*\.jsonl"):
@@ -199,7 +199,7 @@ def test_file_whose_name_has_glob_characters(tmp_path: Path) -> None:
     assert texts(str(write(tmp_path / "a[1].txt", "text"))) == ["text"]
 
 
-def test_directory(tmp_path: Path) -> None:
+def test_folder(tmp_path: Path) -> None:
     for name in ("b.txt", "a/z.md", "a.bin", ".hidden.txt", ".git/c.txt"):
         write(tmp_path / name, name)
     jsonl(tmp_path / "c.jsonl", {"text": "c.jsonl"})
@@ -207,7 +207,7 @@ def test_directory(tmp_path: Path) -> None:
         assert texts(data) == ["a/z.md", "b.txt", "c.jsonl"]
 
 
-def test_directory_without_known_files(tmp_path: Path) -> None:
+def test_folder_without_known_files(tmp_path: Path) -> None:
     write(tmp_path / "a.bin", "")
     with pytest.raises(FileNotFoundError, match=r"no \.txt, .* file in the folder: "):
         documents(tmp_path)

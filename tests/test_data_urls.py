@@ -1,4 +1,4 @@
-"""Documents from urls: over http, and through fsspec."""
+"""Documents from URLs: over http, and through fsspec."""
 
 import gzip
 import re
@@ -66,7 +66,7 @@ def test_url(server: SimpleNamespace) -> None:
 @pytest.mark.parametrize(
     ("page", "problem"),
     [
-        ("absent.txt", "the server responded 404 Not Found; check the url and your access to it, or download the file"),
+        ("absent.txt", "the server responded 404 Not Found; check the URL and your access to it, or download the file"),
         ("cut.txt", "the connection was closed 100 bytes before the end"),
         ("broken.txt.gz", ""),
     ],
@@ -77,16 +77,16 @@ def test_url_errors(page: str, problem: str, server: SimpleNamespace) -> None:
 
 
 def test_urls_that_cannot_be_read() -> None:
-    with pytest.raises(OSError, match=r"cannot read http://127\.0\.0\.1:1/a\.txt: [^<]+; check the url"):
+    with pytest.raises(OSError, match=r"cannot read http://127\.0\.0\.1:1/a\.txt: [^<]+; check the URL"):
         texts("http://127.0.0.1:1/a.txt")
-    with pytest.raises(OSError, match=r"cannot read http://127\.0\.0\.1:x/a\.txt: nonnumeric port: 'x'; check the url"):
+    with pytest.raises(OSError, match=r"cannot read http://127\.0\.0\.1:x/a\.txt: nonnumeric port: 'x'; check the URL"):
         texts("http://127.0.0.1:x/a.txt")
-    with pytest.raises(FileNotFoundError, match=r"unsupported url \(use https, .*\): 'ftp://host/a\.txt'"):
+    with pytest.raises(FileNotFoundError, match=r"unsupported URL \(use https, .*\): 'ftp://host/a\.txt'"):
         texts("ftp://host/a.txt")
 
 
 def test_url_of_a_table(server: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r"a\.csv: chunk counts cannot be read from a url; download the file first"):
+    with pytest.raises(ValueError, match=r"a\.csv: chunk counts cannot be read from a URL; download the file first"):
         documents(f"{server.url}/a.csv")
     assert server.requested == []
     table = pa.BufferOutputStream()
@@ -110,7 +110,7 @@ def test_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     assert texts(["memory://data/b.txt"]) == ["two"]
     with pytest.raises(FileNotFoundError, match=r"no file matches the pattern: 'memory://data/\*\.md'"):
         documents("memory://data/*.md")
-    with pytest.raises(OSError, match=r"cannot read memory://data/absent\.txt: not found; check the url"):
+    with pytest.raises(OSError, match=r"cannot read memory://data/absent\.txt: not found; check the URL"):
         documents("memory://data/absent.txt")
     monkeypatch.setitem(sys.modules, "s3fs", None)
     for url in ("s3://b/a.txt", "s3://b/*.txt"):

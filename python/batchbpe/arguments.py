@@ -62,7 +62,7 @@ def check_string(parameter: str, value: object) -> None:
 
 
 def check_path(parameter: str, path: object) -> None:
-    """Raise unless a value is a path. It must not be empty: `Path("")` is the current directory.
+    """Raise unless a value is a path. It must not be empty: `Path("")` is the current folder.
 
     >>> check_path("path", "")
     Traceback (most recent call last):

@@ -69,7 +69,7 @@ class BatchTokenizer:
         pattern: name or regular expression; by default the pattern of the counts in the data, or gpt4.
         multiprocess: whether to use several threads.
         store_dict: file for the chunk counts that `train` makes, .csv or .parquet. True saves a csv file in the current
-            directory, with the time in its name, as the paper's program does.
+            folder, with the time in its name, as the paper's program does.
         stop_list_size: number of stop words: the most frequent chunks get whole-chunk tokens.
         freq_cutoff: ignore chunks that occur fewer times.
 

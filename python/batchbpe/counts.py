@@ -68,11 +68,11 @@ class ChunkCounts(Mapping[str, int]):
 
         Parameters
         ----------
-        data: a text, path, glob, directory or url; chunk counts; arrow data, data frames or datasets; an iterable of
+        data: a text, path, glob, folder or URL; chunk counts; arrow data, data frames or datasets; an iterable of
             strings; or a list of any of these. See `batchbpe.data.corpus`.
         pattern: name or regular expression; by default the pattern of the counts in `data`, or gpt4.
         texts: strings to count instead of `data`, even if they look like paths.
-        files: paths, globs, directories or urls to read instead of `data`.
+        files: paths, globs, folders or URLs to read instead of `data`.
         special_tokens: removed from the text before it is split.
         text_column: column of tables, or field of jsonl files, that holds the text.
         errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.

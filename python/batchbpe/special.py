@@ -1,4 +1,4 @@
-"""Which special tokens `encode` recognises: the arguments `allowed_special` and `disallowed_special`."""
+"""Which special tokens `encode` recognizes: the arguments `allowed_special` and `disallowed_special`."""
 
 from __future__ import annotations
 

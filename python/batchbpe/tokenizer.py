@@ -79,11 +79,11 @@ class Tokenizer(Codec):
 
         Parameters
         ----------
-        data: a text, path, glob, directory or url; chunk counts; arrow data, data frames or datasets; an iterable of
+        data: a text, path, glob, folder or URL; chunk counts; arrow data, data frames or datasets; an iterable of
             strings; or a list of any of these. See `batchbpe.data.corpus`.
         vocab_size: total number of tokens: 256 bytes, stop words, merges and special tokens.
         texts: strings to train on instead of `data`, even if they look like paths.
-        files: paths, globs, directories or urls to train on instead of `data`.
+        files: paths, globs, folders or URLs to train on instead of `data`.
         pattern: name or regular expression; by default that of `base` or of the counts in `data`, or gpt4.
         stop_list_size: number of stop words: the most frequent chunks get whole-chunk tokens.
         freq_cutoff: ignore chunks that occur fewer times.

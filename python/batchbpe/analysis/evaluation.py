@@ -76,7 +76,7 @@ def evaluate(
     data: anything that `ChunkCounts.count` accepts. Words are unknown in chunk counts, and only tokenizers with the
         same pattern can encode them.
     texts: evaluate on these strings, whatever they look like, instead of `data`.
-    files: evaluate on these paths, globs, directories or urls instead of `data`.
+    files: evaluate on these paths, globs, folders or URLs instead of `data`.
     text_column: column of tables, or field of jsonl files, that contains the text.
     errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
     max_document_bytes: maximum size of one document.

@@ -101,7 +101,7 @@ def evaluate_groups(
     tokenizers: tokenizers by name; see `evaluate`.
     data: data by group; or, with `group_column` or `by_file`, anything that `ChunkCounts.count` accepts.
     texts: strings by group, whatever they look like, instead of `data`.
-    files: paths, globs, directories or urls by group; or, with `group_column` or `by_file`, without groups.
+    files: paths, globs, folders or URLs by group; or, with `group_column` or `by_file`, without groups.
     group_column: column of tables, or field of jsonl files, that contains the group of each document.
     by_file: whether each file is a group.
     per: unit of text whose cost in tokens is compared. "text" is for groups that contain the same text in different

@@ -96,7 +96,7 @@ class Evaluation:
         """Return the change in encoded length relative to another tokenizer, in percent (the paper's metric)."""
         return 100 * (self.tokens - reference.tokens) / reference.tokens if reference.tokens else None
 
-    def normalised_length(self, reference: Evaluation) -> float | None:
+    def normalized_length(self, reference: Evaluation) -> float | None:
         """Return the encoded length divided by that of another tokenizer (NSL)."""
         return self.tokens / reference.tokens if reference.tokens else None
 
@@ -111,7 +111,7 @@ class Evaluation:
 
     def metrics(self, reference: Evaluation) -> dict[str, float | None]:
         """Return all metrics by name, compared with a reference."""
-        relative = {"change": self.change(reference), "normalised_length": self.normalised_length(reference)}
+        relative = {"change": self.change(reference), "normalized_length": self.normalized_length(reference)}
         return {name: relative[name] if name in relative else getattr(self, name) for name in METRICS}
 
 
@@ -119,7 +119,7 @@ METRICS: Mapping[str, str] = {
     "vocab_size": "vocabulary size",
     "tokens": "tokens",
     "change": "change in length, %",
-    "normalised_length": "normalised length (NSL)",
+    "normalized_length": "normalized length (NSL)",
     "bytes_per_token": "bytes per token",
     "characters_per_token": "characters per token",
     "tokens_per_word": "tokens per word (fertility)",

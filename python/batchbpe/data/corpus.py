@@ -1,10 +1,10 @@
-"""Anything → sources of documents: files, urls, strings, arrow data, datasets, chunk counts.
+"""Anything → sources of documents: files, URLs, strings, arrow data, datasets, chunk counts.
 
 Nothing is read here. All paths are resolved and checked first, so that a missing file raises an error at once; the
 readers then open one file after the other.
 
 How a single string is understood:
-- as a url if it starts with http://, https:// or another scheme that fsspec knows (s3://, hf://, …) and contains no
+- as a URL if it starts with http://, https:// or another scheme that fsspec knows (s3://, hf://, …) and contains no
   white space;
 - as a path or glob if a file or folder of that name exists, if it ends in a known suffix (.txt .md .parquet .arrow
   .jsonl .csv, also with .gz or .zst), or if it contains a path separator and no white space; a missing file is an
@@ -12,7 +12,7 @@ How a single string is understood:
 - otherwise as a text.
 
 How a list or tuple of strings is understood:
-- as files if every string in it is a url or path with a known suffix;
+- as files if every string in it is a URL or path with a known suffix;
 - otherwise as texts, with a warning if one of them looks like a file.
 
 A `Path` is always a path. The strings in any other iterable are always texts. Functions that take data also have the
@@ -49,13 +49,13 @@ Data: TypeAlias = (
     "str | os.PathLike[str] | Mapping[bytes, int] | Mapping[str, int] | pa.Array[Any] | pa.ChunkedArray[Any] "
     "| pa.Table | pa.RecordBatch | Source | Iterable[Any]"
 )
-"""Data to count or train on: a text, path, glob, directory or url; chunk counts; arrow strings, or anything that
+"""Data to count or train on: a text, path, glob, folder or URL; chunk counts; arrow strings, or anything that
 exports arrow data (polars, pandas, duckdb, …); a `datasets.Dataset` or `IterableDataset`; an iterable of strings; or a
 list or tuple of any of these."""
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
-_EXPECTED_FILES = "must be paths, globs, directories or urls"
+_EXPECTED_FILES = "must be paths, globs, folders or URLs"
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def _imported(data: Any) -> Any:
 
 
 def has_known_suffix(text: str) -> bool:
-    """Return whether a string is a url or path that ends in a known suffix.
+    """Return whether a string is a URL or path that ends in a known suffix.
 
     >>> has_known_suffix("data/*.parquet"), has_known_suffix("/etc/hostname")
     (True, False)
@@ -244,7 +244,7 @@ def has_known_suffix(text: str) -> bool:
 
 
 def looks_like_path(text: str) -> bool:
-    """Return whether a string looks like a url, path or glob, without touching the file system.
+    """Return whether a string looks like a URL, path or glob, without touching the file system.
 
     >>> looks_like_path("notes.txt"), looks_like_path("and/or"), looks_like_path("a text")
     (True, True, False)
@@ -266,8 +266,8 @@ def _exists(text: str) -> bool:
 
 
 def paths(text: str, options: ReadOptions, hint: str = "", *, jsonl_field: str | None = None) -> Iterator[Source]:
-    """Yield a source for each file at a path or url, in a directory, or matching a glob."""
-    if not text:  # which Path takes for the current directory
+    """Yield a source for each file at a path or URL, in a folder, or matching a glob."""
+    if not text:  # Path("") is the current folder
         raise ArgumentError("files", text, "must not contain an empty path")
     found: list[Path | str]
     if text.startswith("file://"):
@@ -299,4 +299,4 @@ def _files(text: str) -> tuple[list[Path | str], str]:
     if has_magic(text):
         files = [file for file in map(Path, glob(text, recursive=True)) if file.is_file()]  # noqa: PTH207
         return [*files], "no file matches the pattern"
-    return [], "unsupported url (use https, s3, hf, gs or az)" if "://" in text else "file not found"
+    return [], "unsupported URL (use https, s3, hf, gs or az)" if "://" in text else "file not found"

@@ -121,7 +121,7 @@ class ArrowTexts(Documents):
 
 @dataclass(frozen=True)
 class TextFile(Documents):
-    """One text file or url: a single document, which `open` returns as a stream of decompressed bytes.
+    """One text file or URL: a single document, which `open` returns as a stream of decompressed bytes.
 
     >>> file = TextFile("hello.txt", lambda: io.BytesIO(b"hello"))
     >>> with file.open() as stream:

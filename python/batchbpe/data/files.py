@@ -1,4 +1,4 @@
-"""Open files and urls, and decompress them."""
+"""Open files and URLs, and decompress them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd"}
 
 
 def kind(place: Path | str) -> tuple[str, Codec | None]:
-    """Return the suffix of a file or url in lower case, without that of a compression, and the compression.
+    """Return the suffix of a file or URL in lower case, without that of a compression, and the compression.
 
     >>> kind(Path("A.jsonl.gz")), kind("https://example.org/a.TXT?b=c.d")
     (('.jsonl', 'gzip'), ('.txt', None))
@@ -32,13 +32,13 @@ def kind(place: Path | str) -> tuple[str, Codec | None]:
 
 
 URL = r"(?:https?|s3|hf|gs|gcs|az|abfs|file|memory)://"
-"""How urls start. http and https are read directly, other schemes through fsspec."""
+"""How URLs start. http and https are read directly, other schemes through fsspec."""
 PACKAGES = {"s3": "s3fs", "hf": "huggingface_hub", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
 """Packages with which fsspec reads each scheme."""
 
 
 def urls(url: str) -> list[str]:
-    """Return the urls that match a url with wildcards, or the url itself if it has none."""
+    """Return the URLs that match a URL with wildcards, or the URL itself if it has none."""
     if url.startswith(("http://", "https://")) or not has_magic(url):
         return [url]
     with _reading(url):
@@ -67,7 +67,7 @@ def _fsspec(url: str) -> Any:
 
 @contextmanager
 def _reading(url: str) -> Iterator[None]:
-    """Raise an `OSError` that names the url, whatever the library that reads it raises."""
+    """Raise an `OSError` that names the URL, whatever the library that reads it raises."""
     try:
         yield
     except ImportError as error:
@@ -82,12 +82,12 @@ def _reading(url: str) -> Iterator[None]:
         elif isinstance(error, FileNotFoundError):
             problem = "not found"
         problem = getattr(problem, "strerror", None) or problem or type(error).__name__
-        remedy = "check the url and your access to it, or download the file first"
+        remedy = "check the URL and your access to it, or download the file first"
         raise OSError(f"cannot read {url}: {' '.join(str(problem).split())}; {remedy}") from error
 
 
 def _open(place: Path | str) -> Any:
-    """Open a file, or a url if `place` is a string."""
+    """Open a file, or a URL if `place` is a string."""
     if isinstance(place, Path):
         return place.open("rb")
     with _reading(place):
@@ -101,7 +101,7 @@ def _open(place: Path | str) -> Any:
 def open_stream(
     place: Path | str, codec: Codec | None = None, on_move: Callable[[int], object] | None = None
 ) -> BinaryIO:
-    """Open a file, or a url if `place` is a string, as a stream of decompressed bytes.
+    """Open a file, or a URL if `place` is a string, as a stream of decompressed bytes.
 
     `on_move` is called with the position in the compressed file whenever some of it has been read.
 
@@ -116,7 +116,7 @@ def open_stream(
 def decompressed(place: Path | str, codec: Codec | None) -> Iterator[Any]:
     """Return a file that is not compressed, for readers that seek: the file itself, or a temporary copy.
 
-    A url that is not compressed is returned as an open file if fsspec can read it.
+    A URL that is not compressed is returned as an open file if fsspec can read it.
 
     >>> with decompressed(Path(__file__), None) as plain:
     ...     plain.name
@@ -136,7 +136,7 @@ def decompressed(place: Path | str, codec: Codec | None) -> Iterator[Any]:
 
 
 class _DecompressedStream(io.RawIOBase):
-    """Decompressed bytes. Errors name the file or url, which those of the codecs and of http do not."""
+    """Decompressed bytes. Errors name the file or URL, which those of the codecs and of http do not."""
 
     def __init__(self, name: str, raw: Any, codec: Codec | None, on_move: Callable[[int], object] | None) -> None:
         self._name, self._raw, self._bytes = name, raw, raw

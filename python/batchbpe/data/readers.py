@@ -1,4 +1,4 @@
-"""A file, a url or standard input → its documents, chosen by suffix: text, jsonl, parquet, arrow, chunk counts.
+"""A file, a URL or standard input → its documents, chosen by suffix: text, jsonl, parquet, arrow, chunk counts.
 
 One batch of a source is in memory at a time. Nothing is split or counted here.
 """
@@ -26,7 +26,7 @@ SUFFIXES = tuple(known + codec for known in KNOWN for codec in ("", *CODECS))
 
 
 def source(place: Path | str, options: ReadOptions) -> Source:
-    """Return a file, or a url if `place` is a string, as a source. A file with an unknown suffix is read as text.
+    """Return a file, or a URL if `place` is a string, as a source. A file with an unknown suffix is read as text.
 
     >>> source(Path(__file__), ReadOptions()).name.endswith("readers.py")
     True
@@ -39,7 +39,7 @@ def source(place: Path | str, options: ReadOptions) -> Source:
         return Source(name, partial(_read_table, place, options), size, partial(_rows, place, options))
     if suffix == ".csv":
         if isinstance(place, str):
-            raise DataError("chunk counts cannot be read from a url", where=place, remedy="download the file first")
+            raise DataError("chunk counts cannot be read from a URL", where=place, remedy="download the file first")
         return Source(name, lambda _: [Counts(place)], size)
 
     def read_text(source: Source) -> Iterable[Documents]:

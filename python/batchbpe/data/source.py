@@ -1,4 +1,4 @@
-"""`Source`: a file, a url or something in memory, and the documents in it."""
+"""`Source`: a file, a URL or something in memory, and the documents in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows: TypeAlias = "Iterable[tuple[int, pa.Array[Any]]]"
 
 
 class Source:
-    """A file, a url or something in memory. Iterating over it reads its documents, in batches.
+    """A file, a URL or something in memory. Iterating over it reads its documents, in batches.
 
     >>> source = Source("", lambda _: [Texts(["one", "two"])])
     >>> [batch.strings for batch in source]
@@ -37,7 +37,7 @@ class Source:
 
         Parameters
         ----------
-        name: the path or url, or "" for data in memory.
+        name: the path or URL, or "" for data in memory.
         read: reads the documents; called with the source, whose `position` it updates.
         size: the size of the file in bytes, or 0 if unknown.
         rows: reads a table once more, to find the row that an error is about.

@@ -90,7 +90,7 @@ def sweep(
     """
     data = corpus.choose(data, texts, files)
     policies = {policy_name(policy): resolve_policy(policy) for policy in grid.get("policy", ())}
-    grid, folder = _normalised(grid), None if folder is None else Path(folder)
+    grid, folder = _normalized(grid), None if folder is None else Path(folder)
     with ExitStack() as stack:
         if folder is not None:
             with writing(folder):
@@ -171,7 +171,7 @@ def _rows(
         }
 
 
-def _normalised(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+def _normalized(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
     """Check a grid, add the default pattern, and replace policies by their names."""
     for name, values in grid.items():
         if name not in GRID:
