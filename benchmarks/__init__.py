@@ -1,1 +1,1 @@
-"""batchbpe beside its peers: see README.md in this folder."""
+"""Compare batchbpe with other tools; see README.md in this folder."""

@@ -1,4 +1,4 @@
-"""Compare batchbpe with other tools and write the tables."""
+"""Run the benchmarks and write the tables."""
 
 import argparse
 import datetime

@@ -35,7 +35,7 @@ def run_here(load, job, describe):
 
 
 def run_apart(case, params):
-    """Run a case in a new interpreter, with cold caches and a peak of its own."""
+    """Run a case in a new interpreter, with cold caches and its own memory peak."""
     command = [sys.executable, "-m", "benchmarks.measure", case, json.dumps(params)]
     # Write bytecode, which installed packages have.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -1,4 +1,4 @@
-"""Which cases are compared, ours first; running them in turns; writing the tables."""
+"""Choose the cases to compare, run them in turns, and write the tables, with batchbpe first."""
 
 import importlib.util
 import subprocess

@@ -12,7 +12,7 @@ from batchbpe.training import Batch
 
 
 def main() -> None:
-    """Count, train, encode and decode, and print what each step took."""
+    """Count, train, encode and decode, and print the time of each step."""
     write = sys.stdout.write
     start = time.perf_counter()
     folder = Path(sysconfig.get_path("stdlib"))

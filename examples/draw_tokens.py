@@ -1,6 +1,6 @@
 """Draw a sentence in coloured tokens, encoded with vocabularies of several sizes: `python examples/draw_tokens.py`.
 
-This makes docs/tokens.svg, with a tokenizer trained on the source of Python's standard library.
+The picture is docs/tokens.svg. The tokenizer is trained on the source of Python's standard library.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from batchbpe.analysis.view import COLOURS
 SENTENCE = "The tokenizer is trained in safe batches: Rust counts and merges, Python chooses."
 SIZES = (300, 1000, 8000)
 WIDTH, HEIGHT, LEFT = 8.4, 30, 120
-"""Of a character, a row, and the column of labels, in pixels."""
+"""Width of a character, height of a row, and width of the column of labels, in pixels."""
 
 
 def main() -> None:

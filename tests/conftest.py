@@ -1,4 +1,4 @@
-"""What several test files need: text, the characters on which Unicode versions differ, and the command line."""
+"""Shared by several test files: text, characters that differ between Unicode versions, and the command line."""
 
 import random
 import sysconfig
@@ -27,7 +27,7 @@ def every_character() -> str:
 
 @cache
 def changed_characters() -> frozenset[str]:
-    """The characters that the core and the `regex` package, whose Unicode is newer, put in different classes."""
+    """Characters to which the core and the `regex` package, whose Unicode is newer, assign different classes."""
     changed: set[str] = set()
     for name in CLASSES:
         ours, theirs = (
@@ -52,7 +52,7 @@ _RUNS = st.lists(
 ).map(lambda runs: "".join(text * times for text, times in runs))
 
 texts = st.lists(st.one_of(_ANY, _NASTY, _RUNS), max_size=4).map("".join)
-"""Any Unicode, what patterns are about, and long runs, one after the other."""
+"""Any Unicode, characters that matter to patterns, and long runs, concatenated."""
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +81,7 @@ def counts(library: list[str]) -> ChunkCounts:
 
 
 def reference_of(model: Model) -> tuple[dict[tuple[int, int], int], dict[str, int]]:
-    """What the reference's `encode` takes."""
+    """Return the arguments for the reference's `encode`."""
     return dict(model.merges), {word.decode(): token for word, token in model.stop_words.items()}
 
 

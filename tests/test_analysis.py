@@ -1,4 +1,4 @@
-"""Each metric on a case worked out by hand, or by somebody else's program."""
+"""Each metric on a case computed by hand or by another program."""
 
 import json
 import re
@@ -55,8 +55,8 @@ def test_use_of_the_vocabulary(result):
 @pytest.mark.parametrize(
     ("counts", "score"), [([3, 2, 1, 1], 0.8031528501359657), ([3, 3, 2, 2, 1], 0.9105681923824472)]
 )
-def test_entropy_is_that_of_tokenization_scorer(counts, score):
-    # The two examples in its README; they are of order 3, its default, and over the tokens in the text.
+def test_entropy_equals_that_of_tokenization_scorer(counts, score):
+    # The two examples in its README, which use its default order of 3 and the tokens that occur in the text.
     assert renyi_entropy(np.array(counts) / sum(counts), 3) / log(len(counts)) == pytest.approx(score)
 
 
@@ -65,7 +65,7 @@ def test_characters_are_not_bytes():
     assert (it.bytes, it.characters, it.words, it.tokens) == (6, 3, 2, 6)
 
 
-def test_it_is_the_same_as_encoding_the_text():
+def test_frequencies_equal_those_of_the_encoded_text():
     text = Path(json.__file__).read_text(encoding="utf-8") + "né ☃"
     tokenizers = {
         "stop words": Tokenizer.train(text, 600, stop_list_size=20),
@@ -222,7 +222,7 @@ def test_nothing_to_evaluate(tmp_path):
 
 
 def test_texts_and_files(tmp_path):
-    """They are never guessed: each string here would otherwise be understood as the other."""
+    """Without the keywords, each string here would be interpreted as the other kind."""
     path = tmp_path / "a.txt"
     path.write_text("a a a b")
     tokenizers, name, other = {"one": ONE}, str(path), tmp_path / "other"
@@ -345,7 +345,7 @@ def test_groups_without_text(models, tmp_path):
     assert "this one has no words or no tokens, got 'yy'" in failed(*args, "--parity", "yy")
 
 
-def test_what_the_pattern_drops():
+def test_text_dropped_by_a_pattern_is_reported():
     letters = Tokenizer.train("a", 256, pattern=r"\w+")
     with pytest.warns(UserWarning, match="does not match 5 bytes"):
         plain, lossy = evaluate({"bytes": BYTES, "letters": letters}, "a, a - b")
@@ -354,7 +354,7 @@ def test_what_the_pattern_drops():
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_group_that_is_lost(tmp_path):
+def test_a_group_that_the_pattern_drops(tmp_path):
     Tokenizer.train("a", 256, pattern=r"\w+").save(tmp_path / "letters")
     for name, text in {"en": "a, a", "xx": "--"}.items():
         (tmp_path / f"{name}.txt").write_text(text)
@@ -366,14 +366,14 @@ def test_a_group_that_is_lost(tmp_path):
     BYTES.save(tmp_path / "bytes")
     both = run("evaluate", str(tmp_path / "bytes.model"), model, *data, "--by-file", "--json").stdout
     plain, lossy = json.loads(both)
-    assert plain["groups"]["xx"]["parity"] == 1  # as cheap as the other, which comes first
+    assert plain["groups"]["xx"]["parity"] == 1  # as cheap as the other group, which comes first
     assert lossy["groups"]["xx"]["parity"] is None and lossy["groups"]["en"]["parity"] is not None
     both = run("evaluate", str(tmp_path / "bytes.model"), model, *data, "--by-file", "--json", "--parity", "xx").stdout
     assert [each["groups"]["en"]["parity"] for each in json.loads(both)] == [1, None]
     assert "has a pattern of its own" in run("evaluate", model, *data, "--pattern", "gpt2", code=2).stderr
 
 
-def test_groups_that_cannot_be_told(models, tmp_path):
+def test_wrong_groups(models, tmp_path):
     (tmp_path / "docs.jsonl").write_text('{"text": 7, "language": "en"}\n')
     args = ["evaluate", models[0], "--group-column", "language", "--data"]
     assert (
@@ -384,7 +384,7 @@ def test_groups_that_cannot_be_told(models, tmp_path):
 
 
 def test_command_on_a_part(models, tmp_path):
-    """A text is read again for each pattern: the same part of it."""
+    """A text is read again for each pattern, and the same part is used."""
     (tmp_path / "a.txt").write_text("a a a b")
     Tokenizer.train("a a", 257, pattern="o200k").save(tmp_path / "other")
     args = ["--data", str(tmp_path / "a.txt"), "--limit-bytes", "5", "--json"]
@@ -430,11 +430,11 @@ def test_command_by_group(models, tmp_path):
         (["--group-column", "language", "--sample", "0.5"], "--sample cannot be combined with --group-column"),
     ],
 )
-def test_command_says_what_is_wrong(models, tmp_path, args, problem):
+def test_command_errors(models, tmp_path, args, problem):
     pq.write_table(pa.table({"text": ["a", "b"], "language": ["en", "de"]}), tmp_path / "docs.parquet")
     assert problem in failed("evaluate", models[0], "--data", str(tmp_path / "docs.parquet"), *args)
 
 
-def test_command_on_nothing(models, tmp_path):
+def test_command_without_data(models, tmp_path):
     (tmp_path / "empty.txt").write_text("")
     assert "no text found" in run("evaluate", models[0], "--data", str(tmp_path / "empty.txt"), code=1).stderr

@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "data": {"_core", "arrow", "errors", "storage", "surrogates"},
     "formats": {"_core", "arguments", "arrow", "errors", "model", "patterns", "storage"},
 }
-"""All modules and packages of ours that these may import."""
+"""The modules and packages of batchbpe that each of these may import; no others are allowed."""
 USERS = {"jobs", "analysis", "experiments", "cli"}
 FORBIDDEN = {
     "counting": USERS,
@@ -42,12 +42,12 @@ FORBIDDEN = {
     "analysis": {"experiments", "cli"},
     "experiments": {"cli"},
 }
-"""Packages of ours that the others may not import."""
+"""The packages of batchbpe that each of these may not import."""
 LAZY_EXCEPTIONS = {
     ("tokenizer", "analysis.view"),
     ("formats.tokenization_batchbpe", "Tokenizer"),  # this file is copied into folders for transformers
 }
-"""Imports inside functions that are allowed nevertheless."""
+"""Exceptions: imports inside functions that are allowed."""
 
 HEAVY = {"IPython", "datasets", "matplotlib", "pandas", "regex", "rich", "tiktoken", "tokenizers", "transformers"}
 HEAVY_EXCEPTIONS = {("reference", "regex"), ("formats.tokenization_batchbpe", "transformers")}
@@ -58,7 +58,7 @@ class Import(NamedTuple):
     importer: str
     """The module, relative to the package: "data.files"."""
     imported: str
-    """A module of ours like `importer`, or the full name of another module."""
+    """A module of batchbpe, written like `importer`, or the full name of another module."""
     is_ours: bool
     is_lazy: bool
     """Whether the import is inside a function."""
@@ -149,5 +149,5 @@ def test_only_the_command_line_prints() -> None:
 
 
 def test_no_property_is_computed_under_a_lock() -> None:
-    """`functools.cached_property` does so before Python 3.12, and a forked process would wait forever."""
+    """`functools.cached_property` holds a lock before Python 3.12, so a forked process would wait forever."""
     assert not [path for path in ROOT.rglob("*.py") if "cached_property" in path.read_text() and path.stem != "lazy"]

@@ -96,7 +96,7 @@ def test_encode_and_decode(place: Path) -> None:
 
 
 def test_a_part_of_the_data(place: Path) -> None:
-    """It is the same part for all commands; nothing is made of files that lie behind it."""
+    """All commands use the same part; files after the limit are not read."""
     rows = [{"body": TEXT[start : start + 90]} for start in range(0, len(TEXT), 90)]
     Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     options = "--jsonl-field body --sample 0.5 --seed 3"
@@ -105,14 +105,14 @@ def test_a_part_of_the_data(place: Path) -> None:
     assert run("train part.csv -n 400 -o counted -q").exit_code == 0
     assert Path("part.model").read_bytes() == Path("counted.model").read_bytes()
     assert len(run("encode mine.model book.txt book.txt --limit-bytes 5").stdout.splitlines()) == 1
-    for number in range(40):  # of one name: each has luck of its own
+    for number in range(40):  # files with the same name are sampled independently
         Path(f"all/{number}").mkdir(parents=True)
         Path(f"all/{number}/index.md").write_text(TEXT[: 9 + number], encoding="utf-8")
     assert 5 < len(run("encode mine.model all --sample 0.5").stdout.splitlines()) < 35
 
 
-def test_training_goes_on(place: Path) -> None:
-    """The special tokens of the base are no text, then too."""
+def test_extending_a_model(place: Path) -> None:
+    """The special tokens of the base are not counted as text either."""
     Path("more.txt").write_text(f"{END}{END} thou" * 9, encoding="utf-8")
     assert run("train more.txt -n 602 -o more -q --base mine.model").exit_code == 0
     assert len(Tokenizer.from_file("more.model").encode(" thou")) == 1
@@ -151,8 +151,8 @@ def test_evaluate_and_export(place: Path) -> None:
     assert table[1].split() == ["vocabulary", "size", "600", "600"]
 
 
-def test_jsonl_as_it_comes(place: Path) -> None:
-    """With a byte order mark, and with bytes that are no UTF-8."""
+def test_jsonl_with_unusual_bytes(place: Path) -> None:
+    """A byte order mark, and invalid UTF-8."""
     Path("a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "to be"}\n{"text": "or \xff"}\n')
     strict = run("encode mine.model a.jsonl")
     assert strict.stderr.startswith("error: a.jsonl, line 2: invalid UTF-8 at byte 34 of the file; --replace-errors")
@@ -165,7 +165,7 @@ def test_jsonl_as_it_comes(place: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")
-def test_lines_in_a_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_in_a_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("batchbpe.progress.LOG_EVERY", 0.0)
     result = run("count book.txt -o a.csv")
     assert re.search(r"^counting: 100 %, 0 s left, [\d.]+ kB, .*/s, ≤ \d+ unique, ", result.stderr, re.MULTILINE)
@@ -173,7 +173,7 @@ def test_lines_in_a_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.search(r"^training: \d+ %, \d+ s left, \d+ of 44 merges, batch of \d+$", result.stderr, re.MULTILINE)
 
 
-def test_ranks_by_any_name(place: Path) -> None:
+def test_rank_file_with_any_name(place: Path) -> None:
     run("export mine.model --to tiktoken -o ranks -q --allow-inexact")
     assert "--pattern" in run("encode ranks book.txt").stderr
     assert run("encode ranks book.txt --pattern gpt4").stdout == run("encode mine.model book.txt").stdout

@@ -14,7 +14,7 @@ from batchbpe.cli import app, main
 from batchbpe.formats import FORMATS
 
 USAGE = ("--", "the file must", "mine.model is given", "mine.model is a model", "standard input (-)")
-"""How errors begin that are about the arguments: their exit code is 2."""
+"""Prefixes of argument errors, whose exit code is 2."""
 
 
 def exit_code_of(problem: str) -> int:
@@ -243,7 +243,7 @@ def test_error_lines_are_bounded(place: Path) -> None:
     assert result.exit_code == 1 and len(result.stderr) <= 1001
 
 
-def test_what_is_written_over_itself(place: Path) -> None:
+def test_output_that_is_also_an_input(place: Path) -> None:
     assert run("encode mine.model book.txt -o a.npy -q").exit_code == 0
     assert run("decode mine.model a.npy -o a.npy").stderr.startswith("error: --output must not be the input, a.npy")
     assert run("decode mine.model -", "104 105").stdout == "hi"

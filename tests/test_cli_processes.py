@@ -33,7 +33,7 @@ def spawned(place: Path, command: list[str], **given: Any) -> "subprocess.Popen[
 
 
 def large(place: Path) -> None:
-    """Some hundred megabytes, which take a few seconds."""
+    """A few hundred megabytes, which take a few seconds."""
     table = pa.table({"text": [TEXT * 40] * 400})
     pq.write_table(table, place / "one.parquet", row_group_size=100)
     for name in "two", "three", "four", "five", "six":
@@ -103,7 +103,7 @@ def test_terminated_without_leftovers(output: str, place: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
 @pytest.mark.parametrize("command", ["encode mine.model book.txt", "--help", "inspect counts.parquet --json"])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_disk_behind_standard_output(place: Path, command: str, unbuffered: str) -> None:
+def test_standard_output_on_a_full_disk(place: Path, command: str, unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
         env = os.environ | {"PYTHONUNBUFFERED": unbuffered}
         shell = [sys.executable, "-m", "batchbpe", *command.split()]

@@ -61,7 +61,7 @@ def test_damaged_arrow_file_is_an_error(damage: Callable[[Path], Path], tmp_path
     path = damage(tmp_path / "bad.arrow")
     good = tmp_path / "good.txt"
     good.write_text("to be")
-    # In a process of its own, because the failure would be a segmentation fault.
+    # In a separate process, because the failure would be a segmentation fault.
     code = f"""if True:
         from pathlib import Path
         from batchbpe import Tokenizer

@@ -97,7 +97,7 @@ def test_lists_of_files(tmp_path: Path) -> None:
     table = parquet(tmp_path / "c.parquet", text=["three"])
     for data in ([str(one), str(two)], (str(one), f"{tmp_path}/*.MD"), [one, two], [[str(one)], [str(two)]]):
         assert texts(data) == ["one", "two"]
-    assert texts([str(one), str(table), two]) == ["one", "three", "two"]  # only the strings decide
+    assert texts([str(one), str(table), two]) == ["one", "three", "two"]  # one of them is a Path
     for data in ([str(one), "absent.txt"], ["absent.txt"], [str(one), str(tmp_path / "*.csv")], [["absent.txt"]]):
         with pytest.raises(
             FileNotFoundError, match=r"'.*(absent\.txt|\*\.csv)'; if the strings are text, pass them as texts=$"

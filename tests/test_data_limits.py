@@ -1,4 +1,4 @@
-"""A small file cannot use much memory, and documents have a largest size."""
+"""A small file cannot use much memory, and documents have a maximum size."""
 
 import gzip
 import subprocess
@@ -145,7 +145,7 @@ def test_groups_are_read_in_parts(tmp_path: Path) -> None:
 
 
 def test_counts_with_a_dictionary(tmp_path: Path) -> None:
-    """A few bits stand for a megabyte: few rows are read at once, and the total is limited."""
+    """A few bits can refer to a megabyte, so few rows are read at once, and the total is limited."""
     path = tmp_path / "bomb.parquet"
     table = pa.table({"chunk": pa.array([b"x" * MB] * 40), "count": pa.array([1] * 40, pa.uint64())})
     metadata = {"batchbpe": '{"version": 1, "pattern": "x+"}'}

@@ -1,4 +1,4 @@
-"""The headers of parquet pages are read correctly, and malformed ones cost nothing."""
+"""The headers of parquet pages are read correctly, and malformed ones do not cause much work."""
 
 import io
 from pathlib import Path

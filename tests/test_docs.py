@@ -1,4 +1,4 @@
-"""Every example in README.md and docs/ runs, and the page of the command line says what the commands do."""
+"""Every example in README.md and docs/ runs, and docs/cli.md is up to date."""
 
 import os
 import re
@@ -17,7 +17,7 @@ TEXT = Path(re.__file__).read_text(encoding="utf-8")
 
 
 def examples(page):
-    """The blocks of Python, and the lines of it in tables, but for those that name tests."""
+    """Return the blocks of Python and the lines of Python in tables, except those that name tests."""
     if page.name == "reliability.md":
         return []
     found = re.finditer(r"(?ms)^```python\n(.*?)^```|^\|[^|\n]*\| `([^\n]+)` \|$", page.read_text(encoding="utf-8"))
@@ -25,7 +25,7 @@ def examples(page):
 
 
 def commands(page):
-    """The blocks for the shell."""
+    """Return the shell commands."""
     return "".join(re.findall(r"(?ms)^```sh\n(.*?)^```", page.read_text(encoding="utf-8")))
 
 
@@ -36,7 +36,7 @@ def test_the_examples_are_found():
 
 
 def test_every_guarantee_has_its_test():
-    """The page on reliability names tests as `file::test`, and as `::test` after another of the same file."""
+    """reliability.md names tests as `file::test`, or as `::test` if the previous one is in the same file."""
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
     checked, path = 0, None
     for file, name in re.findall(r"`([\w/]+\.(?:py|rs))?(?:::(\w+))?`", page):
@@ -69,6 +69,6 @@ def test_examples_run(page, tmp_path, monkeypatch):
         exec(compile(example, page.name, "exec"), names)
 
 
-def test_the_page_of_the_command_line():
+def test_cli_page_is_up_to_date():
     page = runpy.run_path(str(ROOT / "docs" / "make_cli.py"))["page"]()
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == page, "make docs"

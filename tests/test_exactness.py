@@ -22,7 +22,7 @@ ALL_PATTERNS = [*PATTERNS, *CUSTOM]
 
 
 def plain(text: str, pattern: str) -> str:
-    """Remove the characters that regex engines disagree on for \\w."""
+    """Remove the characters on which regular expression engines disagree for \\w."""
     return text if pattern in PATTERNS else "".join(c for c in text if c.isascii() or c.isalpha())
 
 
@@ -93,7 +93,7 @@ def test_real_text_merges(policy: str, overlapping: bool, counts: ChunkCounts) -
 
 @pytest.mark.parametrize("overlapping", [False, True])
 def test_real_text_in_large_batches(overlapping: bool, library: list[str]) -> None:
-    # Chunks are whole lines. From 32,768 places per batch on, threads share the work.
+    # Chunks are whole lines. If a batch has at least 32,768 places, threads share the work.
     counts = ChunkCounts.count("".join(library[300:400])[:1_200_000], r"[^\n]++|\n")
     batches: list[Batch] = []
     model, expected = both(counts, 320, "continue_search", overlapping=overlapping, threads=3, on_batch=batches.append)

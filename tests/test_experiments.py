@@ -1,4 +1,4 @@
-"""The experiments on data whose outcome is known, and what they write."""
+"""The experiments on data with known results, and the files they write."""
 
 import csv
 import io
@@ -63,7 +63,7 @@ def test_given_text_is_held_out() -> None:
 
 
 def test_texts_and_files(tmp_path: Path) -> None:
-    """They are never guessed: the strings here would otherwise be understood as files and as a text."""
+    """Without the keywords, the strings here would be interpreted as files and as a text."""
     (tmp_path / "a").write_text("to be or not to be " * 50)
     named, texts = {"files": iter([tmp_path / "a"])}, ["to be or.txt", "not to be.txt"] * 50
     assert ExperimentData.of(**named).parameters["data"] == [str(tmp_path / "a")]
@@ -96,7 +96,7 @@ def test_chunks_as_they_are_read(library: list[str]) -> None:
 
 
 def test_chunks_of_counts_grow_as_in_random_order() -> None:
-    # Ten chunks twice each: of half of the twenty, a chunk is met with probability 1 - (1/2)².
+    # Ten chunks that occur twice each: half of the data contains a given chunk with probability 1 - (1/2)².
     result = chunks(ChunkCounts.count([" ".join("abcdefghij")] * 2), points=2)
     assert result.parameters["growth"] == "expected"
     assert [row["unique"] for row in result.table.to_pylist()][-1] == result.parameters["unique"]
@@ -135,7 +135,7 @@ def test_batching(data: ExperimentData) -> None:
     assert same["batches"] == default["batches"] and small["largest"] <= 10
 
 
-def test_runs_come_in_order_and_are_what_training_gives(data: ExperimentData) -> None:
+def test_runs_are_in_order_and_equal_single_trainings(data: ExperimentData) -> None:
     runs = list(train_all(data.counts, [{"vocab_size": size} for size in (300, 280, 290)]))
     assert [run.tokenizer.n_vocab for run in runs] == [300, 280, 290]
     assert runs[1].tokenizer.model.merges == Tokenizer.train(data.counts, 280).model.merges
@@ -158,7 +158,7 @@ def test_too_little_data() -> None:
 
 
 def run(*args: str, code: int | None = 0) -> str:
-    """Run a command and return its output; code=None is any failure, whose message is returned."""
+    """Run a command and return its output. With code=None, any failure is accepted and its message is returned."""
     done = CliRunner().invoke(app, ["experiment", *args])
     assert done.exit_code in (1, 2) if code is None else done.exit_code == code, done.output
     return done.stdout if code == 0 else done.stderr
@@ -179,7 +179,8 @@ def test_command(library: list[str], tmp_path: Path) -> None:
     assert described["parameters"]["data"] == [str(tmp_path / "docs.parquet")]
     assert "already exists and is not empty" in run("freq-cutoff", *given, code=1)
     few = run("stop-words", *given, "--overwrite", "--vocab-size", "200000", code=2)
-    assert "no more pairs to merge" in few and (folder / "freq_cutoff.csv").exists()  # until there is another
+    assert "no more pairs to merge" in few
+    assert (folder / "freq_cutoff.csv").exists()  # a failed run keeps the old result
     again = json.loads(run("chunks", *given, "--overwrite", "--json"))
     assert sorted(map(str, folder.iterdir())) == sorted(again["files"])
     for option in ("--heldout", "--vocab-size", "--heldout-share", "--grid"):
@@ -278,8 +279,8 @@ def test_patterns_that_drop_text_are_ranked_last() -> None:
     assert r"\w+" in result.findings["patterns that drop text (ranked last)"]
 
 
-def test_the_same_text_or_the_same_measure() -> None:
-    """Of one document chunks are held out, which are others for another pattern: lengths are compared by bytes."""
+def test_lengths_are_compared_by_bytes_if_patterns_differ() -> None:
+    """With one document, chunks are held out, and they differ between patterns."""
     result = sweep("to be, or not to be; " * 99, grid={"vocab_size": [257], "pattern": ["gpt4", r"\w+$|\w+|\s+$|\W"]})
     lengths = [row["bytes_per_token"] for row in result.table.to_pylist()]
     assert lengths == sorted(lengths, reverse=True)
@@ -301,7 +302,7 @@ def test_vocabularies_that_are_too_small_are_reported() -> None:
     assert "vocabularies are smaller beyond" in result.findings["the encoded length changes only slightly"]
 
 
-def test_any_data_will_do_and_a_notebook_shows_the_result(data: ExperimentData) -> None:
+def test_any_data_and_display_in_a_notebook(data: ExperimentData) -> None:
     assert chunks(data).parameters["total"] == data.counts.total + data.heldout.total
     page = freq_cutoff("to be or not to be " * 50, vocab_size=258, cutoffs=[1])._repr_html_()
     assert page.count("data:image/svg+xml;base64,") == 1 and "unique kept, %" in page
@@ -338,7 +339,7 @@ def test_a_run_is_stopped_with_the_others(data: ExperimentData, monkeypatch: pyt
         ({"vocab_size": [300], "freq_cutoff": [1 << 64]}, "must contain integers below"),
     ],
 )
-def test_a_grid_that_cannot_be(grid: dict[str, list[object]], problem: str) -> None:
+def test_wrong_grid(grid: dict[str, list[object]], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         sweep("to be or not to be", grid=grid)
 
@@ -359,7 +360,7 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
     assert "is a file; use the path of a folder" in wrong
     few = run("stop-words", *plain, "-o", str(tmp_path / "x"), code=None)
     assert re.search(r"must be at most 1[\d,]+, since the data has no more pairs to merge, got 50304; reduce", few)
-    assert not (tmp_path / "x").exists()  # nothing came of any
+    assert not (tmp_path / "x").exists()  # none of these wrote anything
     run("stop-words", *given, "-o", str(tmp_path / "all" / "words"))
     assert CliRunner().invoke(app, ["report", str(tmp_path / "all")]).exit_code == 0
     page = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")

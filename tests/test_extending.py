@@ -50,7 +50,7 @@ def test_extending_any_ids() -> None:
     assert further.decode(further.encode(text, "all")) == text
 
 
-def test_special_tokens_keep_or_move() -> None:
+def test_special_tokens_keep_their_ids_or_move() -> None:
     text = f"the theory of the thing{END} and the other thing{MORE}"
     base = Tokenizer.train(text, 265, special_tokens=[END])
     assert base.special_tokens == {END: 264}

@@ -148,7 +148,7 @@ def test_resuming_a_job_that_was_killed_before_its_first_shard(folder: Path, tmp
 
 @pytest.mark.parametrize("damage", ["shards.json", "shard_000000.bin"])
 def test_damaged_files_are_refused(damage: str, folder: Path, tmp_path: Path) -> None:
-    """Of shards, only the size is checked: they are not read again."""
+    """Only the size of shards is checked; they are not read again."""
     encode_files(TOKENIZER, sources(folder), tmp_path / "out")
     path = tmp_path / "out" / damage
     path.write_bytes(path.read_bytes()[:-2])

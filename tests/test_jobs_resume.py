@@ -193,7 +193,7 @@ class Encode(Job):
     record = "out/shards.json"
 
     def run(self, given: list[Source], stop: Callable[[], bool]) -> None:
-        """This job has no stop function, so stopping it is an exception, like Ctrl-C."""
+        """This job has no stop function, so it is stopped by an exception, like Ctrl-C."""
 
         def read(source: Source) -> Iterator[Any]:
             for documents in source:

@@ -1,4 +1,4 @@
-"""The core survives forks, hash flooding, interrupts and lack of memory."""
+"""The core handles forks, hash flooding, interrupts and lack of memory."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="fork, signals and limits 
 
 
 def run(script: str, *arguments: object, timeout: float = 120) -> str:
-    """Run a script in a process of its own, and return its output."""
+    """Run a script in a separate process, and return its output."""
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -90,7 +90,7 @@ def test_fork_while_other_threads_count() -> None:
 
 @posix
 def test_fork_while_a_property_is_computed() -> None:
-    """`functools.cached_property` holds a lock meanwhile, before Python 3.12."""
+    """Before Python 3.12, `functools.cached_property` holds a lock during the computation."""
     run(
         WAIT
         + """
@@ -289,7 +289,7 @@ def test_out_of_memory_with_a_base_drops_no_chunks() -> None:
     ],
 )
 def test_any_amount_of_memory_is_an_error_or_enough(job: str, limit: int, tmp_path: Path) -> None:
-    """Neither an abort of Rust nor a panic of PyO3."""
+    """Rust does not abort, and PyO3 does not panic."""
     script = """
         import resource, sys
         import pyarrow.parquet

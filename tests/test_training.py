@@ -255,7 +255,7 @@ def test_long_run_of_one_letter(overlapping: bool) -> None:
     assert tokenizer.encode(text) == [269] * whole + [255 + n for n in reversed(range(1, 14)) if rest >> n & 1]
 
 
-def test_fewer_stop_words_than_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+def test_fewer_stop_words_than_requested(caplog: pytest.LogCaptureFixture) -> None:
     model = train(ChunkCounts.count("ab a b cd"), 270, stop_list_size=10)
     assert len(model.stop_words) == 4
     assert "only 4 chunks can become stop words; 10 were requested" in caplog.messages

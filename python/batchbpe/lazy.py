@@ -11,7 +11,7 @@ T = TypeVar("T")
 class lazy(Generic[T]):
     """Like `functools.cached_property`, but without a lock.
 
-    Before Python 3.12, `cached_property` holds a lock while it computes a value. A process that is forked meanwhile
+    Before Python 3.12, `cached_property` holds a lock while it computes a value. A process forked at that moment
     inherits the lock and waits for it forever. Here, two threads may compute a value at the same time; one is kept.
 
     >>> class Squares:

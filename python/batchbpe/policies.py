@@ -2,7 +2,7 @@
 
 A policy is a function that receives `Candidates` (the most frequent pairs, best first) and returns the ones to merge
 now. The four policies of the paper are here; docs/policies.md shows how to write your own. Policies are pure functions
-over arrays: they know nothing about how pairs are counted or merged.
+over arrays and do not depend on how pairs are counted or merged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Surrogates in Python strings: combine pairs into characters, reject or replace lone ones.
 
 A `str` may hold surrogates (U+D800–U+DFFF), for example after `json.loads` or `os.fsdecode`. A high surrogate followed
-by a low one stands for one character; a lone surrogate stands for nothing and cannot be encoded as UTF-8.
+by a low one represents one character; a lone surrogate is not a character and cannot be encoded as UTF-8.
 """
 
 from __future__ import annotations

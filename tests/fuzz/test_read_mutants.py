@@ -1,6 +1,6 @@
 """Damaged files: each is read or rejected with an error that names it; none crashes the process or fills the memory.
 
-A child process reads all mutants of a file. If it dies, the last name it printed is the culprit.
+A child process reads all mutants of a file. If it crashes, the last name it printed is the file that caused it.
 Set BATCHBPE_FUZZ_MUTANTS=500 to try more mutants.
 """
 

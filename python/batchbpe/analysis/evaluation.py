@@ -1,4 +1,4 @@
-"""Evaluate tokenizers on a text: how short they make it and how well they use their vocabulary.
+"""Evaluate tokenizers on a text: the length of its encoding and the use of the vocabulary.
 
 The text is counted once for each pattern, and each tokenizer encodes every unique chunk once. This is exact, because
 tokens never cross chunk boundaries. Other tokenizers, and subclasses that override `encode`, encode every document.

@@ -1,4 +1,4 @@
-"""The command `batchbpe`: arguments only. Each command calls one function of the package."""
+"""The command `batchbpe`: parse arguments, call one function of the package per command, and print the result."""
 
 from .app import app, main
 from .count import count

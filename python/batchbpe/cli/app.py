@@ -1,4 +1,4 @@
-"""What all commands share: one-line errors, exit codes, Ctrl-C, and how results are printed."""
+"""Shared by all commands: one-line errors, exit codes, Ctrl-C, and printing of results."""
 
 from __future__ import annotations
 

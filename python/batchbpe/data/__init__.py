@@ -1,1 +1,1 @@
-"""Data: anything a user has, as one stream of documents."""
+"""Data: any input as one stream of documents."""

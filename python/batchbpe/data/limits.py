@@ -1,4 +1,4 @@
-"""How much is read at once."""
+"""Limits on how much is read at once."""
 
 BATCH_CHARACTERS = 2_000_000
 BATCH_DOCUMENTS = 4096

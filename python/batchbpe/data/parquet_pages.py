@@ -152,7 +152,7 @@ class ColumnChunk:
 def row_groups(file: BinaryIO) -> Iterator[list[ColumnChunk]]:
     """Yield the column chunks of each row group, as the footer lists them.
 
-    pyarrow's metadata has them too, but reading it aborts the process if the statistics beside them are malformed.
+    pyarrow's metadata has them too, but reading it aborts the process if the statistics next to them are malformed.
     """
     end = file.seek(0, 2)
     file.seek(max(0, end - 8))
