@@ -128,8 +128,7 @@ class TrainingOptions:
         if self.vocab_size < tokens + special:
             known = ("tokens of ", Setting("base")) if base else ("bytes",)
             parts = (f"{tokens} ", *known, f" + {special} special token{'s' * (special != 1)}")
-            reason = (f"must be at least {tokens + special} (", *parts, ")")
-            raise ArgumentError("vocab_size", self.vocab_size, reason)
+            raise ArgumentError("vocab_size", self.vocab_size, (f"must be at least {tokens + special} (", *parts, ")"))
         if base is None and isinstance(self.special_tokens, Mapping):
             first = self.vocab_size - special
             for name, token in self.special_tokens.items():
