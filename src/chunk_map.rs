@@ -1,25 +1,16 @@
-//! `ChunkMap`: a hash map from chunks (non-empty byte strings) to `u64`. It serves the three hot look-ups of the core:
-//! counting chunks, finding a chunk in the vocabulary, and caching how a chunk was encoded.
+//! `ChunkMap`: a hash map from chunks (non-empty byte strings) to `u64`, for counting chunks and looking up tokens.
 //!
-//! A general-purpose map stores a pointer and a length for each key and follows the pointer for each comparison. But
-//! nine in ten chunks are at most 15 bytes long, so here a short key is stored in its slot: 15 bytes and the length in
-//! 16 bytes, compared as two words. Longer keys are stored in an arena and compared only if their hashes are equal.
-//!
-//! The table uses open addressing with linear probing; its size is a power of two. Entries cannot be removed.
+//! Short chunks are stored in their slots, and long ones in an arena: see `chunk_key`. The table uses open addressing with linear probing; its size is a power of two. Entries cannot be removed.
 
 use std::iter::StepBy;
 use std::ops::Range;
 
+use crate::chunk_key::{Key, LONG, SHORT_MAX, word};
 use crate::error::{OutOfMemory, try_with_capacity};
-use crate::hash::Seeds;
 use crate::prefetch::prefetch;
+use crate::split::LOOKUP_GROUP;
 
 type Result<T> = std::result::Result<T, OutOfMemory>;
-
-/// Marks a long key: the highest byte of `hi`, where a short key has its length.
-const LONG: u64 = 0xFF << 56;
-/// The length of the longest key that is stored in its slot.
-const SHORT_MAX: usize = 15;
 
 #[derive(Clone, Copy, Default)]
 struct Slot {
@@ -39,9 +30,9 @@ impl Slot {
         word(&self.key[8..])
     }
 
-    fn hash(&self) -> u64 {
-        let (lo, hi) = (self.lo(), self.hi());
-        if hi >= LONG { hi & !LONG } else { Seeds::get().fold(lo, hi) >> 8 }
+    #[inline(always)]
+    fn key(&self) -> Key {
+        Key::of_slot(self.lo(), self.hi())
     }
 }
 
@@ -51,18 +42,6 @@ pub struct ChunkMap {
     /// The long keys, each preceded by its length (8 bytes, little endian).
     arena: Vec<u8>,
     len: usize,
-}
-
-/// A chunk in the form in which slots are compared.
-#[derive(Clone, Copy, Default)]
-pub struct Key {
-    /// Short chunk: its first eight bytes. Long chunk: in a slot its arena offset, elsewhere `u64::MAX`.
-    lo: u64,
-    /// Short chunk: seven more bytes, and its length in the highest byte. Long chunk: 0xFF in the highest byte, and its
-    /// hash below.
-    hi: u64,
-    /// 56 bits.
-    hash: u64,
 }
 
 /// A number that sorts as the chunk's bytes do. It holds all of a short chunk and its length, so a chunk sorts before
@@ -77,60 +56,6 @@ impl Sortable {
         let len = self.0 as u8 as usize;
         (len <= SHORT_MAX).then(|| (self.0.to_be_bytes(), len))
     }
-}
-
-fn word(bytes: &[u8]) -> u64 {
-    u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
-}
-
-/// `MASKS[n]` keeps the first `n` of 16 bytes.
-const MASKS: [u128; SHORT_MAX + 1] = {
-    let mut masks = [0; SHORT_MAX + 1];
-    let mut n = 1;
-    while n <= SHORT_MAX {
-        masks[n] = u128::MAX >> (128 - 8 * n);
-        n += 1;
-    }
-    masks
-};
-
-#[inline(always)]
-pub fn key(chunk: &[u8]) -> Key {
-    key_within(chunk, chunk, Seeds::get())
-}
-
-/// Returns the key of `chunk`, which should be a slice of `text`. A short key is then loaded with a single read of 16
-/// bytes: those after the chunk are masked out. For any other chunk, pass an empty text or the chunk itself.
-#[inline(always)]
-fn key_within(text: &[u8], chunk: &[u8], seeds: Seeds) -> Key {
-    let n = chunk.len();
-    debug_assert!(n > 0);
-    if n > SHORT_MAX {
-        let hash = long_hash(chunk);
-        // No arena offset is this large, so `find` always compares the bytes of a long key.
-        return Key { lo: u64::MAX, hi: LONG | hash, hash };
-    }
-    let start = (chunk.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
-    let bytes = match text.get(start..start.wrapping_add(16)) {
-        Some(window) => u128::from_le_bytes(window.try_into().expect("16 bytes")) & MASKS[n],
-        None => {
-            let mut padded = [0; 16];
-            padded[..n].copy_from_slice(chunk);
-            u128::from_le_bytes(padded)
-        }
-    };
-    let (lo, hi) = (bytes as u64, (bytes >> 64) as u64 | (n as u64) << 56);
-    Key { lo, hi, hash: seeds.fold(lo, hi) >> 8 }
-}
-
-#[cold]
-fn long_hash(chunk: &[u8]) -> u64 {
-    let seeds = Seeds::get();
-    let mut hash = chunk.len() as u64;
-    for block in chunk.chunks_exact(8) {
-        hash = seeds.fold(hash, word(block));
-    }
-    seeds.fold(seeds.fold(hash, word(&chunk[chunk.len() - 8..])), LONG) >> 8
 }
 
 impl ChunkMap {
@@ -161,7 +86,7 @@ impl ChunkMap {
 
     #[inline(always)]
     pub fn get(&self, chunk: &[u8]) -> Option<u64> {
-        self.get_with_key(chunk, key(chunk))
+        self.get_with_key(chunk, Key::of(chunk))
     }
 
     #[inline(always)]
@@ -176,7 +101,7 @@ impl ChunkMap {
     /// Returns the value of `chunk`, after inserting it with the value 0 if it is new.
     #[inline(always)]
     pub fn entry(&mut self, chunk: &[u8]) -> Result<&mut u64> {
-        self.entry_with_key(chunk, key(chunk))
+        self.entry_with_key(chunk, Key::of(chunk))
     }
 
     #[inline(always)]
@@ -246,7 +171,7 @@ impl ChunkMap {
         let old = std::mem::replace(&mut self.slots, larger);
         let mask = slots - 1;
         for slot in old.into_iter().filter(|slot| slot.hi() != 0) {
-            let mut at = slot.hash() as usize & mask;
+            let mut at = slot.key().hash as usize & mask;
             while self.slots[at].hi() != 0 {
                 at = (at + 1) & mask;
             }
@@ -315,47 +240,7 @@ impl<'a> Entry<'a> {
 
     #[inline(always)]
     pub fn key(&self) -> Key {
-        let (lo, hi, hash) = (self.slot.lo(), self.slot.hi(), self.slot.hash());
-        Key { lo: if hi >= LONG { u64::MAX } else { lo }, hi, hash }
-    }
-}
-
-/// The number of chunks that are looked up together.
-pub const LOOKUP_GROUP: usize = 32;
-
-/// A group of chunks to look up together. Their slots are prefetched first, because a large map does not fit into the
-/// processor's caches.
-pub struct Pending<'t> {
-    text: &'t [u8],
-    chunks: [&'t [u8]; LOOKUP_GROUP],
-    len: usize,
-}
-
-impl<'t> Pending<'t> {
-    /// Creates an empty group for chunks of `text`. If the chunks are not slices of one text, pass an empty `text`.
-    pub fn new(text: &'t [u8]) -> Self {
-        Self { text, chunks: [&[]; LOOKUP_GROUP], len: 0 }
-    }
-
-    /// Adds a chunk. Returns true if the group is full: then call `take` before adding more.
-    #[inline(always)]
-    pub fn add(&mut self, chunk: &'t [u8]) -> bool {
-        self.chunks[self.len] = chunk;
-        self.len += 1;
-        self.len == LOOKUP_GROUP
-    }
-
-    /// Empties the group and returns its chunks with their keys, in the order they were added, to look up in `map`.
-    #[inline(always)]
-    pub fn take<'a>(&'a mut self, map: &ChunkMap) -> impl Iterator<Item = (Key, &'t [u8])> + use<'a, 't> {
-        let chunks = &self.chunks[..std::mem::take(&mut self.len)];
-        let seeds = Seeds::get();
-        let mut keys = [Key::default(); LOOKUP_GROUP];
-        for (key, chunk) in keys.iter_mut().zip(chunks) {
-            *key = key_within(self.text, chunk, seeds);
-            map.prefetch(*key);
-        }
-        keys.into_iter().zip(chunks.iter().copied())
+        self.slot.key()
     }
 }
 

@@ -8,12 +8,14 @@
 //! `python` contains all of the PyO3 code; no other module depends on Python. The core never chooses which pairs to
 //! merge: the training loop and its policies are written in Python.
 
+mod chunk_key;
 pub mod chunk_map;
 pub mod count;
 pub mod counts_csv;
 pub mod encode;
 pub mod error;
 pub mod hash;
+mod huge_pages;
 pub mod parallel;
 mod prefetch;
 #[cfg(feature = "python")]

@@ -24,10 +24,11 @@ use aho_corasick::AhoCorasick;
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
-use crate::chunk_map::{ChunkMap, Pending};
+use crate::chunk_key::Key;
+use crate::chunk_map::ChunkMap;
 use crate::error::{Cancel, Error, Result, quoted, try_push};
 use crate::special::special_matcher;
-use crate::split::Splitter;
+use crate::split::{Chunks, LOOKUP_GROUP, Spans, Splitter};
 pub use order::Counted;
 
 /// The amount of text that a thread takes at once: enough to make the queue cheap, little enough to share evenly.
@@ -360,8 +361,9 @@ impl Workers {
 impl Counter {
     fn count_piece(&self, piece: &Piece, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
         cancel.check()?;
+        let mut spans = Spans::default();
         let count_texts = |table: &mut ChunkMap| {
-            piece.texts.iter().try_for_each(|text| self.count_text(text.as_str(), table, cancel))
+            piece.texts.iter().try_for_each(|text| self.count_text(text.as_str(), &mut spans, table, cancel))
         };
         self.track_growth(table, count_texts)
     }
@@ -376,23 +378,14 @@ impl Counter {
     }
 
     /// Counts the chunks of the text between its special tokens.
-    fn count_text(&self, text: &str, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
+    fn count_text(&self, text: &str, spans: &mut Spans, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
         let mut count = |text: &str| -> Result<()> {
-            let mut pending = Pending::new(text.as_bytes());
-            let mut total = 0;
-            let dropped = self.splitter.split(text, cancel, |chunk| {
-                total += 1;
-                if chunk.len() > self.max_chunk_bytes {
-                    self.skipped.fetch_add(1, Relaxed);
-                } else if pending.add(chunk.as_bytes()) {
-                    count_pending(table, &mut pending)?;
-                    cancel.check()?;
-                }
-                Ok(())
+            let dropped = self.splitter.split_in_batches(text, spans, cancel, |chunks| {
+                self.total.fetch_add(chunks.len(), Relaxed);
+                cancel.check()?;
+                self.count_chunks(chunks, table)
             })?;
-            count_pending(table, &mut pending)?;
             self.dropped.fetch_add(dropped, Relaxed);
-            self.total.fetch_add(total, Relaxed);
             Ok(())
         };
         let mut start = 0;
@@ -404,32 +397,42 @@ impl Counter {
         }
         count(&text[start..])
     }
-}
 
-#[inline(never)]
-fn count_pending(table: &mut ChunkMap, pending: &mut Pending) -> Result<()> {
-    for (key, chunk) in pending.take(table) {
-        *table.entry_with_key(chunk, key)? += 1;
+    #[inline(never)]
+    fn count_chunks(&self, chunks: Chunks, table: &mut ChunkMap) -> Result<()> {
+        for group in chunks.groups() {
+            let mut keys = [Key::default(); LOOKUP_GROUP];
+            for (key, computed) in keys.iter_mut().zip(group.keys()) {
+                *key = computed;
+                table.prefetch(computed);
+            }
+            for (key, chunk) in keys.iter().zip(group.iter()) {
+                if chunk.len() <= self.max_chunk_bytes {
+                    *table.entry_with_key(chunk.as_bytes(), *key)? += 1;
+                } else {
+                    self.skipped.fetch_add(1, Relaxed);
+                }
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
+/// Adds existing counts to a table.
 fn add_counts_to<'a>(
     table: &mut ChunkMap,
     chunks: impl Iterator<Item = (&'a [u8], u64)>,
     cancel: &Cancel,
 ) -> Result<()> {
-    let mut pending = Pending::new(&[]);
-    let mut counts = Vec::new();
-    let mut chunks = chunks.peekable();
-    while let Some((chunk, count)) = chunks.next() {
-        counts.push(count);
-        if pending.add(chunk) || chunks.peek().is_none() {
-            cancel.check()?;
-            for ((key, chunk), count) in pending.take(table).zip(counts.drain(..)) {
-                let sum = table.entry_with_key(chunk, key)?;
-                *sum = sum.checked_add(count).ok_or_else(|| count_overflow(chunk))?;
-            }
+    let mut chunks = chunks.map(|(chunk, count)| (Key::of(chunk), chunk, count)).peekable();
+    let mut group = Vec::with_capacity(LOOKUP_GROUP);
+    while chunks.peek().is_some() {
+        cancel.check()?;
+        group.clear();
+        group.extend(chunks.by_ref().take(LOOKUP_GROUP).inspect(|(key, ..)| table.prefetch(*key)));
+        for &(key, chunk, count) in &group {
+            let sum = table.entry_with_key(chunk, key)?;
+            *sum = sum.checked_add(count).ok_or_else(|| count_overflow(chunk))?;
         }
     }
     Ok(())

@@ -6,9 +6,10 @@ use std::iter::StepBy;
 use std::ops::Range;
 
 use super::count_overflow;
-use crate::chunk_map::{ChunkMap, Entry, LOOKUP_GROUP, Sortable};
+use crate::chunk_map::{ChunkMap, Entry, Sortable};
 use crate::error::{Cancel, Result, check_memory};
 use crate::parallel;
+use crate::split::LOOKUP_GROUP;
 
 /// The approximate number of chunks in a range, which is sorted as a unit.
 const RANGE_ROWS: usize = if cfg!(test) { 1 << 7 } else { 1 << 14 };

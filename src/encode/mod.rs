@@ -1,14 +1,17 @@
 //! Encodes text as ids and decodes ids to bytes. The encoding is exact: in each chunk, the pair of lowest rank merges
 //! first.
 //!
-//! A chunk that is a token by itself takes a single look-up. Any other chunk is merged (`merge`) and then cached by the
-//! thread that merged it (`cache`).
+//! Chunks are encoded in batches (`batch`). One that is a token by itself, or that the thread has met before, takes a
+//! single look-up (`cache`). Any other chunk is merged (`merge`), several at a time (`lanes`).
 //!
 //! An encoder never changes, and any number of threads can use it. It never waits for a lock: a lock that another
 //! thread holds while the process forks stays locked in the child forever.
 
+mod batch;
 mod cache;
+mod lanes;
 mod merge;
+mod pair_ranks;
 pub mod ranks;
 mod special;
 #[cfg(test)]
@@ -17,12 +20,15 @@ mod tokens;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::chunk_map::{ChunkMap, Key, LOOKUP_GROUP, Pending};
-use crate::error::{Cancel, Error, Result, quoted, try_push, try_reserve, try_with_capacity};
+use crate::chunk_key::Key;
+use crate::chunk_map::ChunkMap;
+use crate::error::{Cancel, Error, Result, quoted, try_push, try_with_capacity};
 use crate::hash::HashMap;
+use crate::huge_pages::use_huge_pages;
 use crate::parallel;
 use crate::split::Splitter;
-use cache::{CachePool, ChunkCache, MAX_CHUNK_BYTES};
+use batch::append;
+use cache::{CachePool, ChunkCache, EncodedChunks};
 use merge::Merges;
 use special::SpecialTokens;
 pub use special::{SpecialRules, SpecialSet};
@@ -32,15 +38,14 @@ use tokens::{Arena, Tokens};
 const PIECE_BYTES: usize = if cfg!(test) { 1 << 6 } else { 1 << 18 };
 /// The number of chunks that a thread takes at once in `encode_chunks`.
 const BLOCK_CHUNKS: usize = if cfg!(test) { 1 << 3 } else { 1 << 10 };
-/// Longer tokens are not in `Encoder::whole_chunks`: checking whether they may be would take too long.
-const MAX_WHOLE_BYTES: usize = if cfg!(test) { 1 << 3 } else { 1 << 12 };
-/// Shorter texts are encoded without a cache from the pool: fetching one would take longer than encoding them.
-const MIN_CACHED_TEXT: usize = if cfg!(test) { 1 << 3 } else { 1 << 12 };
+/// Longer tokens, and tokens of higher ranks, are not in `Encoder::vocabulary`.
+const MAX_VOCABULARY_BYTES: usize = if cfg!(test) { 1 << 3 } else { lanes::MAX_BYTES };
+const MAX_VOCABULARY: usize = if cfg!(test) { 1 << 4 } else { 1 << 18 };
 
 pub struct Encoder {
     splitter: Splitter,
     /// Chunks that encode to a single id: stop words, and the tokens that their own bytes merge to.
-    whole_chunks: ChunkMap,
+    vocabulary: EncodedChunks,
     stop_words: ChunkMap,
     merges: Merges,
     /// rank → id
@@ -86,30 +91,32 @@ impl Encoder {
         }
         let merges = Merges::new(by_rank)?;
 
-        let mut whole_chunks = ChunkMap::with_capacity(ids.len() + stop_words.len())?;
-        let mut merged = Vec::new();
-        for (rank, &span) in spans.iter().enumerate() {
-            cancel.check()?;
-            let token = arena.get(span);
-            if token.len() > MAX_WHOLE_BYTES {
-                continue;
-            }
-            // A token whose own bytes merge to something else is never the encoding of a chunk.
-            merges.apply(token, &mut merged, cancel)?;
-            if merged == [rank as u32] {
-                *whole_chunks.entry(token)? = u64::from(ids[rank]);
-            }
-        }
+        let seeds = spans.len().min(MAX_VOCABULARY);
+        let mut vocabulary = EncodedChunks::with_capacity(seeds + stop_words.len())?;
         let mut stop_word_set = ChunkMap::with_capacity(stop_words.len())?;
         for (word, id) in stop_words {
-            *whole_chunks.entry(word)? = u64::from(*id);
+            vocabulary.insert(word, Key::of(word), &[*id])?;
             stop_word_set.entry(word)?;
+        }
+        // A token whose own bytes merge to something else is never the encoding of a chunk.
+        let short = |rank: &usize| arena.get(spans[*rank]).len() <= MAX_VOCABULARY_BYTES;
+        let candidates: Vec<usize> = (0..seeds).filter(short).collect();
+        for block in candidates.chunks(BLOCK_CHUNKS) {
+            cancel.check()?;
+            let token = |index: usize| arena.get(spans[block[index]]);
+            merges.apply_all(block.len(), token, cancel, |index, merged| {
+                let rank = block[index];
+                if merged == [rank as u32] {
+                    vocabulary.insert(token(index), Key::of(token(index)), &[ids[rank]])?;
+                }
+                Ok(())
+            })?;
         }
         let by_id = ids.iter().copied().zip(spans.iter().copied());
         let tokens = Tokens::new(arena, by_id, stop_words, &special_tokens)?;
         Ok(Self {
             splitter,
-            whole_chunks,
+            vocabulary,
             stop_words: stop_word_set,
             merges,
             ids,
@@ -129,12 +136,11 @@ impl Encoder {
     pub fn encode(&self, text: &str, special: &SpecialRules, threads: usize, cancel: &Cancel) -> Result<Vec<u32>> {
         let pieces = self.pieces(text, special)?;
         if pieces.len() == 1 || threads == 1 {
-            let (mut own, mut pooled) =
-                (ChunkCache::default(), (text.len() >= MIN_CACHED_TEXT).then(|| self.caches.take()));
-            let cache = pooled.as_mut().map_or(&mut own, |guard| &mut guard.cache);
-            let mut ids = try_with_capacity(text.len() / 4 + LOOKUP_GROUP)?;
+            let mut guard = self.caches.take();
+            let mut ids = try_with_capacity(text.len() / 4)?;
+            use_huge_pages(&mut ids);
             for piece in &pieces {
-                self.encode_piece(piece, cache, &mut ids, cancel)?;
+                self.encode_piece(piece, guard.cache(), &mut ids, cancel)?;
             }
             return Ok(ids);
         }
@@ -144,7 +150,7 @@ impl Encoder {
             || self.caches.take(),
             |guard, piece| {
                 let mut ids = Vec::new();
-                self.encode_piece(piece, &mut guard.cache, &mut ids, cancel)?;
+                self.encode_piece(piece, guard.cache(), &mut ids, cancel)?;
                 Ok(ids)
             },
         )?;
@@ -170,9 +176,9 @@ impl Encoder {
             threads,
             || self.caches.take(),
             |guard, text| {
-                let mut ids = try_with_capacity(text.len() / 4 + LOOKUP_GROUP)?;
+                let mut ids = try_with_capacity(text.len() / 4)?;
                 for piece in self.pieces(text, special)? {
-                    self.encode_piece(&piece, &mut guard.cache, &mut ids, cancel)?;
+                    self.encode_piece(&piece, guard.cache(), &mut ids, cancel)?;
                 }
                 Ok(ids)
             },
@@ -183,22 +189,32 @@ impl Encoder {
     /// of each chunk.
     pub fn encode_chunks(&self, chunks: &[&[u8]], threads: usize, cancel: &Cancel) -> Result<(Vec<u32>, Vec<u32>)> {
         let blocks: Vec<&[&[u8]]> = chunks.chunks(BLOCK_CHUNKS).collect();
-        let parts = parallel::map(&blocks, threads, Vec::new, |ranks, block| {
-            cancel.check()?;
-            let (mut ids, mut sizes) = (Vec::new(), Vec::with_capacity(block.len()));
-            for chunk in *block {
-                let start = ids.len();
-                if let Some(id) = self.whole_chunks.get(chunk) {
-                    try_push(&mut ids, id as u32)?;
-                } else {
-                    self.merges.apply(chunk, ranks, cancel)?;
-                    try_reserve(&mut ids, ranks.len())?;
-                    ids.extend(ranks.iter().map(|&rank| self.ids[rank as usize]));
+        let parts = parallel::map(
+            &blocks,
+            threads,
+            || (),
+            |(), block| {
+                cancel.check()?;
+                let (mut merged, mut places) = (Vec::new(), vec![0..0; block.len()]);
+                let is_missing = |chunk: &[u8]| self.vocabulary.get(chunk, Key::of(chunk)).is_none();
+                let missing: Vec<usize> = (0..block.len()).filter(|&index| is_missing(block[index])).collect();
+                self.merges.apply_all(
+                    missing.len(),
+                    |index| block[missing[index]],
+                    cancel,
+                    |index, ranks| {
+                        places[missing[index]] = append(&mut merged, self.ids_of(ranks))?;
+                        Ok(())
+                    },
+                )?;
+                let (mut ids, mut sizes) = (Vec::new(), Vec::with_capacity(block.len()));
+                for (chunk, place) in block.iter().zip(places) {
+                    let found = self.vocabulary.get(chunk, Key::of(chunk)).unwrap_or(&merged[place]);
+                    sizes.push(append(&mut ids, found.iter().copied())?.len() as u32);
                 }
-                sizes.push((ids.len() - start) as u32);
-            }
-            Ok((ids, sizes))
-        })?;
+                Ok((ids, sizes))
+            },
+        )?;
         let (ids, sizes): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         Ok((parallel::concat(&ids, threads)?, parallel::concat(&sizes, threads)?))
     }
@@ -209,9 +225,21 @@ impl Encoder {
         if self.stop_words.get(chunk).is_some() {
             return Ok(Vec::new());
         }
-        let mut ranks = Vec::new();
-        self.merges.apply(chunk, &mut ranks, cancel)?;
-        Ok(ranks.into_iter().map(|rank| self.ids[rank as usize]).collect())
+        let mut ids = Vec::new();
+        self.merges.apply_all(
+            1,
+            |_| chunk,
+            cancel,
+            |_, ranks| {
+                ids.extend(self.ids_of(ranks));
+                Ok(())
+            },
+        )?;
+        Ok(ids)
+    }
+
+    fn ids_of(&self, ranks: &[u32]) -> impl ExactSizeIterator<Item = u32> {
+        ranks.iter().map(|&rank| self.ids[rank as usize])
     }
 
     /// Returns the number of bytes, in all texts so far, that the pattern did not match: always 0 for named patterns.
@@ -265,64 +293,9 @@ impl Encoder {
     }
 
     fn encode_piece(&self, piece: &Piece, cache: &mut ChunkCache, ids: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
-        let text = match *piece {
-            Piece::Text(text) => text,
-            Piece::Special(id) => {
-                return Ok(try_push(ids, id)?);
-            }
-        };
-        let mut pending = Pending::new(text.as_bytes());
-        let dropped = self.splitter.split(text, cancel, |chunk| match pending.add(chunk.as_bytes()) {
-            true => self.encode_pending(&mut pending, cache, ids, cancel),
-            false => Ok(()),
-        })?;
-        if dropped > 0 {
-            self.dropped.fetch_add(dropped, Relaxed);
+        match *piece {
+            Piece::Text(text) => self.encode_text(text, cache, ids, cancel),
+            Piece::Special(id) => Ok(try_push(ids, id)?),
         }
-        self.encode_pending(&mut pending, cache, ids, cancel)
-    }
-
-    #[inline]
-    fn encode_pending(
-        &self,
-        pending: &mut Pending,
-        cache: &mut ChunkCache,
-        ids: &mut Vec<u32>,
-        cancel: &Cancel,
-    ) -> Result<()> {
-        cancel.check()?;
-        // There is always room for an id of each chunk of the group, so that `push` does not have to grow `ids`.
-        try_reserve(ids, LOOKUP_GROUP)?;
-        for (key, chunk) in pending.take(&self.whole_chunks) {
-            if let Some(id) = self.whole_chunks.get_with_key(chunk, key) {
-                ids.push(id as u32);
-            } else if let Some(cached) = cache.get(chunk, key) {
-                try_reserve(ids, cached.len() + LOOKUP_GROUP)?;
-                ids.extend_from_slice(cached);
-            } else {
-                self.merge_chunk(chunk, key, cache, ids, cancel)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Encodes a chunk that is neither a token by itself nor cached.
-    fn merge_chunk(
-        &self,
-        chunk: &[u8],
-        key: Key,
-        cache: &mut ChunkCache,
-        ids: &mut Vec<u32>,
-        cancel: &Cancel,
-    ) -> Result<()> {
-        self.merges.apply(chunk, &mut cache.ranks, cancel)?;
-        let start = ids.len();
-        try_reserve(ids, cache.ranks.len() + LOOKUP_GROUP)?;
-        ids.extend(cache.ranks.iter().map(|&rank| self.ids[rank as usize]));
-        if chunk.len() > MAX_CHUNK_BYTES {
-            cache.ranks = Vec::new();
-            return Ok(());
-        }
-        cache.insert(chunk, key, &ids[start..])
     }
 }

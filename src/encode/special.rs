@@ -1,4 +1,4 @@
-//! The special tokens of an encoder, and which of them to recognise in a text.
+//! The special tokens of an encoder, and which of them to recognize in a text.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

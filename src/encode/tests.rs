@@ -9,7 +9,7 @@ use crate::error::NEVER;
 use crate::split::NAMED;
 
 /// Generates distinct merges of the letters a to d and of earlier merges.
-fn merges() -> impl Strategy<Value = Vec<(u32, u32, u32)>> {
+pub fn merges() -> impl Strategy<Value = Vec<(u32, u32, u32)>> {
     vec((any::<u32>(), any::<u32>()), 0..40).prop_map(|draws| {
         let mut tokens: Vec<u32> = (97..101).collect();
         let mut merges: Vec<(u32, u32, u32)> = Vec::new();

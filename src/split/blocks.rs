@@ -1,4 +1,6 @@
 //! Classifies 64 bytes at once into bit masks, from which a scanner computes where chunks start.
+//!
+//! There are three ways to compute a mask, and all give the same result: portable code, AVX2 and AVX-512.
 
 /// The number of bytes in a block: one for each bit of a mask.
 pub const BLOCK: usize = 64;
@@ -24,23 +26,23 @@ pub struct Block {
 
 impl Block {
     #[inline(always)]
-    pub fn new(bytes: &[u8; BLOCK]) -> Self {
-        let upper = mask(bytes, |byte| byte.wrapping_sub(b'A') < 26);
-        let lower = mask(bytes, |byte| byte.wrapping_sub(b'a') < 26);
-        let numbers = mask(bytes, |byte| byte.wrapping_sub(b'0') < 10);
-        let spaces = mask(bytes, |byte| byte == b' ');
-        let white = mask(bytes, |byte| byte.wrapping_sub(b'\t') < 5) | spaces;
-        let non_ascii = mask(bytes, |byte| byte >= 0x80);
+    pub fn new<M: Masks>(bytes: &[u8; BLOCK]) -> Self {
+        let upper = M::between::<b'A', b'Z'>(bytes);
+        let lower = M::between::<b'a', b'z'>(bytes);
+        let numbers = M::between::<b'0', b'9'>(bytes);
+        let spaces = M::between::<b' ', b' '>(bytes);
+        let white = M::between::<b'\t', b'\r'>(bytes) | spaces;
+        let non_ascii = M::between::<0x80, 0xff>(bytes);
         Self {
             upper,
             lower,
             numbers,
             spaces,
             white,
-            newlines: mask(bytes, |byte| byte == b'\n' || byte == b'\r'),
+            newlines: M::between::<b'\n', b'\n'>(bytes) | M::between::<b'\r', b'\r'>(bytes),
             symbols: !(upper | lower | numbers | white | non_ascii),
-            apostrophes: mask(bytes, |byte| byte == b'\''),
-            slashes: mask(bytes, |byte| byte == b'/'),
+            apostrophes: M::between::<b'\'', b'\''>(bytes),
+            slashes: M::between::<b'/', b'/'>(bytes),
             non_ascii,
         }
     }
@@ -51,14 +53,72 @@ impl Block {
     }
 }
 
-/// Returns the mask of the bytes for which `is` returns true. The compiler vectorises the loop.
-#[inline(always)]
-fn mask(bytes: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> u64 {
-    let mut flags = [0; BLOCK];
-    for (flag, &byte) in flags.iter_mut().zip(bytes) {
-        *flag = if is(byte) { 0xff } else { 0 };
+/// A way to compute masks.
+///
+/// # Safety
+/// Implementations may use instructions that the caller must make sure the processor has.
+pub trait Masks {
+    /// Returns the mask of the bytes from `FIRST` to `LAST`.
+    fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64;
+}
+
+/// Runs on every processor. The compiler vectorizes the loop.
+pub struct Portable;
+
+impl Masks for Portable {
+    #[inline(always)]
+    fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
+        let mut flags = [0; BLOCK];
+        for (flag, &byte) in flags.iter_mut().zip(bytes) {
+            *flag = if byte.wrapping_sub(FIRST) <= LAST - FIRST { 0xff } else { 0 };
+        }
+        high_bits(&flags)
     }
-    high_bits(&flags)
+}
+
+/// Only for code that is compiled for, and runs on, a processor with AVX2.
+#[cfg(target_arch = "x86_64")]
+pub struct Avx2;
+
+#[cfg(target_arch = "x86_64")]
+impl Masks for Avx2 {
+    #[inline(always)]
+    fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
+        use std::arch::x86_64::{
+            _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_set1_epi8,
+            _mm256_sub_epi8,
+        };
+        let mut result = 0;
+        for (i, half) in bytes.as_chunks::<32>().0.iter().enumerate() {
+            // SAFETY: the processor has AVX2, as documented. `half` is a reference to 32 bytes, and the load may be
+            // unaligned.
+            let part = unsafe {
+                let above = _mm256_sub_epi8(_mm256_loadu_si256(half.as_ptr().cast()), _mm256_set1_epi8(FIRST as i8));
+                let width = _mm256_set1_epi8((LAST - FIRST) as i8);
+                _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(above, width), above))
+            };
+            result |= u64::from(part as u32) << (32 * i);
+        }
+        result
+    }
+}
+
+/// Only for code that is compiled for, and runs on, a processor with AVX-512BW.
+#[cfg(target_arch = "x86_64")]
+pub struct Avx512;
+
+#[cfg(target_arch = "x86_64")]
+impl Masks for Avx512 {
+    #[inline(always)]
+    fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
+        use std::arch::x86_64::{_mm512_cmple_epu8_mask, _mm512_loadu_si512, _mm512_set1_epi8, _mm512_sub_epi8};
+        // SAFETY: the processor has AVX-512BW, as documented. `bytes` is a reference to 64 bytes, and the load may be
+        // unaligned.
+        unsafe {
+            let above = _mm512_sub_epi8(_mm512_loadu_si512(bytes.as_ptr().cast()), _mm512_set1_epi8(FIRST as i8));
+            _mm512_cmple_epu8_mask(above, _mm512_set1_epi8((LAST - FIRST) as i8))
+        }
+    }
 }
 
 /// Collects the high bit of each byte. Every byte is 0 or 0xff.

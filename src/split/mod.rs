@@ -1,10 +1,11 @@
 //! Cuts text into chunks, exactly as Python's `regex.findall(pattern, text)` does.
 //!
-//! The named patterns are recognised by their regular expressions and have hand-written scanners. All other patterns
+//! The named patterns are recognized by their regular expressions and have hand-written scanners. All other patterns
 //! run on `fancy_regex`, at a twentieth of the speed. This module does not resolve the names of patterns, and it treats
 //! special tokens as ordinary text.
 
 mod blocks;
+mod chunks;
 mod classes;
 mod custom;
 mod scanners;
@@ -13,9 +14,11 @@ mod scanners;
 mod tests;
 
 use crate::error::{Cancel, Result};
+use chunks::{BATCH, Span};
+pub use chunks::{Chunks, LOOKUP_GROUP, Spans};
 use classes::{Classes, WHITE};
 use custom::Custom;
-use scanners::{Gpt2, Gpt4, O200k, scan};
+use scanners::{Gpt2, Gpt4, O200k, Scan};
 
 /// The patterns with scanners: name and regular expression, as published.
 ///
@@ -55,10 +58,7 @@ const ALIASES: [(&str, &str); 4] = [
 pub struct Splitter(Kind);
 
 enum Kind {
-    Gpt2,
-    Gpt4,
-    Cl100k,
-    O200k,
+    Scanner(Scan),
     Custom(Box<Custom>),
 }
 
@@ -67,10 +67,10 @@ impl Splitter {
     pub fn new(pattern: &str) -> Result<Splitter> {
         let published = NAMED.iter().chain(&ALIASES).find(|(_, regex)| *regex == pattern);
         Ok(Splitter(match published {
-            Some(("gpt2", _)) => Kind::Gpt2,
-            Some(("gpt4", _)) => Kind::Gpt4,
-            Some(("cl100k", _)) => Kind::Cl100k,
-            Some(("o200k", _)) => Kind::O200k,
+            Some(("gpt2", _)) => Kind::Scanner(Scan::new::<Gpt2>()),
+            Some(("gpt4", _)) => Kind::Scanner(Scan::new::<Gpt4<false>>()),
+            Some(("cl100k", _)) => Kind::Scanner(Scan::new::<Gpt4<true>>()),
+            Some(("o200k", _)) => Kind::Scanner(Scan::new::<O200k>()),
             _ => Kind::Custom(Box::new(Custom::new(pattern)?)),
         }))
     }
@@ -95,16 +95,52 @@ impl Splitter {
     /// that are in no chunk: always 0 for the named patterns, which match every character.
     ///
     /// `cancel` is checked only within a search of a custom pattern. To cancel between chunks, `chunk` must check it.
-    #[inline(always)]
-    pub fn split<'t>(&self, text: &'t str, cancel: &Cancel, chunk: impl FnMut(&'t str) -> Result<()>) -> Result<usize> {
+    pub fn split<'t>(
+        &self,
+        text: &'t str,
+        cancel: &Cancel,
+        mut chunk: impl FnMut(&'t str) -> Result<()>,
+    ) -> Result<usize> {
+        self.split_in_batches(text, &mut Spans::default(), cancel, |chunks| chunks.iter().try_for_each(&mut chunk))
+    }
+
+    /// Like `split`, but calls `batch` with one or more chunks at a time.
+    pub fn split_in_batches<'t>(
+        &self,
+        text: &'t str,
+        spans: &mut Spans,
+        cancel: &Cancel,
+        mut batch: impl FnMut(Chunks<'t, '_>) -> Result<()>,
+    ) -> Result<usize> {
+        let spans = &mut spans.0;
+        let mut len = 0;
         match &self.0 {
-            Kind::Gpt2 => scan::<Gpt2>(text, chunk)?,
-            Kind::Gpt4 => scan::<Gpt4<false>>(text, chunk)?,
-            Kind::Cl100k => scan::<Gpt4<true>>(text, chunk)?,
-            Kind::O200k => scan::<O200k>(text, chunk)?,
-            Kind::Custom(custom) => return custom.split(text, cancel, chunk),
+            Kind::Scanner(scan) => {
+                let mut start = 0;
+                while start < text.len() {
+                    (len, start) = scan.run(text, start, spans);
+                    // SAFETY: the contract of `Scanner`.
+                    batch(unsafe { Chunks::new(text, &spans[..len]) })?;
+                }
+                Ok(0)
+            }
+            Kind::Custom(custom) => {
+                let mut take = |spans: &[Span]| {
+                    // SAFETY: matches that are not empty are slices of `text`, one after the other.
+                    batch(unsafe { Chunks::new(text, spans) })
+                };
+                let dropped = custom.split(text, cancel, |chunk| {
+                    let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
+                    spans[len] = (start, start + chunk.len());
+                    len += 1;
+                    if len < BATCH { Ok(()) } else { take(&spans[..std::mem::take(&mut len)]) }
+                })?;
+                if len > 0 {
+                    take(&spans[..len])?;
+                }
+                Ok(dropped)
+            }
         }
-        Ok(0)
     }
 
     /// Returns the last place after `from` and not after `at` where `text` can be cut so that the two parts together

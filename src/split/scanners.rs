@@ -7,15 +7,16 @@
 //! There are two paths. `Scanner::end` finds the end of one chunk in any text. `Scanner::starts` finds all chunks in a
 //! block of 64 bytes at once, with bit operations. Where the block alone does not decide, `scan` calls `end`.
 
-use crate::error::Result;
-
-use super::blocks::Block;
+#[cfg(target_arch = "x86_64")]
+use super::blocks::{Avx2, Avx512};
+use super::blocks::{BLOCK, Block, Masks, Portable};
+use super::chunks::Span;
 use super::classes::{CASELESS, Classes, LETTER, LOWER, MARK, NEWLINE, NUMBER, OTHER, SYMBOL, UPPER, WHITE};
 
 /// # Safety
-/// `scan` slices the text without checks, so implementations must return valid positions. `end` must return a
-/// character boundary after `start` and not beyond the end of the text. The first mask that `starts` returns must have
-/// bits only at ASCII characters.
+/// Chunks are sliced without checks, so implementations must return valid positions. `end` must return a character
+/// boundary after `start` and not beyond the end of the text. The first mask that `starts` returns must have bits only
+/// at ASCII characters.
 pub unsafe trait Scanner {
     /// Returns the end of the chunk that starts at `start`, which must be before the end of the text.
     fn end(text: ScannedText, start: usize) -> usize;
@@ -25,42 +26,94 @@ pub unsafe trait Scanner {
     fn starts(block: &Block) -> (u64, u64);
 }
 
-/// Calls `chunk` with each chunk of `text`. The chunks cover the whole text.
+/// A scanner, compiled for the processor.
+#[derive(Clone, Copy)]
+pub struct Scan(unsafe fn(&str, usize, &mut [Span]) -> (usize, usize));
+
+impl Scan {
+    pub fn new<S: Scanner>() -> Self {
+        Self::all::<S>()[0]
+    }
+
+    /// Returns the scanner for each instruction set that the processor has, the fastest first.
+    pub fn all<S: Scanner>() -> Vec<Self> {
+        let mut all = vec![Self(scan::<S, Portable>)];
+        #[cfg(target_arch = "x86_64")]
+        {
+            let has_bits = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt");
+            if has_bits && is_x86_feature_detected!("avx2") {
+                all.push(Self(scan_avx2::<S>));
+            }
+            if has_bits && is_x86_feature_detected!("avx512bw") {
+                all.push(Self(scan_avx512::<S>));
+            }
+        }
+        all.reverse();
+        all
+    }
+
+    /// Finds the chunks of `text` from `start` on, which must be 0 or the end of a chunk. Fills `spans`, except for
+    /// fewer than `BLOCK` of them. Returns their number and the end of the last one.
+    #[inline]
+    pub fn run(self, text: &str, start: usize, spans: &mut [Span]) -> (usize, usize) {
+        // SAFETY: `all` has checked that the processor has the instructions.
+        unsafe { (self.0)(text, start, spans) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+fn scan_avx2<S: Scanner>(text: &str, start: usize, spans: &mut [Span]) -> (usize, usize) {
+    scan::<S, Avx2>(text, start, spans)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512bw,bmi1,popcnt")]
+fn scan_avx512<S: Scanner>(text: &str, start: usize, spans: &mut [Span]) -> (usize, usize) {
+    scan::<S, Avx512>(text, start, spans)
+}
+
 #[inline(always)]
-pub fn scan<'t, S: Scanner>(text: &'t str, mut chunk: impl FnMut(&'t str) -> Result<()>) -> Result<()> {
+fn scan<S: Scanner, M: Masks>(text: &str, mut start: usize, spans: &mut [Span]) -> (usize, usize) {
     let scanned = ScannedText { bytes: text.as_bytes(), classes: Classes::get() };
-    let slice = |start: usize, end: usize| {
-        debug_assert!(end > start && text.is_char_boundary(end));
-        // SAFETY: `start` is 0 or the end of another chunk, and the contract of `Scanner` makes all ends ascending
-        // character boundaries within the text. Skipping the checks makes splitting 5 % faster.
-        unsafe { text.get_unchecked(start..end) }
-    };
-    let mut start = 0;
-    while start < text.len() {
+    let mut len = 0;
+    while start < text.len() && len + BLOCK + 8 <= spans.len() {
         if let Some(block) = scanned.bytes[start..].first_chunk()
             && block[0].is_ascii()
             && block[1].is_ascii()
         {
             // The block starts with a chunk, so the text before it does not matter.
             let base = start;
-            let (starts, undecided) = S::starts(&Block::new(block));
+            let (starts, undecided) = S::starts(&Block::new::<M>(block));
             // The bits up to and including the lowest undecided one, without the start of the block itself.
             let mut decided = starts & (undecided ^ undecided.wrapping_sub(1)) & !1;
-            while decided != 0 {
-                let end = base + decided.trailing_zeros() as usize;
-                chunk(slice(start, end))?;
-                start = end;
-                decided &= decided - 1;
+            let count = decided.count_ones() as usize;
+            let mut at = len;
+            len += count;
+            // Eight at a time, because the processor predicts few rounds better than many. Those that are too many are
+            // overwritten later.
+            while at < len {
+                for span in &mut spans[at..at + 8] {
+                    let end = base + decided.trailing_zeros() as usize;
+                    *span = (start, end);
+                    start = end;
+                    decided &= decided.wrapping_sub(1);
+                }
+                at += 8;
+            }
+            if count > 0 {
+                start = spans[len - 1].1;
             }
             if undecided == 0 && start > base {
                 continue;
             }
         }
         let end = S::end(scanned, start);
-        chunk(slice(start, end))?;
+        spans[len] = (start, end);
+        len += 1;
         start = end;
     }
-    Ok(())
+    (len, start)
 }
 
 /// `'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
@@ -95,8 +148,9 @@ unsafe impl Scanner for Gpt2 {
         let Block { numbers, spaces, white, symbols, .. } = *block;
         let letters = block.letters();
         let first = |run: u64| run & !((run | spaces) << 1);
-        let starts = first(letters) | first(numbers) | first(symbols) | white;
-        (starts, block.non_ascii | white & white >> 1 | block.apostrophes & starts & letters >> 1)
+        let (white_starts, undecided) = white_starts(block, white, 0);
+        let starts = first(letters) | first(numbers) | first(symbols) | white_starts;
+        (starts, undecided | block.apostrophes & starts & letters >> 1)
     }
 }
 
@@ -194,9 +248,28 @@ fn starts_with_prefixes(block: &Block) -> (u64, u64) {
     let white = block.white & !taken;
     let first_symbols = symbols & !((symbols | spaces) << 1);
     let prefixes = first_symbols | white & !newlines;
-    let starts = letters & !((letters | prefixes) << 1) | numbers & !(numbers << 1) | first_symbols | white;
+    let (white_starts, undecided) = white_starts(block, white, newlines & white);
+    let starts = letters & !((letters | prefixes) << 1) | numbers & !(numbers << 1) | first_symbols | white_starts;
     let fourth_numbers = numbers & numbers << 1 & numbers << 2 & numbers << 3;
-    (starts, block.non_ascii | white & white >> 1 | fourth_numbers)
+    (starts, undecided | fourth_numbers)
+}
+
+/// The part of `Scanner::starts` for `white`, the white space that is not the end of other chunks. A run of it is cut
+/// before its last character, which may belong to the next word, and after the last of `newlines`, if there are any.
+#[inline(always)]
+fn white_starts(block: &Block, white: u64, newlines: u64) -> (u64, u64) {
+    let blanks = white & !newlines;
+    let indents = blanks & newlines << 1;
+    let starts = white & !(white << 1) | indents | blanks & !(white >> 1);
+    // The addition carries through each indent to the character after it. Should that be a newline, then the line is
+    // blank, and belongs to the chunk of that newline. This is rare enough not to compute which indent it is.
+    let after_indents = blanks.wrapping_add(indents) & !blanks;
+    let undecided = if after_indents & newlines == 0 { 0 } else { indents >> 1 };
+    // A run that reaches a non-ASCII character or the end of the block may continue.
+    let end = block.non_ascii.trailing_zeros();
+    let run = (white.unbounded_shl(64 - end)).leading_ones();
+    let open = if run > 1 { 1 << (end - run) } else { 0 };
+    (starts, block.non_ascii | undecided | open)
 }
 
 /// The text as the scanners see it. Positions are byte offsets and always character boundaries.

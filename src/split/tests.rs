@@ -71,6 +71,24 @@ proptest! {
     }
 
     #[test]
+    fn all_instruction_sets_agree(text in texts()) {
+        let spans = |scan: Scan| {
+            let (mut spans, mut batch, mut start) = (Vec::new(), Spans::default(), 0);
+            while start < text.len() {
+                let len;
+                (len, start) = scan.run(&text, start, &mut batch.0);
+                spans.extend_from_slice(&batch.0[..len]);
+            }
+            spans
+        };
+        for scans in [Scan::all::<Gpt2>(), Scan::all::<Gpt4<true>>(), Scan::all::<O200k>()] {
+            for scan in &scans[1..] {
+                prop_assert_eq!(spans(*scan), spans(scans[0]));
+            }
+        }
+    }
+
+    #[test]
     fn parts_have_the_chunks_of_the_whole(text in text(31, 16), from in 0..31usize, at in 0..31usize) {
         for (name, _, splitter) in &*NAMED_SPLITTERS {
             if let Some(cut) = splitter.cut_before(&text, from, at) {

@@ -6,7 +6,7 @@
 //!
 //! - A pair can only appear in the step that creates the newer of its two tokens. Its list of places is therefore
 //!   written once, sorted and with its final length.
-//! - A place that no longer contains its pair can be recognised by its cells (`cells`) and is skipped. Lists are never
+//! - A place that no longer contains its pair can be recognized by its cells (`cells`) and is skipped. Lists are never
 //!   repaired.
 //! - The count of a pair never rises after the pair has appeared. A pair that starts below a threshold is therefore not
 //!   kept, until the pairs above the threshold run out (`rescan`).

@@ -1,0 +1,157 @@
+//! Encodes the chunks of a text in batches.
+//!
+//! Chunks are looked up in groups, whose slots are prefetched, because a large table does not fit into the processor's
+//! caches. The chunks that are not in the table leave gaps. They are merged together at the end of the batch (see
+//! `lanes`), and then the gaps are filled.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Encoder;
+use super::cache::{ChunkCache, EncodedChunks, INLINE_IDS};
+use crate::chunk_key::Key;
+use crate::error::{Cancel, Result, try_reserve};
+use crate::split::{Chunks, LOOKUP_GROUP};
+
+/// Buffers for a batch.
+#[derive(Default)]
+pub struct Batch {
+    /// The ids of the chunks that were found, without gaps.
+    found: Vec<u32>,
+    gaps: Vec<Gap>,
+    /// The ids that belong into the gaps.
+    extra: Vec<u32>,
+    /// The chunks that are not in the table: their indices in the batch and in `gaps`.
+    missing: Vec<(usize, usize)>,
+}
+
+/// A place for the ids of a chunk that are not in its slot.
+struct Gap {
+    /// The index in `found` of the id that follows.
+    at: usize,
+    /// The index of the chunk in the batch.
+    chunk: usize,
+    key: Key,
+    /// The place of the ids in `extra`.
+    ids: Range<usize>,
+}
+
+impl Batch {
+    /// Returns the chunks that were not in the table, with their keys and ids.
+    pub fn merged<'a>(&'a self, chunks: Chunks<'a, 'a>) -> impl Iterator<Item = (&'a [u8], Key, &'a [u32])> {
+        self.missing.iter().map(move |&(chunk, gap)| {
+            let Gap { key, ids, .. } = &self.gaps[gap];
+            (chunks.get(chunk).as_bytes(), *key, &self.extra[ids.clone()])
+        })
+    }
+}
+
+impl Encoder {
+    /// Appends the ids of the chunks of a text.
+    pub(super) fn encode_text(
+        &self,
+        text: &str,
+        cache: &mut ChunkCache,
+        ids: &mut Vec<u32>,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        cache.start(text.len(), &self.vocabulary)?;
+        let mut spans = cache.spans.take().unwrap_or_default();
+        let dropped = self.splitter.split_in_batches(text, &mut spans, cancel, |chunks| {
+            cancel.check()?;
+            self.encode_batch_of_chunks(chunks, cache, ids, cancel)
+        })?;
+        cache.spans = Some(spans);
+        if dropped > 0 {
+            self.dropped.fetch_add(dropped, Relaxed);
+        }
+        Ok(())
+    }
+
+    fn encode_batch_of_chunks(
+        &self,
+        chunks: Chunks,
+        cache: &mut ChunkCache,
+        ids: &mut Vec<u32>,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let (table, batch) = cache.parts(&self.vocabulary);
+        batch.gaps.clear();
+        batch.found.resize(INLINE_IDS * chunks.len(), 0);
+        let len = look_up(table, chunks, &mut batch.found, &mut batch.gaps);
+        if !batch.gaps.is_empty() {
+            self.find_gaps(chunks, cache, cancel)?;
+        }
+        let Batch { found, gaps, extra, .. } = &cache.batch;
+        let in_gaps: usize = gaps.iter().map(|gap| gap.ids.len()).sum();
+        try_reserve(ids, len + in_gaps)?;
+        let mut done = 0;
+        for gap in gaps {
+            ids.extend_from_slice(&found[done..gap.at]);
+            ids.extend_from_slice(&extra[gap.ids.clone()]);
+            done = gap.at;
+        }
+        ids.extend_from_slice(&found[done..len]);
+        Ok(())
+    }
+
+    /// Finds the ids that belong into the gaps, in the table or by merging.
+    fn find_gaps(&self, chunks: Chunks, cache: &mut ChunkCache, cancel: &Cancel) -> Result<()> {
+        let (table, Batch { gaps, extra, missing, .. }) = cache.parts(&self.vocabulary);
+        extra.clear();
+        missing.clear();
+        for (index, gap) in gaps.iter_mut().enumerate() {
+            match table.get(chunks.get(gap.chunk).as_bytes(), gap.key) {
+                Some(ids) => gap.ids = append(extra, ids.iter().copied())?,
+                None => missing.push((gap.chunk, index)),
+            }
+        }
+        let chunk = |index: usize| chunks.get(missing[index].0).as_bytes();
+        self.merges.apply_all(missing.len(), chunk, cancel, |index, ranks| {
+            gaps[missing[index].1].ids = append(extra, self.ids_of(ranks))?;
+            Ok(())
+        })?;
+        Ok(cache.insert_merged(chunks, &self.vocabulary)?)
+    }
+}
+
+/// Appends ids and returns their place.
+pub fn append(ids: &mut Vec<u32>, more: impl ExactSizeIterator<Item = u32>) -> Result<Range<usize>> {
+    let start = ids.len();
+    try_reserve(ids, more.len())?;
+    ids.extend(more);
+    Ok(start..ids.len())
+}
+
+/// Looks up chunks and writes the ids that are in their slots to `found`. Adds a gap for each other chunk. Returns the
+/// number of ids in `found`.
+#[inline(never)]
+fn look_up(table: &EncodedChunks, chunks: Chunks, found: &mut [u32], gaps: &mut Vec<Gap>) -> usize {
+    assert!(found.len() >= INLINE_IDS * chunks.len());
+    let (mut len, mut first) = (0, 0);
+    for group in chunks.groups() {
+        let mut keys = [Key::default(); LOOKUP_GROUP];
+        for (key, computed) in keys.iter_mut().zip(group.keys()) {
+            *key = computed;
+            table.prefetch(computed);
+        }
+        for (index, key) in keys[..group.len()].iter().enumerate() {
+            match table.get_inline(*key) {
+                Some((ids, count)) => {
+                    // SAFETY: each chunk before this one has added at most `INLINE_IDS`, so there is room for as many.
+                    unsafe { found.as_mut_ptr().add(len).cast::<[u32; INLINE_IDS]>().write_unaligned(*ids) };
+                    len += count;
+                }
+                None => add_gap(gaps, Gap { at: len, chunk: first + index, key: *key, ids: 0..0 }),
+            }
+        }
+        first += group.len();
+    }
+    len
+}
+
+#[cold]
+#[inline(never)]
+fn add_gap(gaps: &mut Vec<Gap>, gap: Gap) {
+    gaps.push(gap);
+}

@@ -1,0 +1,83 @@
+//! The chunks of a text, a batch at a time: what `Splitter::split_in_batches` finds.
+
+use super::blocks::BLOCK;
+use crate::chunk_key::{Key, SHORT_MAX};
+use crate::hash::Seeds;
+
+/// The number of chunks in a batch, at least if more follow.
+pub const BATCH: usize = if cfg!(test) { 1 << 3 } else { 1 << 10 };
+/// The number of chunks that are looked up together, after their slots have been prefetched.
+pub const LOOKUP_GROUP: usize = if cfg!(test) { 1 << 2 } else { 1 << 5 };
+
+/// Where a chunk starts and ends in a text.
+pub type Span = (usize, usize);
+
+/// Room for the spans of a batch. A scanner takes blocks as a whole, so it may find up to `BLOCK` more chunks, and it
+/// writes eight at a time.
+pub struct Spans(pub(super) [Span; BATCH + BLOCK + 8]);
+
+impl Default for Spans {
+    fn default() -> Self {
+        Self([(0, 0); BATCH + BLOCK + 8])
+    }
+}
+
+/// Some chunks of a text, in order.
+#[derive(Clone, Copy)]
+pub struct Chunks<'t, 's> {
+    text: &'t str,
+    /// Each is within the text, at the boundaries of characters, and not empty.
+    spans: &'s [Span],
+}
+
+impl<'t, 's> Chunks<'t, 's> {
+    /// # Safety
+    /// The spans must be in ascending order, within the text, at the boundaries of characters, and not empty.
+    pub(super) unsafe fn new(text: &'t str, spans: &'s [Span]) -> Self {
+        Self { text, spans }
+    }
+
+    #[allow(clippy::len_without_is_empty)] // a batch is never empty
+    pub fn len(self) -> usize {
+        self.spans.len()
+    }
+
+    #[inline(always)]
+    pub fn get(self, index: usize) -> &'t str {
+        let (start, end) = self.spans[index];
+        debug_assert!(start < end && self.text.is_char_boundary(start) && self.text.is_char_boundary(end));
+        // SAFETY: see `new`.
+        unsafe { self.text.get_unchecked(start..end) }
+    }
+
+    #[inline(always)]
+    pub fn iter(self) -> impl ExactSizeIterator<Item = &'t str> + use<'t, 's> {
+        (0..self.len()).map(move |index| self.get(index))
+    }
+
+    /// Returns the same chunks in groups of `LOOKUP_GROUP`.
+    #[inline(always)]
+    pub fn groups(self) -> impl Iterator<Item = Self> + use<'t, 's> {
+        self.spans.chunks(LOOKUP_GROUP).map(move |spans| Self { spans, ..self })
+    }
+
+    /// Returns the key of each chunk.
+    #[inline(always)]
+    pub fn keys(self) -> impl Iterator<Item = Key> + use<'t, 's> {
+        let seeds = Seeds::get();
+        let bytes = self.text.as_bytes();
+        // Whether there are 16 bytes from the start of each chunk on.
+        let in_windows = self.spans.last().is_some_and(|last| bytes.len() - last.1 >= 16);
+        self.spans.iter().map(move |&(start, end)| {
+            let len = end - start;
+            if in_windows && len <= SHORT_MAX {
+                // SAFETY: `start` is less than the end of the last chunk, after which 16 bytes follow.
+                let window = unsafe { &*bytes.as_ptr().add(start).cast::<[u8; 16]>() };
+                Key::of_short(window, len, seeds)
+            } else {
+                // SAFETY: see `new`.
+                Key::of(unsafe { bytes.get_unchecked(start..end) })
+            }
+        })
+    }
+}
