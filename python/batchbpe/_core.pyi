@@ -1,8 +1,8 @@
 """The Rust core. Chunks cross into it as three arrays: all bytes in a row, where each chunk begins, its count."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -99,5 +99,6 @@ class Encoder:
     def encode_block(
         self, block: bytes, offset: int, last: bool, tokens: _Special, threads: int | None
     ) -> tuple[_U32, int]: ...
-    def decode(self, ids: Sequence[int]) -> bytes: ...
-    def decode_numpy(self, ids: _U32) -> bytes: ...
+    # Raises `TypeError` unless `ids` is a sequence or a contiguous array of uint32.
+    def decode_bytes(self, ids: Iterable[int] | npt.NDArray[Any]) -> bytes: ...
+    def decode_text(self, ids: Iterable[int] | npt.NDArray[Any], errors: str) -> str: ...

@@ -304,7 +304,10 @@ class Codec(CompatibleNames):
         >>> Tokenizer.train("aaabdaaabac", 259).decode([258, 100])
         'aaabd'
         """
-        return self.decode_bytes(tokens).decode("utf-8", errors)
+        try:
+            return self._encoder.decode_text(tokens, errors)
+        except (TypeError, OverflowError, ValueError) as error:
+            return self._encoder.decode_text(self._known_ids(tokens, error), errors)
 
     def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any]) -> bytes:
         """Decode ids to bytes.
@@ -313,21 +316,25 @@ class Codec(CompatibleNames):
         >>> Tokenizer.train("aaabdaaabac", 259).decode_bytes([258, 255])
         b'aaab\\xff'
         """
-        encoder = self._encoder
-        ids: Any = tokens
         try:
-            if isinstance(tokens, np.ndarray):
-                if tokens.dtype == np.uint32 and tokens.ndim == 1 and tokens.flags.c_contiguous:
-                    return encoder.decode_numpy(tokens)
-                ids = tokens.tolist()
-            ids = ids if isinstance(ids, list) else list(ids)
-            return encoder.decode(ids)
-        except (TypeError, OverflowError, ValueError):
-            check_ids(tokens if isinstance(tokens, str) else ids)
-            unknown = [token for token in ids if token not in self.vocab]
-            if not unknown:
-                raise
-            raise UnknownTokenError.of_id(int(unknown[0]), self.max_token_value) from None
+            return self._encoder.decode_bytes(tokens)
+        except (TypeError, OverflowError, ValueError) as error:
+            return self._encoder.decode_bytes(self._known_ids(tokens, error))
+
+    def _known_ids(self, tokens: Any, error: Exception) -> list[int]:
+        """Return the ids of an array or iterable that the core rejected. Raise if something is wrong with them."""
+        if isinstance(error, UnicodeDecodeError):
+            raise error
+        ids = tokens.tolist() if isinstance(tokens, np.ndarray) else tokens
+        if isinstance(ids, Iterable) and not isinstance(ids, str | list):
+            ids = list(ids)
+        check_ids(ids)
+        for token in ids:
+            if token not in self.vocab:
+                raise UnknownTokenError.of_id(int(token), self.max_token_value) from None
+        if ids is tokens:
+            raise error
+        return ids  # type: ignore[no-any-return]
 
     def decode_batch(
         self, batch: Iterable[Iterable[int]], errors: str = "replace", *, num_threads: int | None = None

@@ -1,12 +1,13 @@
 //! The bytes of each token, and decoding: ids → bytes.
 
-use crate::error::{Cancel, Error, OutOfMemory, Result, try_with_capacity};
+use crate::error::{Cancel, Error, Result, check_memory, try_with_capacity};
 use crate::hash::HashMap;
+use crate::huge_pages::use_huge_pages;
 
 /// The number of ids that are decoded between two checks of `Cancel`.
-const BLOCK: usize = if cfg!(test) { 1 << 3 } else { 1 << 10 };
-/// Up to this length of the longest token, room for a block of ids is reserved without looking at each id.
-const SHORT_TOKEN: usize = if cfg!(test) { 1 << 3 } else { 1 << 12 };
+const BLOCK: usize = if cfg!(test) { 1 << 3 } else { 1 << 12 };
+/// Tokens are copied in steps of this many bytes: a constant size is faster to copy than the exact one.
+const WINDOW: usize = 16;
 
 /// Where a token starts and ends in an `Arena`.
 pub type Span = (u32, u32);
@@ -53,14 +54,13 @@ impl Arena {
 
 /// The bytes of each token, by id.
 pub struct Tokens {
+    /// Ends with `WINDOW` bytes that belong to no token.
     arena: Arena,
-    /// id → span, for tokens that are not special. `None` where there is no such id.
-    pub(super) spans: Vec<Option<Span>>,
+    /// id → span, for tokens that are not special. Empty where there is no such id.
+    pub(super) spans: Vec<Span>,
     /// id → span, for special tokens. Their ids may be far beyond the others.
     special_spans: HashMap<u32, Span>,
     n_vocab: usize,
-    /// The length of the longest token.
-    longest: usize,
 }
 
 impl Tokens {
@@ -74,22 +74,21 @@ impl Tokens {
     ) -> Result<Self> {
         let ids = merged.clone().map(|token| token.0).chain(stop_words.iter().map(|word| word.1));
         let n_ordinary = ids.max().map_or(0, |id| id as usize + 1);
-        let mut spans: Vec<Option<Span>> = try_with_capacity(n_ordinary)?;
-        spans.resize(n_ordinary, None);
+        let mut spans: Vec<Span> = try_with_capacity(n_ordinary)?;
+        spans.resize(n_ordinary, (0, 0));
         for (id, span) in merged {
-            spans[id as usize] = Some(span);
+            spans[id as usize] = span;
         }
         for (word, id) in stop_words {
-            spans[*id as usize] = Some(arena.push(word)?);
+            spans[*id as usize] = arena.push(word)?;
         }
         let mut special_spans = HashMap::default();
         for (token, id) in special_tokens {
             special_spans.insert(*id, arena.push(token.as_bytes())?);
         }
         let n_special = special_tokens.iter().map(|token| token.1 as usize + 1).max().unwrap_or(0);
-        let longest = spans.iter().flatten().chain(special_spans.values()).map(|(start, end)| end - start).max();
-        let longest = longest.unwrap_or(0) as usize;
-        Ok(Self { arena, spans, special_spans, n_vocab: n_ordinary.max(n_special), longest })
+        arena.push(&[0; WINDOW])?;
+        Ok(Self { arena, spans, special_spans, n_vocab: n_ordinary.max(n_special) })
     }
 
     /// Returns one more than the largest id.
@@ -98,13 +97,17 @@ impl Tokens {
     }
 
     /// Returns the bytes of a token.
-    #[inline]
+    #[cfg(test)]
     pub fn get(&self, id: u32) -> Result<&[u8]> {
-        let span = match self.spans.get(id as usize) {
-            Some(&Some(span)) => span,
-            _ => self.special_span(id)?,
-        };
-        Ok(self.arena.get(span))
+        Ok(self.arena.get(self.span(id)?))
+    }
+
+    #[inline(always)]
+    fn span(&self, id: u32) -> Result<Span> {
+        match self.spans.get(id as usize) {
+            Some(&span) if span.1 > 0 => Ok(span),
+            _ => self.special_span(id),
+        }
     }
 
     #[cold]
@@ -116,19 +119,32 @@ impl Tokens {
 
     /// Returns the bytes of `ids`, concatenated.
     pub fn decode(&self, ids: &[u32], cancel: &Cancel) -> Result<Vec<u8>> {
-        let max_len = self.longest.min(SHORT_TOKEN);
-        let mut bytes: Vec<u8> = try_with_capacity(ids.len() * 4 + max_len * ids.len().min(BLOCK))?;
+        let mut size = 0;
         for block in ids.chunks(BLOCK) {
             cancel.check()?;
-            let size = match self.longest {
-                0..=SHORT_TOKEN => block.len() * max_len,
-                _ => block.iter().try_fold(0, |size, &id| self.get(id).map(|token| size + token.len()))?,
-            };
-            bytes.try_reserve(size).map_err(|_| OutOfMemory(size))?;
             for &id in block {
-                bytes.extend_from_slice(self.get(id)?);
+                let (start, end) = self.span(id)?;
+                size += (end - start) as usize;
             }
         }
+        check_memory(size + WINDOW)?;
+        let mut bytes = vec![0; size + WINDOW]; // does not touch the memory yet
+        use_huge_pages(&mut bytes);
+        let mut at = 0;
+        for block in ids.chunks(BLOCK) {
+            cancel.check()?;
+            for &id in block {
+                let (start, end) = self.span(id)?;
+                let (mut from, mut to) = (start as usize, at);
+                at += (end - start) as usize;
+                // Whatever is copied beyond the token is overwritten by the next one or cut off in the end.
+                while to < at {
+                    bytes[to..to + WINDOW].copy_from_slice(&self.arena.0[from..from + WINDOW]);
+                    (from, to) = (from + WINDOW, to + WINDOW);
+                }
+            }
+        }
+        bytes.truncate(size);
         Ok(bytes)
     }
 }

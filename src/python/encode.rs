@@ -4,8 +4,9 @@ use std::ffi::CString;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
@@ -101,10 +102,12 @@ impl Encoder {
         Ok(ids)
     }
 
-    fn decode_ids<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = run(py, ids.len(), |cancel| self.encoder.decode(ids, cancel))?;
-        check_python_memory(1, bytes.len())?;
-        Ok(PyBytes::new(py, &bytes))
+    fn decode_ids(&self, py: Python<'_>, ids: &Ids) -> PyResult<Vec<u8>> {
+        let ids = match ids {
+            Ids::Array(array) => array.as_slice()?,
+            Ids::List(ids) => ids,
+        };
+        run(py, ids.len(), |cancel| self.encoder.decode(ids, cancel))
     }
 
     /// Warns, once per encoder, if text was dropped.
@@ -284,12 +287,41 @@ impl Encoder {
         Ok((ids.into_pyarray(py), end))
     }
 
-    fn decode<'py>(&self, py: Python<'py>, ids: Bound<'py, PySequence>) -> PyResult<Bound<'py, PyBytes>> {
-        check_memory(ids.len()? * size_of::<u32>())?;
-        self.decode_ids(py, &ids.extract::<Vec<u32>>()?)
+    fn decode_bytes<'py>(&self, py: Python<'py>, ids: Ids) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.decode_ids(py, &ids)?;
+        check_python_memory(1, bytes.len())?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
-    fn decode_numpy<'py>(&self, py: Python<'py>, ids: PyReadonlyArray1<u32>) -> PyResult<Bound<'py, PyBytes>> {
-        self.decode_ids(py, ids.as_slice()?)
+    /// Decode ids to text. `errors` is that of `bytes.decode`.
+    fn decode_text<'py>(&self, py: Python<'py>, ids: Ids, errors: &str) -> PyResult<Bound<'py, PyAny>> {
+        let errors = CString::new(errors)?;
+        let bytes = self.decode_ids(py, &ids)?;
+        let len = isize::try_from(bytes.len())?;
+        // SAFETY: the pointers are valid for the call, which returns a new reference, or null with an exception set.
+        unsafe {
+            let text = ffi::PyUnicode_DecodeUTF8(bytes.as_ptr().cast(), len, errors.as_ptr());
+            Bound::from_owned_ptr_or_err(py, text)
+        }
+    }
+}
+
+/// Ids from Python: a contiguous numpy array of uint32, or a sequence of integers.
+enum Ids<'py> {
+    Array(PyReadonlyArray1<'py, u32>),
+    List(Vec<u32>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Ids<'py> {
+    type Error = PyErr;
+
+    fn extract(ids: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match ids.extract::<PyReadonlyArray1<u32>>() {
+            Ok(array) if array.is_c_contiguous() => Ok(Self::Array(array)),
+            _ => {
+                check_memory(ids.len()? * size_of::<u32>())?;
+                Ok(Self::List(ids.cast::<PySequence>()?.extract()?))
+            }
+        }
     }
 }
