@@ -28,8 +28,8 @@ def resolve_special(
     >>> resolve_special(["<a>", "<b>"], "none", None)
     ([], [])
     """
-    if allowed == "none_raise" and disallowed is None:
-        return None
+    if disallowed is None and isinstance(allowed, str) and allowed in ("none_raise", "none"):
+        return None if allowed == "none_raise" else ([], [])  # as fast as possible: short texts take half a microsecond
     names = set(special_tokens)
     if isinstance(allowed, str):
         if allowed not in ("none_raise", "all", "none"):
