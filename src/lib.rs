@@ -20,6 +20,7 @@ pub mod parallel;
 mod prefetch;
 #[cfg(feature = "python")]
 mod python;
+pub mod rank_file;
 pub mod special;
 pub mod split;
 pub mod train;

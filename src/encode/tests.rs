@@ -3,7 +3,6 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::ranks::cuts;
 use super::*;
 use crate::error::NEVER;
 use crate::split::NAMED;
@@ -120,10 +119,10 @@ proptest! {
     }
 
     #[test]
-    fn merges_are_recovered_from_ranks(merges in merges()) {
+    fn merges_are_recovered_from_ranks(merges in merges(), threads in 1..4usize) {
         let encoder = encoder(r"\S+", &merges, &[], &[]);
         let tokens: Vec<&[u8]> = merges.iter().map(|merge| encoder.tokens.get(merge.2).expect("a known id")).collect();
-        // For each token: where its bytes merge to two tokens if only the tokens before it are known.
+        // For each token: the two tokens that its bytes merge to if only the tokens before it are known.
         let mut known: Vec<(&[u8], usize)> = Vec::new();
         let mut expected = Ok(Vec::new());
         for (rank, token) in tokens.iter().enumerate() {
@@ -138,21 +137,25 @@ proptest! {
                 expected = Err(());
                 break;
             }
-            expected.as_mut().expect("no error yet").push(ends[1]);
+            let part = |part: &[u8]| match *part {
+                [byte] => u32::from(byte),
+                _ => 256 + known.iter().find(|other| other.0 == part).expect("a merge of tokens").1 as u32,
+            };
+            expected.as_mut().expect("no error yet").push((part(&token[..ends[1]]), part(&token[ends[1]..])));
             known.push((token, rank));
         }
-        prop_assert_eq!(cuts(&tokens, &NEVER).map_err(|_| ()), expected);
+        prop_assert_eq!(ranks::merges(&tokens, threads, &NEVER).map_err(|_| ()), expected);
     }
 }
 
 #[test]
 fn a_token_that_doubles_is_recovered() {
     let tokens: Vec<Vec<u8>> = (1..=20).map(|power| vec![b'a'; 1 << power]).collect();
-    let halves: Vec<usize> = (0..20).map(|power| 1 << power).collect();
-    assert_eq!(cuts(&tokens, &NEVER), Ok(halves));
+    let halves: Vec<_> = (0..20).map(|power| if power == 0 { (97, 97) } else { (255 + power, 255 + power) }).collect();
+    assert_eq!(ranks::merges(&tokens, 1, &NEVER), Ok(halves));
     let cancelled = Cancel::default();
     cancelled.cancel();
-    assert_eq!(cuts(&tokens, &cancelled), Err(Error::Cancelled));
+    assert_eq!(ranks::merges(&tokens, 1, &cancelled), Err(Error::Cancelled));
 }
 
 #[test]

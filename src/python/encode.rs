@@ -8,9 +8,9 @@ use numpy::{IntoPyArray, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyInt, PyList, PySequence};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySequence};
 
 use super::{
     Array, LONG_WORK, Texts, Threads, Utf8Text, block_text, check_python_memory, run, shared_bytes, spans,
@@ -20,19 +20,36 @@ use crate::count::utf8;
 use crate::encode::{self, SpecialRules, SpecialSet};
 use crate::error::{Error, check_memory, try_collect, try_collect_ok, try_with_capacity};
 use crate::parallel;
+use crate::rank_file;
 use crate::split;
 
-/// For tokens of more than one byte, in the order of their ranks, return each token and the two it is merged from.
+/// Return the tokens of a rank file and their ranks.
 #[pyfunction]
-#[allow(clippy::type_complexity)]
+pub fn parse_ranks<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Vec<(Bound<'py, PyBytes>, u32)>> {
+    let ranks = run(py, content.len(), |cancel| rank_file::parse(content, cancel))?;
+    check_python_memory(3 * ranks.len(), 0)?;
+    Ok(ranks.iter().map(|(token, rank)| (PyBytes::new(py, token), *rank)).collect())
+}
+
+/// For tokens of more than one byte, in the order of their ranks, and their ids: return the pairs of ids that merge to
+/// them, in the same order.
+#[pyfunction]
 pub fn merges_of_ranks<'py>(
     py: Python<'py>,
-    tokens: Vec<Vec<u8>>,
-) -> PyResult<Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)>> {
-    let size = tokens.iter().map(Vec::len).sum();
-    let cuts = run(py, size, |cancel| encode::ranks::cuts(&tokens, cancel))?;
-    let bytes = |part: &[u8]| PyBytes::new(py, part);
-    Ok(tokens.iter().zip(cuts).map(|(token, cut)| (bytes(token), bytes(&token[..cut]), bytes(&token[cut..]))).collect())
+    tokens: Vec<PyBackedBytes>,
+    ids: Vec<u32>,
+    byte_ids: [u32; 256],
+) -> PyResult<Bound<'py, PyDict>> {
+    let bytes: Vec<&[u8]> = tokens.iter().map(|token| &token[..]).collect();
+    let (size, threads) = (bytes.iter().map(|token| token.len()).sum(), threads_or_all(None));
+    let merges = run(py, size, |cancel| encode::ranks::merges(&bytes, threads, cancel))?;
+    check_python_memory(4 * merges.len(), 0)?;
+    let id = |rank: u32| if rank < 256 { byte_ids[rank as usize] } else { ids[rank as usize - 256] };
+    let dict = PyDict::new(py);
+    for (&(first, last), token) in merges.iter().zip(&ids) {
+        dict.set_item((id(first), id(last)), token)?;
+    }
+    Ok(dict)
 }
 
 /// Encodes text and decodes ids. It is immutable, so any number of threads can use it.

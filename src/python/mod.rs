@@ -313,6 +313,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(count::read_counts_csv, module)?)?;
     module.add_function(wrap_pyfunction!(count::is_in_order, module)?)?;
     module.add_class::<count::ChunkTable>()?;
+    module.add_function(wrap_pyfunction!(encode::parse_ranks, module)?)?;
     module.add_function(wrap_pyfunction!(encode::merges_of_ranks, module)?)?;
     module.add_class::<train::PairTable>()?;
     module.add_class::<encode::Encoder>()?;

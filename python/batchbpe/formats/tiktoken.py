@@ -5,15 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core import merges_of_ranks, patterns
+from .._core import merges_of_ranks, parse_ranks, patterns
 from ..arguments import check_path
 from ..errors import ArgumentTypeError, DataError, Message, Setting, short
-from ..model import Model
+from ..model import MAX_ID, Model
 from ..storage.atomic import replacing
 from .located import locate_errors, not_found
 
@@ -106,17 +107,14 @@ def is_rank(line: bytes) -> bool:
 
 
 def _parse(content: bytes) -> dict[bytes, int]:
-    ranks: dict[bytes, int] = {}
-    for number, line in enumerate(content.splitlines(), start=1):
-        if not line:
-            continue
-        if not is_rank(line):
-            raise DataError(f"expected a token in base64 and its rank, got {short(line[:80])}", where=f"line {number}")
-        token, rank = line.split()
-        value = base64.b64decode(token)
-        if value in ranks:
-            raise DataError(f"duplicate token {short(value)}, with rank {ranks[value]} before", where=f"line {number}")
-        ranks[value] = int(rank)
+    try:
+        lines = parse_ranks(content)
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    ranks = dict(lines)
+    if len(ranks) < len(lines):
+        token, count = Counter(token for token, _ in lines).most_common(1)[0]
+        raise DataError(f"the token {short(token)} occurs {count} times; each token must have one rank")
     return ranks
 
 
@@ -177,16 +175,13 @@ def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping
         token, other = next(pair for pair in pairwise(tokens) if ranks[pair[0]] == ranks[pair[1]])
         raise DataError(f"{short(token)} and {short(other)} have the same rank {ranks[token]}")
     check_bytes(ranks)
-    merges = {
-        (ranks[first], ranks[last]): ranks[token]
-        for token, first, last in merges_of_ranks([token for token in tokens if len(token) > 1])
-    }
-    return Model(
-        pattern=pattern,
-        merges=merges,
-        special_tokens=special_tokens,
-        byte_ids=tuple(ranks[bytes([byte])] for byte in range(256)),
-    )
+    for token, rank in ranks.items():
+        if type(rank) is not int or not 0 <= rank <= MAX_ID:
+            raise DataError(f"the rank of {short(token)} must be an integer from 0 to {MAX_ID}, got {short(rank)}")
+    byte_ids = tuple(ranks[bytes([byte])] for byte in range(256))
+    merged = [token for token in tokens if len(token) > 1]
+    merges = merges_of_ranks(merged, [ranks[token] for token in merged], byte_ids)
+    return Model(pattern=pattern, merges=merges, special_tokens=special_tokens, byte_ids=byte_ids)
 
 
 def check_bytes(tokens: Mapping[bytes, int]) -> None:
