@@ -6,6 +6,7 @@ import pydoc
 import re
 import subprocess
 import sys
+import typing
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import batchbpe
-from batchbpe import Batch, ChunkCounts, Tokenizer, policies, train
+from batchbpe import Batch, ChunkCounts, Model, Tokenizer, policies, train
 from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
 from batchbpe.model import MAX_MERGES
 from batchbpe.policies import Candidates
@@ -411,3 +412,27 @@ def test_counts_are_passed_on_before_training() -> None:
     seen: list[object] = []
     train("to be or not to be", 258, on_counts=seen.append, on_batch=seen.append)
     assert seen[0] == ChunkCounts.count("to be or not to be") and len(seen) == 3
+
+
+@pytest.mark.parametrize(("vocab_size", "overlapping"), [(2000, False), (2000, True), (400, False)])
+def test_the_built_in_serial_policy_equals_one_written_in_python(vocab_size: int, overlapping: bool) -> None:
+    def first(candidates: Candidates) -> Candidates:
+        return candidates[:1]
+
+    counts = ChunkCounts.count(Path(typing.__file__).read_text(encoding="utf-8"))
+    batches: dict[str, list[tuple[int, ...]]] = {"serial": [], "first": []}
+
+    def trained(policy: policies.Policy | str, name: str) -> Model:
+        def record(batch: Batch) -> None:
+            batches[name].append((batch.number, batch.size, batch.merges_done, batch.merges_wanted, batch.count))
+
+        return train(counts, vocab_size, policy=policy, overlapping=overlapping, on_batch=record)
+
+    native, python = trained("serial", "serial"), trained(first, "first")
+    assert list(native.merges.items()) == list(python.merges.items())
+    assert batches["serial"] == batches["first"]
+    assert len(batches["serial"]) == vocab_size - 256
+
+
+def test_the_serial_policy_stops_when_no_pairs_are_left() -> None:
+    assert len(train("abab", 300, policy="serial").merges) == 2

@@ -31,6 +31,7 @@ from .policies import (
     Policy,
     policy_name,
     resolve_policy,
+    serial,
 )
 from .progress import training_bar
 
@@ -277,15 +278,19 @@ def train_on_counts(
     metadata = options.as_metadata() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
     del counts, kept  # most of the memory, unless the caller holds them
 
-    merge_in_batches(
-        table,
-        vocab,
-        wanted,
-        cap_divisor=options.cap_divisor,
-        max_batch_size=options.max_batch_size or options.vocab_size,
-        policy=resolve_policy(options.policy),
-        on_batch=on_batch,
-    )
+    policy = resolve_policy(options.policy)
+    if policy is serial:
+        merge_serially(table, vocab, wanted, on_batch)
+    else:
+        merge_in_batches(
+            table,
+            vocab,
+            wanted,
+            cap_divisor=options.cap_divisor,
+            max_batch_size=options.max_batch_size or options.vocab_size,
+            policy=policy,
+            on_batch=on_batch,
+        )
     if len(vocab.merges) < wanted:
         reached = options.vocab_size - wanted + len(vocab.merges)
         logger.warning("no pairs left to merge: the vocabulary has %d tokens, not %d", reached, options.vocab_size)
@@ -400,6 +405,23 @@ def merge_in_batches(
                     seconds=time.perf_counter() - start,
                 )
             )
+
+
+def merge_serially(
+    table: PairTable, vocab: GrowingVocab, merges_wanted: int, on_batch: Callable[[Batch], object] | None
+) -> None:
+    """Do what `merge_in_batches` does with the policy `serial`, without asking it before every merge."""
+    start = time.perf_counter()
+    while len(vocab.merges) < merges_wanted:
+        first, last, counts = table.merge_serially(min(merges_wanted - len(vocab.merges), 1000))
+        if not len(first):
+            break  # no pairs are left
+        seconds = time.perf_counter() - start
+        for pair, count in zip(zip(first.tolist(), last.tolist(), strict=True), counts.tolist(), strict=True):
+            vocab.merges.append(pair)
+            if on_batch:
+                done = len(vocab.merges)
+                on_batch(Batch(done, 1, 1, merges_done=done, merges_wanted=merges_wanted, count=count, seconds=seconds))
 
 
 def _ask(policy: Policy, candidates: Candidates, merges_remaining: int) -> Candidates:

@@ -17,6 +17,15 @@ fn pairs(first: &PyReadonlyArray1<u32>, last: &PyReadonlyArray1<u32>) -> PyResul
     Ok(first.as_slice()?.iter().copied().zip(last.as_slice()?.iter().copied()).collect())
 }
 
+type PairArrays<'py> = (Array<'py, u32>, Array<'py, u32>, Array<'py, u64>);
+
+fn arrays<'py>(py: Python<'py>, pairs: &[(Pair, u64)]) -> PairArrays<'py> {
+    let first: Vec<u32> = pairs.iter().map(|row| row.0.0).collect();
+    let last: Vec<u32> = pairs.iter().map(|row| row.0.1).collect();
+    let count: Vec<u64> = pairs.iter().map(|row| row.1).collect();
+    (first.into_pyarray(py), last.into_pyarray(py), count.into_pyarray(py))
+}
+
 #[pymethods]
 impl PairTable {
     /// Create a table from chunks and their counts, without the chunks whose indices are in `skip`.
@@ -67,14 +76,16 @@ impl PairTable {
     }
 
     /// Return the n most frequent pairs: first tokens, last tokens, counts.
-    #[allow(clippy::type_complexity)]
-    fn top<'py>(&mut self, py: Python<'py>, n: usize) -> PyResult<(Array<'py, u32>, Array<'py, u32>, Array<'py, u64>)> {
+    fn top<'py>(&mut self, py: Python<'py>, n: usize) -> PyResult<PairArrays<'py>> {
         let cost = if self.0.is_counted() { 0 } else { usize::MAX };
         let top = run(py, cost, |cancel| self.0.top(n, cancel))?;
-        let first: Vec<u32> = top.iter().map(|row| row.0.0).collect();
-        let last: Vec<u32> = top.iter().map(|row| row.0.1).collect();
-        let count: Vec<u64> = top.iter().map(|row| row.1).collect();
-        Ok((first.into_pyarray(py), last.into_pyarray(py), count.into_pyarray(py)))
+        Ok(arrays(py, &top))
+    }
+
+    /// Merge the most frequent pair n times. Return the pairs like `top`: fewer if there are no more.
+    fn merge_serially<'py>(&mut self, py: Python<'py>, n: usize) -> PyResult<PairArrays<'py>> {
+        let merged = run(py, usize::MAX, |cancel| self.0.merge_serially(n, cancel))?;
+        Ok(arrays(py, &merged))
     }
 
     fn merge(&mut self, py: Python<'_>, first: PyReadonlyArray1<u32>, last: PyReadonlyArray1<u32>) -> PyResult<()> {

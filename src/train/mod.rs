@@ -137,6 +137,18 @@ impl PairTable {
         Ok(())
     }
 
+    /// Merges the most frequent pair `n` times, or until there are no more pairs. Returns the pairs and their counts.
+    pub fn merge_serially(&mut self, n: usize, cancel: &Cancel) -> Result<Vec<(Pair, u64)>> {
+        let mut merged = Vec::new();
+        while merged.len() < n {
+            cancel.check()?;
+            let Some(&(pair, count)) = self.top(1, cancel)?.first() else { break };
+            self.merge(&[pair])?;
+            merged.push((pair, count));
+        }
+        Ok(merged)
+    }
+
     /// Returns an error unless the pairs of a batch can be merged at once.
     fn check(&self, batch: &[Pair]) -> Result<()> {
         if batch.len() > (self.end_id - self.next_id) as usize {
