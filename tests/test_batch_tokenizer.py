@@ -125,7 +125,7 @@ def test_pattern_of_counts_is_used() -> None:
     tokenizer = BatchTokenizer()
     tokenizer.train(ChunkCounts.count(TEXT, "o200k"), 270)
     assert tokenizer.pattern == PATTERNS["o200k"]
-    with pytest.raises(ValueError, match="cannot be added to counts made with gpt2"):
+    with pytest.raises(ValueError, match="counted with the pattern o200k, expected gpt2"):
         BatchTokenizer(pattern="gpt2").train(ChunkCounts.count(TEXT, "o200k"), 270)
 
 

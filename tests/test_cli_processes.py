@@ -108,7 +108,7 @@ def test_standard_output_on_a_full_disk(place: Path, command: str, unbuffered: s
         env = os.environ | {"PYTHONUNBUFFERED": unbuffered}
         shell = [sys.executable, "-m", "batchbpe", *command.split()]
         done = subprocess.run(shell, cwd=place, env=env, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "No space left" in done.stderr, done.stderr
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "no space left" in done.stderr, done.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="as a shell closes streams")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from data_files import jsonl, parquet, texts, write
@@ -44,7 +45,7 @@ def test_string_that_looks_like_a_path(text: str, tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"file not found: .*; if this is text, pass it as texts=$") as error:
         documents(text)
-    assert repr(text) in str(error.value)
+    assert f": {text};" in str(error.value)
     assert list(documents(iter([text]))) == [Texts([text])]
 
 
@@ -100,7 +101,7 @@ def test_lists_of_files(tmp_path: Path) -> None:
     assert texts([str(one), str(table), two]) == ["one", "three", "two"]  # one of them is a Path
     for data in ([str(one), "absent.txt"], ["absent.txt"], [str(one), str(tmp_path / "*.csv")], [["absent.txt"]]):
         with pytest.raises(
-            FileNotFoundError, match=r"'.*(absent\.txt|\*\.csv)'; if the strings are text, pass them as texts=$"
+            FileNotFoundError, match=r".*(absent\.txt|\*\.csv); if the strings are text, pass them as texts=$"
         ):
             documents(data)
 
@@ -115,7 +116,7 @@ def test_texts_keyword() -> None:
     for wrong in ({"a": 1}, ChunkCounts.count("a"), pa.table({"text": ["a"]})):  # iterating over them gives names
         with pytest.raises(TypeError, match=r"texts must be strings, got .*; use data"):
             ChunkCounts.count(texts=wrong)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"document 1 must be a str, got (Posix|Windows)Path"):
+    with pytest.raises(TypeError, match=r"document 1 must be a string, got (Posix|Windows)Path\('b'\)"):
         ChunkCounts.count(texts=["a", Path("b")])  # type: ignore[list-item]
 
 
@@ -138,7 +139,7 @@ def test_files_keyword(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for given in ("notes", Path("notes"), ["notes"], [Path("notes")], iter(["not*"])):
         assert ChunkCounts.count(files=given) == ChunkCounts.count("one")
     assert texts(corpus.choose(None, None, ["folder", "notes"])) == ["two", "one"]
-    with pytest.raises(FileNotFoundError, match=r"^file not found: 'a text'$"):
+    with pytest.raises(FileNotFoundError, match=r"^file not found: a text$"):
         ChunkCounts.count(files=["notes", "a text"])
     for wrong in (3, [b"notes"], ["notes", None], [["notes"]]):
         with pytest.raises(TypeError, match="files must be paths, globs, folders or URLs, got"):
@@ -215,7 +216,7 @@ def test_folder_without_known_files(tmp_path: Path) -> None:
 
 def test_missing_last_file_fails_before_the_first_is_read(tmp_path: Path) -> None:
     good = write(tmp_path / "a.txt", "text")
-    with pytest.raises(FileNotFoundError, match=r"absent\.txt'$"):
+    with pytest.raises(FileNotFoundError, match=r"absent\.txt$"):
         documents([good, tmp_path / "absent.txt"])
 
 
@@ -257,9 +258,13 @@ def test_mixed_list_keeps_the_order(tmp_path: Path) -> None:
         (["a", bytearray(b"b")], r"data\[1\] must not be bytes, got b'b'; decode them"),
         (None, "data must be text, a path, counts, a table, or an iterable of strings, got None"),
         (["a", ["b", 3]], r"data\[1\]\[1\] must be text, .*, got 3"),
-        (iter(["a", 3]), "document 1 must be a str, got int"),
-        (iter([{"text": "a"}]), r'document 0 must be a str, got dict; pass \(row\["text"\] for row in rows\)'),
-        (iter([Path("a")]), "document 0 must be a str, got (Posix|Windows)Path"),
+        (iter(["a", 3]), "document 1 must be a string, got 3"),
+        (
+            iter([{"text": "a"}]),
+            r"""document 0 must be a string, got {'text': 'a'}; pass \(row\["text"\] for row in rows\)""",
+        ),
+        (np.array([7, 2]), r"document 0 must be a string, got (np\.int64\()?7"),
+        (iter([Path("a")]), r"document 0 must be a string, got (Posix|Windows)Path\('a'\)"),
     ],
 )
 def test_type_errors(data: Any, problem: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from batchbpe.data.corpus import documents
 from batchbpe.data.documents import ArrowTexts, Counts, Documents, TextFile, Texts
+from batchbpe.data.source import Source
 
 WORDS = ["to be", "", "naïve", "語" * 5, "or not"]
 SIZES = [5, 0, 6, 15, 6]
@@ -67,6 +68,12 @@ def test_text_file(tmp_path: Path) -> None:
     assert file.select(np.array([True])) is file
 
 
+def test_errors_of_the_system_name_the_source() -> None:
+    source, message = Source("standard input", lambda _: []), r"^cannot read standard input: is a directory$"
+    with pytest.raises(IsADirectoryError, match=message), source.blamed():
+        raise IsADirectoryError(21, "Is a directory")
+
+
 def test_text_file_in_memory() -> None:
     stream = io.BytesIO(b"to be")
     file = TextFile("standard input", lambda: stream, opens_once=True, max_document_bytes=5).in_memory()
@@ -87,5 +94,5 @@ def test_counts_have_no_documents(source: Any, where: str) -> None:
     assert len(counts) == 0
     assert not counts.has_longer_than(0)
     for use in (counts.sizes, lambda: counts[:1], lambda: counts.select(np.zeros(0, bool))):
-        with pytest.raises(ValueError, match=f"^{where}chunk counts have no documents to sample or encode; pass doc"):
+        with pytest.raises(ValueError, match=f"^{where}chunk counts have no documents to encode; pass documents$"):
             use()

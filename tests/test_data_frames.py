@@ -63,8 +63,10 @@ def test_pandas() -> None:
     with pytest.raises(ValueError, match="data: the array must be of type string, got int64"):
         documents(frame["n"])
     mixed = frame.assign(n=["one", 2, 3.0])
-    with pytest.raises(ValueError, match=r"data: cannot import the arrow data of a DataFrame: .*pass only the column"):
+    with pytest.raises(ValueError, match=r"data: cannot convert the DataFrame to arrow data; pass only the column"):
         documents(mixed)
+    with pytest.raises(ValueError, match=r"data: cannot convert the Series to arrow data; all values must be strings$"):
+        documents(mixed["n"])
     assert texts(mixed["text"]) == ["one", "two/2"]
 
 
@@ -115,7 +117,7 @@ def test_broken_export() -> None:
         def __arrow_c_stream__(self, requested_schema: object = None) -> object:
             raise ValueError("not today")
 
-    with pytest.raises(ValueError, match=r"data\[1\]: cannot import the arrow data of a Broken: not today; pass only"):
+    with pytest.raises(ValueError, match=r"data\[1\]: cannot convert the Broken to arrow data: not today; all values"):
         documents(["a text", Broken()])
 
 

@@ -57,7 +57,8 @@ def test_damaged_compressed_file(name: str, damage: str, tmp_path: Path) -> None
     half = len(whole) // 2
     damaged = {"cut": whole[:half], "header": b"x" + whole, "middle": whole[:half] + whole[half + 99 :]}
     path.write_bytes(damaged[damage])
-    with pytest.raises(OSError, match=f"cannot read .*{name}"):
+    codec = "gzip" if name.endswith("gz") else "zstd"
+    with pytest.raises(OSError, match=f"cannot read .*{name}: not a {codec} file, or damaged$"):
         texts(path)
 
 
@@ -73,7 +74,7 @@ def test_compressed_tables(tmp_path: Path) -> None:
         for path in (packed, zstd(tmp_path / f"{plain.name}.ZST", whole)):
             assert ChunkCounts.count(path) == counts
         packed.write_bytes(gzip.compress(whole[:-20]))
-        with pytest.raises(ValueError, match=rf"{plain.name}\.gz: "):
+        with pytest.raises(ValueError, match=rf"{plain.name}\.gz[:,] "):
             ChunkCounts.count(packed)
 
 
@@ -87,8 +88,13 @@ def test_jsonl(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b'{"text": "a"', r"a\.jsonl, line 3: invalid JSON .*each line must be one object"),
-        (b"[" * 100_000, r"a\.jsonl, line 3: invalid JSON"),
+        (
+            b'{"text": "a"',
+            r"line 3: invalid JSON at character 13 \(expecting ',' delimiter\); each line must be one object",
+        ),
+        (b'{"text": "a', r"line 3: invalid JSON at character 11 \(invalid control character\);"),
+        (b"[" * 100_000, r"line 3: invalid JSON \(nested too deeply\);"),
+        (b'{"text": ' + b"1" * 5000 + b"}", r"line 3: invalid JSON;"),
         (b'"text"', r"a\.jsonl, line 3: expected an object with the field 'text'"),
         (b'{"id": 1, "body": ""}', r"a\.jsonl, line 3: no field 'text' among \['body', 'id'\]; .*text_column"),
         (b'{"text": 1}', r"a\.jsonl, line 3: field 'text' must be of type string, got int; .*text_column"),

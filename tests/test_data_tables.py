@@ -47,7 +47,7 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for content in (b"", b"not a parquet file", whole[:-30]):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=r"a\.parquet: cannot be read as parquet"):
+        with pytest.raises(ValueError, match=r"a\.parquet: not a parquet file, or damaged$"):
             texts(path)
     path.write_bytes(whole[:20] + bytes(30) + whole[50:])
     with pytest.raises(ValueError, match=r"a\.parquet: the page at byte \d+ is malformed: field 1 is missing"):
@@ -81,7 +81,7 @@ def test_arrow(opened: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"a\.arrow: no column 'body' among \['n', 'text'\]"):
         list(documents(tmp_path / "a.arrow", text_column="body"))
     (tmp_path / "a.arrow").write_bytes((tmp_path / "a.arrow").read_bytes()[:100])
-    with pytest.raises(ValueError, match=r"a\.arrow: cannot be read as arrow: "):
+    with pytest.raises(ValueError, match=r"a\.arrow: not an arrow file, or damaged$"):
         list(documents(tmp_path / "a.arrow"))
 
 

@@ -68,7 +68,7 @@ def test_url(server: SimpleNamespace) -> None:
     [
         ("absent.txt", "the server responded 404 Not Found; check the URL and your access to it, or download the file"),
         ("cut.txt", "the connection was closed 100 bytes before the end"),
-        ("broken.txt.gz", ""),
+        ("broken.txt.gz", "not a gzip file, or damaged$"),
     ],
 )
 def test_url_errors(page: str, problem: str, server: SimpleNamespace) -> None:
@@ -81,7 +81,7 @@ def test_urls_that_cannot_be_read() -> None:
         texts("http://127.0.0.1:1/a.txt")
     with pytest.raises(OSError, match=r"cannot read http://127\.0\.0\.1:x/a\.txt: nonnumeric port: 'x'; check the URL"):
         texts("http://127.0.0.1:x/a.txt")
-    with pytest.raises(FileNotFoundError, match=r"unsupported URL \(use https, .*\): 'ftp://host/a\.txt'"):
+    with pytest.raises(FileNotFoundError, match=r"unsupported URL \(use https, .*\): ftp://host/a\.txt"):
         texts("ftp://host/a.txt")
 
 
@@ -108,14 +108,14 @@ def test_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
         writer.write_table(pa.table({"text": ["four"]}))
     assert texts("memory://data/*") == ["one", "two", "three", "four"]
     assert texts(["memory://data/b.txt"]) == ["two"]
-    with pytest.raises(FileNotFoundError, match=r"no file matches the pattern: 'memory://data/\*\.md'"):
+    with pytest.raises(FileNotFoundError, match=r"no file matches the pattern: memory://data/\*\.md"):
         documents("memory://data/*.md")
     with pytest.raises(OSError, match=r"cannot read memory://data/absent\.txt: not found; check the URL"):
         documents("memory://data/absent.txt")
     monkeypatch.setitem(sys.modules, "s3fs", None)
     for url in ("s3://b/a.txt", "s3://b/*.txt"):
-        with pytest.raises(ImportError, match=rf"reading {re.escape(url)} requires s3fs; pip install s3fs"):
+        with pytest.raises(ImportError, match=rf"reading {re.escape(url)} requires s3fs; run pip install s3fs"):
             documents(url)
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(ImportError, match=r"reading s3://b/a\.txt requires fsspec; pip install 'batchbpe\[remote\]'"):
+    with pytest.raises(ImportError, match=r"requires fsspec; run pip install 'batchbpe\[remote\]'"):
         documents("s3://b/a.txt")

@@ -62,7 +62,7 @@ def test_unsupported_tokenizer_json(path: list[Any], value: Any, problem: str, t
     part[path[-1]] = value
     file = tmp_path / "bad.json"
     file.write_text(json.dumps(fields), encoding="utf-8")
-    with pytest.raises(ValueError, match=rf"bad\.json: .*{problem}"):
+    with pytest.raises(ValueError, match=rf"bad\.json[:,] .*{problem}"):
         Tokenizer.from_huggingface(file)
 
 
@@ -80,9 +80,9 @@ def test_unsupported_tokenizer_json(path: list[Any], value: Any, problem: str, t
         (b"minbpe v1\n\\w+\n0\n97 98\n97 98\n", "line 5: '97 98' repeats the pair of token 256"),
         (b"BatchBPE v1\n\\w+\n0\n97 98\n the\n", "line 5: expected two ids, got ' the'"),
         (b"minbpe v1\n\\w+\n0\n97 98\n97 9", "line 5: incomplete line '97 9'; the file is truncated"),
-        (b"minbpe v1\n\\w+\n0\n97 300\n", "bad: merge 0, .*token 300 is not defined before this merge"),
+        (b"minbpe v1\n\\w+\n0\n97 300\n", "bad, merge 0, .*token 300 is not defined before this merge"),
         (b"IHRoZQ== 262\n", "bad: rank files do not store their pattern"),
-        (b"minbpe v1\n(\n0\n", r"bad: pattern must be a supported regular expression.*, got '\('"),
+        (b"minbpe v1\n(\n0\n", r'bad, field "pattern": must be a supported regular expression, got ' "'\\('"),
     ],
 )
 def test_foreign_files(content: bytes, problem: str, tmp_path: Path) -> None:

@@ -121,12 +121,12 @@ def rows(*lines: str) -> bytes:
         (rows("a,1.5", "x,0"), 'the count must be an integer .* got "1.5"'),
         (rows("a,one", "x,0"), 'the count must be an integer .* got "one"'),
         (rows("a,", "x,0"), 'the count must be an integer .* got ""'),
-        (rows("a,1,2", "x,0"), r"line 2: expected 2 fields \(chunk and count\), got 3"),
+        (rows("a,1,2", "x,0"), r"csv, line 2: expected 2 fields \(chunk and count\), got 3"),
         (rows("a", "x,0"), r"line 2: expected 2 fields .* got 1"),
         (rows("a,1", '"x,0'), r"line 3: expected 2 fields .* got 1"),
         (rows("a,1", "x,0", "b,2"), r'line 4: unexpected row after the final one \(pattern "x", count 0\)'),
         (rows(",3", "x,0"), "empty chunk"),
-        (rows("a,1", "(,0"), r"the pattern must be a supported regular expression \(.*\), got '\('"),
+        (rows("a,1", "(,0"), r"""csv, field "pattern": must be a supported regular expression, got '\('"""),
         (b"text_chunk,count\na\xff,1\nx,0\n", "UTF-?8|utf-8"),
         (b"\xff\xfe,count\nx,0\n", "UTF-?8|utf-8|header"),
         (b"PAR1\0\1\2", "header"),
@@ -135,7 +135,7 @@ def rows(*lines: str) -> bytes:
 def test_damaged_csv(content: bytes, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"(?s)bad\.csv.*({problem})"):
+    with pytest.raises(ValueError, match=rf"(?s)bad\..*({problem})"):
         ChunkCounts.load(path)
 
 
@@ -164,15 +164,16 @@ COLUMNS: dict[str, Any] = {"chunk": pa.array([b"a"]), "count": pa.array([1], pa.
         (None, COLUMNS, "not a file of chunk counts: the metadata has no valid key 'batchbpe'; create one with"),
         ("{", COLUMNS, "no valid key 'batchbpe'"),
         ("[]", COLUMNS, "no valid key 'batchbpe'"),
-        ('{"version": 1}', COLUMNS, "no valid key 'batchbpe'"),
-        ('{"version": 2, "pattern": "x"}', COLUMNS, "version must be 1, got 2; upgrade batchbpe"),
+        ("{}", COLUMNS, "no valid key 'batchbpe'; create one with batchbpe count$"),
+        ('{"version": 1}', COLUMNS, "the pattern must be a string, got None"),
+        ('{"version": 2}', COLUMNS, "version must be 1, got 2; upgrade batchbpe"),
         ('{"version": 1, "pattern": 3}', COLUMNS, "the pattern must be a string, got 3"),
         (
             GOOD,
             {"chunk": COLUMNS["chunk"]},
             r"expected the columns chunk \(binary\) and count \(uint64\), got chunk \(",
         ),
-        (GOOD, COLUMNS | {"count": pa.array([-1])}, "the columns are damaged or contain invalid numbers: .*-1"),
+        (GOOD, COLUMNS | {"count": pa.array([-1])}, "the columns are damaged or contain invalid numbers"),
         (GOOD, COLUMNS | {"count": pa.array(["x"])}, r"expected .*, got chunk \(binary\), count \(string\)"),
         (GOOD, COLUMNS | {"count": pa.array([1.5])}, r"got chunk \(binary\), count \(double\)"),
         (GOOD, COLUMNS | {"chunk": pa.array([3])}, r"got chunk \(int64\), count \(uint64\)"),
@@ -193,7 +194,7 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     ChunkCounts.count({str(n): n for n in range(1, 5000)}).save(path)
     whole = path.read_bytes()
     path.write_bytes(b"text_chunk,count")
-    with pytest.raises(ValueError, match=r"bad\.parquet: not a parquet file, or truncated"):
+    with pytest.raises(ValueError, match=r"bad\.parquet: not a parquet file, or damaged"):
         ChunkCounts.load(path)
     for content in (b"", b"PAR1", whole[:-20], whole[: len(whole) // 2], whole[:100] + bytes(300) + whole[400:]):
         path.write_bytes(content)

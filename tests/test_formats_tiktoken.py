@@ -25,7 +25,7 @@ def test_tiktoken_file(tmp_path: Path) -> None:
         ("\n".join(lines[1:]), r"mine\.tiktoken: byte 0 is not a token; only byte-level"),
         (
             "\n".join([*lines, "!!! 3"]),
-            rf"mine\.tiktoken: line {len(lines) + 1}: expected a token in base64 and its rank, got \"!!! 3\"",
+            rf"mine\.tiktoken, line {len(lines) + 1}: expected a token in base64 and its rank, got \"!!! 3\"",
         ),
         ("\n".join([*lines, "eHl6enk="]), r"expected a token in base64 and its rank"),
         ("\n".join([*lines, "eHl6enk= 5000"]), r"these are not the ranks of a BPE vocabulary"),

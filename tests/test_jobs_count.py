@@ -140,7 +140,7 @@ def test_full_disk(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         patched.setattr("batchbpe.jobs.count.SAVE_EVERY", -1.0)
         patched.setattr(pa.ipc.RecordBatchFileWriter, "write_batch", full)
         for skip_errors in (False, True):
-            with pytest.raises(OSError, match=r"cannot write .*parquet\.parts/run-000000\.counts: No space left"):
+            with pytest.raises(OSError, match=r"cannot write .*parquet\.parts/run-000000\.counts: no space left"):
                 count_files(sources(folder), output, skip_errors=skip_errors, resume=True)
     assert not output.exists()
     count_files(sources(folder), output, resume=True)
@@ -236,7 +236,7 @@ def test_a_full_disk_while_runs_are_added_up(folder: Path, tmp_path: Path, monke
     ):
         with monkeypatch.context() as patched:
             patched.setattr(*broken, full)
-            with pytest.raises(OSError, match=rf"^cannot write {tmp_path}/{name}: No space left on device$"):
+            with pytest.raises(OSError, match=rf"^cannot write {tmp_path}/{name}: no space left on device$"):
                 count_files(sources(folder), output, resume=True)
     count_files(sources(folder), output, resume=True)
     assert ChunkCounts.load(output) == expected(folder)

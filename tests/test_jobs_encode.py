@@ -195,7 +195,7 @@ def test_a_full_disk(form: Any, folder: Path, tmp_path: Path) -> None:
     arguments = ["encode", "mine.model", str(folder), "-o", "out", "--format", form]
     done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True)
     suffix = "parquet" if form == "parquet" else "bin"
-    assert done.stderr == f"error: cannot write out/shard_000000.{suffix}: File too large\n"
+    assert done.stderr == f"error: cannot write out/shard_000000.{suffix}: file too large\n"
     assert done.returncode == 1 and not list((tmp_path / "out").iterdir())
 
 
@@ -205,7 +205,7 @@ def test_errors_of_reading_do_not_name_the_output(tmp_path: Path) -> None:
         raise OSError(5, "Error reading bytes from file")  # like the errors of pyarrow, without a file name
 
     encoded = encode_sources(TOKENIZER, [Source("in.parquet", broken)], Sampling(), None, "strict")
-    with pytest.raises(ValueError, match=r"^in\.parquet: .*Error reading bytes"):
+    with pytest.raises(ValueError, match=r"^cannot read in\.parquet: input/output error$"):
         save_ids(encoded, tmp_path / "out.npy", TOKENIZER)
     assert not list(tmp_path.iterdir())
 
@@ -237,7 +237,7 @@ def test_errors(folder: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=rf"shards\.json: {problem}"):
             encode_files(TOKENIZER, sources(folder), tmp_path / "out", changed, resume=True)
-    with pytest.raises(ValueError, match=r"shards\.json: the job was started with vocabulary="):
+    with pytest.raises(ValueError, match=r"shards\.json: the job was started with another model; use"):
         encode_files(Tokenizer.train("to be", 258), sources(folder), tmp_path / "out", resume=True)
     shards(tmp_path / "out")[0].rename(tmp_path / "gone")
     with pytest.raises(FileNotFoundError, match=r"shard_000000\.bin is missing; remove .*out to start again"):

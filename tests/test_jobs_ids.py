@@ -38,3 +38,9 @@ def test_malformed_npy(tmp_path: Path) -> None:
             assert str(path) in str(error)
             refused += 1
     assert refused > 100
+
+
+def test_half_an_id(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"a\.bin: expected uint16 values of 2 bytes, got a file of 1 byte$"):
+        load_ids(tmp_path / "a.bin", Tokenizer.train("aab", 257))

@@ -44,7 +44,7 @@ def test_public_names() -> None:
 @pytest.mark.parametrize(
     ("error", "stderr"),
     [
-        ("OSError(28, 'No space left on device')", "error: cannot write standard output: No space left on device"),
+        ("OSError(28, 'No space left on device')", "error: cannot write standard output: no space left on device"),
         ("FileNotFoundError('file not found: a.txt')", "FileNotFoundError: file not found: a.txt"),
         ("PermissionError(13, 'denied', 'a.txt')", "PermissionError: [Errno 13] denied: 'a.txt'"),
     ],

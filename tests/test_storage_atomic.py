@@ -87,10 +87,10 @@ def test_errors_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         raise OSError(28, "Error writing bytes to file", str(tmp_path / ".a.model.0a1b2c3d.tmp"))
 
     monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(OSError, match=rf"^cannot write {tmp_path}/a\.model: No space left on device$"):
+    with pytest.raises(OSError, match=rf"^cannot write {tmp_path}/a\.model: no space left on device$"):
         write_model(tmp_path / "a.model")
     monkeypatch.setattr(os, "open", full)
-    with pytest.raises(OSError, match=rf"^cannot write {tmp_path}/a\.model: No space left on device$"):
+    with pytest.raises(OSError, match=rf"^cannot write {tmp_path}/a\.model: no space left on device$"):
         write_model(tmp_path / "a.model")
 
 

@@ -107,8 +107,12 @@ def test_an_output_that_cannot_be_locked(tmp_path: Path) -> None:
     message = r"^cannot write .*a\.csv: folder not found: .*absent; create it first"
     with pytest.raises(FileNotFoundError, match=message), locked(tmp_path / "absent" / "a.csv"):
         pass
+    (tmp_path / "file").touch()
+    message = r"^cannot write .*file/a\.csv: .*file is a file$"
+    with pytest.raises(NotADirectoryError, match=message), locked(tmp_path / "file" / "a.csv"):
+        pass
     (tmp_path / ".a.csv.lock").mkdir()
-    message = r"^cannot write .*a\.csv: cannot lock .*/\.a\.csv\.lock: Is a directory"
+    message = r"^cannot write .*/\.a\.csv\.lock: is a directory"
     with pytest.raises(IsADirectoryError, match=message), locked(tmp_path / "a.csv"):
         pass
 

@@ -21,7 +21,9 @@ def main() -> None:
             raise  # about a file, with --debug
         # Standard output cannot be written, which a command may have reported already.
         _discard_output()
-        message = f"error: cannot write standard output: {error.strerror}"
+        from .errors import os_error
+
+        message = f"error: {os_error(error, 'cannot write standard output')}"
         exit_code = exit_code or (1 if isinstance(error, BrokenPipeError) else message)
     sys.exit(exit_code)
 

@@ -16,7 +16,7 @@ from .data.parquet_pages import has_dictionary
 from .data.sampling import Sampling
 from .data.source import Source
 from .data.text_files import read_blocks
-from .errors import ArgumentError, ArgumentTypeError, DataError, short, warn
+from .errors import ArgumentError, ArgumentTypeError, DataError, plural, short, warn
 from .patterns import PATTERNS, check_pattern, describe_pattern, resolve_pattern
 from .surrogates import combine_documents
 
@@ -74,6 +74,7 @@ class ChunkCounter:
         self.max_chunk_bytes, self.max_counts_bytes = max_chunk_bytes, max_counts_bytes
         self.on_progress = on_progress
         self.bytes_read = 0
+        """Bytes of text; chunk counts are not text."""
         self.dropped_bytes = 0
         """Bytes that the pattern does not match."""
         self.skipped_chunks = 0
@@ -124,16 +125,14 @@ class ChunkCounter:
     def _add_counts(self, counts: ChunkArrays) -> None:
         self.pattern = self.pattern or counts.pattern
         if counts.pattern != self.pattern:
-            raise DataError(
-                f"counts made with the pattern {describe_pattern(counts.pattern)} cannot be added to counts made with "
-                f"{describe_pattern(self.pattern)}",
-                remedy="count the text again with one pattern",
-            )
+            made, expected = describe_pattern(counts.pattern), describe_pattern(self.pattern)
+            remedy = f"use {made}, or count the text again with {expected}"
+            raise DataError(f"counted with the pattern {made}, expected {expected}", remedy=remedy)
         if self._table is None and self._only_counts is None:
             self._only_counts = counts
         else:
             self._started().add_counts(counts.data, counts.offsets, counts.counts)
-        self._progress(len(counts.data))
+        self._progress(0)  # `bytes_read` is about text
 
     def _started(self) -> _core.ChunkTable:
         if self._table is None:
@@ -190,8 +189,9 @@ def dropped_text(dropped_bytes: int, pattern: str) -> str:
     "the pattern 'a+' does not match 3 bytes of the text; they are dropped, and decoding will not restore them"
     """
     return (
-        f"the pattern {describe_pattern(pattern)} does not match {dropped_bytes} bytes of the text; "
-        "they are dropped, and decoding will not restore them"
+        f"the pattern {describe_pattern(pattern)} does not match {plural(dropped_bytes, 'byte')} of the text; "
+        f"{'it is' if dropped_bytes == 1 else 'they are'} dropped, and decoding will not restore "
+        f"{'it' if dropped_bytes == 1 else 'them'}"
     )
 
 
@@ -211,10 +211,11 @@ def load_counts(
 
 def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
     from .formats import counts as format  # imports pyarrow
+    from .formats.located import locate_errors
 
     if not path.is_file():
         raise FileNotFoundError(f"file not found: {path}")
-    try:
+    with locate_errors(path):
         with decompressed(path, kind(path)[1]) as plain:
             rows = format.ROWS if kind(path)[0] == ".csv" or not has_dictionary(plain) else FEW_ROWS
             (data, offsets, counts), pattern, total = format.read(plain, max_bytes, rows)
@@ -230,13 +231,6 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
             raise DataError(
                 f"the file is damaged: its counts add up to {found}, expected {total}", remedy="count again"
             )
-    except DataError as error:
-        error.where = error.where or str(path)
-        raise
-    except ArgumentError as error:
-        raise DataError(f"the {error}", where=str(path)) from None
-    except ValueError as error:
-        raise DataError(str(error), where=str(path)) from None
     return arrays
 
 

@@ -2,14 +2,18 @@
 
 `str(error)` renders the fields for Python (`vocab_size must be at least 356, got 300`). The command line renders the
 same fields in terms of its options (`--vocab-size must be at least 356, got 300`). Operating system errors keep their
-own classes, such as `FileNotFoundError`.
+own classes, such as `FileNotFoundError`; `opening` and `os_error` write them like our own.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import sys
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -71,8 +75,8 @@ class UserError(Exception):
         self.reason, self.parameter, self.value = reason, parameter, value
         self.where, self.remedy = where, remedy
 
-    def render(self, spell: Callable[[Setting], str]) -> str:
-        """Write the error as one sentence in which `spell` writes the parameters."""
+    def render(self, spell: Callable[[Setting], str], show: Callable[[object], str] | None = None) -> str:
+        """Write the error as one sentence, in which `spell` writes the parameters and `show` (or `short`) the value."""
 
         def text(message: Message) -> str:
             parts = (message,) if isinstance(message, str) else message
@@ -80,7 +84,7 @@ class UserError(Exception):
 
         reason = text(self.reason)
         if self.parameter is not None:
-            reason = f"{spell(Setting(self.parameter))} {reason}, got {short(self.value)}"
+            reason = f"{spell(Setting(self.parameter))} {reason}, got {(show or short)(self.value)}"
         where = f"{self.where}: " if self.where else ""
         remedy = f"; {text(self.remedy)}" if self.remedy else ""
         return f"{where}{reason}{remedy}"
@@ -160,6 +164,49 @@ class Stopped(UserError):
     """The signal that asked for it, SIGINT by default."""
 
 
+@contextmanager
+def opening(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise errors of the operating system as errors about reading a file.
+
+    >>> with opening("a.txt"):
+    ...     raise PermissionError(13, "Permission denied", "a.txt")
+    Traceback (most recent call last):
+    ...
+    PermissionError: cannot read a.txt: permission denied
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:  # one of our own
+            raise
+        raise os_error(error, f"cannot read {os.fspath(path)}") from error
+
+
+def os_error(error: OSError, problem: str) -> OSError:
+    """Return an error of the same class that says what could not be done, and why.
+
+    >>> os_error(OSError(28, "No space left on device"), "cannot write a.txt")
+    OSError('cannot write a.txt: no space left on device')
+    """
+    reason = str(error) if error.errno is None else os.strerror(error.errno)
+    return type(error)(f"{problem}: {reason[:1].lower()}{reason[1:]}")
+
+
+def json_problem(error: Exception) -> str:
+    """Say where a text is not JSON, and why, from the error that `json.loads` raised.
+
+    >>> try:
+    ...     json.loads('{"text": "a"')
+    ... except ValueError as error:
+    ...     json_problem(error)
+    "invalid JSON at character 12 (expecting ',' delimiter)"
+    """
+    if not isinstance(error, json.JSONDecodeError):
+        return "invalid JSON (nested too deeply)" if isinstance(error, RecursionError) else "invalid JSON"
+    reason = re.sub("( starting)? at$", "", error.msg)
+    return f"invalid JSON at character {error.pos} ({reason[:1].lower()}{reason[1:]})"
+
+
 def warn(message: str) -> None:
     """Warn, and name the line that called this package, at whatever depth."""
     frame, level = sys._getframe(), 1
@@ -189,6 +236,16 @@ def short(value: Any, limit: int = MAX_SHOWN) -> str:
             return text
         text = _without_middle(text, limit)
     return text if size is None else f"{text} ({size:,} {units.get(type(value), 'items')})"
+
+
+def plural(number: int, noun: str) -> str:
+    """Format a number of things.
+
+    >>> plural(1, "file"), plural(2000, "chunk"), plural(2, "batch")
+    ('1 file', '2,000 chunks', '2 batches')
+    """
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 def listed(names: Collection[str]) -> str:

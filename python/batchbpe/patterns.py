@@ -25,9 +25,10 @@ def resolve_pattern(pattern: str) -> str:
         raise ArgumentTypeError("pattern", pattern, choices)
     if pattern in PATTERNS:
         return PATTERNS[pattern]
+    if not pattern:
+        raise ArgumentError("pattern", pattern, "must not be empty")
     if re.fullmatch(r"\w*", pattern):  # probably a misspelled name
-        reason = f"must be one of {', '.join(PATTERNS)}, or a regular expression that matches more than itself"
-        raise ArgumentError("pattern", pattern, reason)
+        raise ArgumentError("pattern", pattern, choices, remedy="a literal word is not accepted")
     check_pattern(pattern)
     return pattern
 
@@ -35,15 +36,33 @@ def resolve_pattern(pattern: str) -> str:
 def check_pattern(pattern: str) -> None:
     """Raise unless a regular expression can be used as a pattern.
 
-    >>> check_pattern("(a")  # doctest: +ELLIPSIS
+    >>> check_pattern("a**")
     Traceback (most recent call last):
     ...
-    batchbpe.errors.ArgumentError: pattern must be a supported regular expression (Parsing error at ...), got '(a'
-    """
+    batchbpe.errors.ArgumentError: pattern must be a supported regular expression, got 'a**'; at position 2: target of repeat operator is invalid
+    """  # noqa: E501  the last line is an error message
     try:
         _core.split_text(pattern, "")
     except ValueError as error:
-        raise ArgumentError("pattern", pattern, f"must be a supported regular expression ({error})") from None
+        reason = "must be a supported regular expression"
+        raise ArgumentError("pattern", pattern, reason, remedy=_cause(pattern, str(error))) from None
+
+
+def _cause(pattern: str, problem: str) -> str:
+    """Return why the core rejects a pattern, from its message; "" if that does not say."""
+    at, _, cause = problem.partition(": ")
+    cause = cause[:1].lower() + cause[1:]
+    if at.startswith("Parsing error"):
+        return f"{at.removeprefix('Parsing error ')}: {cause}"
+    if not cause.startswith("regex error"):
+        return cause
+    # The regex crate names a pattern by its index, not what is wrong with it.
+    for name in re.findall(r"\\[pP](?:\{[^}]*\}|.)", pattern):
+        try:
+            _core.split_text(name, "")
+        except ValueError:
+            return f"unknown Unicode class {name}"
+    return ""
 
 
 def pattern_name(pattern: str) -> str:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short, warn
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, opening, short, warn
 from . import limits
 from .documents import Counts, Documents
 from .files import URL, kind, urls
@@ -119,7 +120,7 @@ def sources(
     >>> sources("notes.txt")
     Traceback (most recent call last):
     ...
-    FileNotFoundError: file not found: 'notes.txt'; if this is text, pass it as texts=
+    FileNotFoundError: file not found: notes.txt; if this is text, pass it as texts=
 
     """
     return list(_sources(data, ReadOptions(text_column, errors, max_document_bytes), "data"))
@@ -210,8 +211,10 @@ def _arrow(data: Any, options: ReadOptions, where: str) -> Source:
         try:
             data = _imported(data)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            problem = f"cannot import the arrow data of a {type(data).__name__}: {error}"
-            raise DataError(problem, where=where, remedy="pass only the column that holds the text") from None
+            name, is_table = type(data).__name__, hasattr(data, "columns")
+            remedy = "pass only the column that holds the text" if is_table else "all values must be strings"
+            detail = "" if isinstance(error, pa.ArrowException) else f": {error}"
+            raise DataError(f"cannot convert the {name} to arrow data{detail}", where=where, remedy=remedy) from error
     if isinstance(data, pa.Table | pa.RecordBatch):
         check_text_column(types_of(data.schema, where), options.text_column, where)
         data = data.column(options.text_column)
@@ -279,9 +282,10 @@ def paths(text: str, options: ReadOptions, hint: str = "", *, jsonl_field: str |
     else:
         # Not with Path: its expanduser fails for an unknown user, and its glob matches hidden files.
         text = os.path.expanduser(text)  # noqa: PTH111
-        found, problem = _files(text)
+        with opening(text):
+            found, problem = _files(text)
     if not found:
-        raise FileNotFoundError(f"{problem}: {text!r}{'' if Path(text).is_dir() else hint}")
+        raise FileNotFoundError(f"{problem}: {text}{'' if Path(text).is_dir() else hint}")
     for place in sorted(found, key=str):
         is_jsonl = jsonl_field is not None and kind(place)[0] == ".jsonl"
         yield source(place, replace(options, text_column=jsonl_field or "") if is_jsonl else options)
@@ -291,12 +295,33 @@ def _files(text: str) -> tuple[list[Path | str], str]:
     """Return the files at a path, and what to say if there are none."""
     path = Path(text)
     if path.is_dir():
-        files = [file for file in path.rglob("*") if kind(file)[0] in KNOWN and file.is_file()]
-        files = [file for file in files if not any(name[0] == "." for name in file.relative_to(path).parts)]
-        return [*files], f"no {', '.join(KNOWN)} file in the folder"
+        return [*_in_folder(path)], f"no {', '.join(KNOWN)} file in the folder"
     if path.exists():
         return [path], ""
     if has_magic(text):
         files = [file for file in map(Path, glob(text, recursive=True)) if file.is_file()]  # noqa: PTH207
         return [*files], "no file matches the pattern"
     return [], "unsupported URL (use https, s3, hf, gs or az)" if "://" in text else "file not found"
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    """Yield the files with a known suffix that are not hidden, and folders that cannot be listed.
+
+    Reading such a folder as a file raises the error, which names it and can be skipped like that of a file.
+    """
+    unreadable: list[Path] = []
+    for parent, folders, names in os.walk(folder, onerror=lambda error: unreadable.append(Path(error.filename))):
+        folders[:] = [name for name in folders if name[0] != "."]
+        files = (Path(parent, name) for name in names if name[0] != "." and kind(Path(name))[0] in KNOWN)
+        yield from filter(_is_file, files)
+    yield from unreadable
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a path is a file, or may be one that cannot be read."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except PermissionError:
+        return True
+    except OSError:
+        return False

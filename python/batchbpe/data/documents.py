@@ -198,7 +198,7 @@ class Counts(Documents):
 
     def _error(self) -> DataError:
         where = str(self.source) if isinstance(self.source, Path) else ""
-        return DataError("chunk counts have no documents to sample or encode", where=where, remedy="pass documents")
+        return DataError("chunk counts have no documents to encode", where=where, remedy="pass documents")
 
 
 def invalid_utf8(problem: str, *, where: str = "") -> DataError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shutil
 import tempfile
@@ -12,6 +13,7 @@ from glob import has_magic
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, TypeAlias
 
+from ..errors import opening, os_error
 from ..storage.atomic import writing
 
 Codec: TypeAlias = Literal["gzip", "zstd"]
@@ -49,7 +51,8 @@ def urls(url: str) -> list[str]:
 def size_of(place: Path | str) -> int:
     """Return the size of a file in bytes, or 0 if it is unknown."""
     if isinstance(place, Path):
-        return place.stat().st_size if place.is_file() else 0
+        # Not with Path.is_file, which fails if the folder is not accessible.
+        return place.stat().st_size if os.path.isfile(place) else 0  # noqa: PTH113
     if place.startswith(("http://", "https://")):
         return 0
     with _reading(place):
@@ -61,7 +64,7 @@ def _fsspec(url: str) -> Any:
     try:
         import fsspec  # type: ignore[import-untyped]
     except ImportError:
-        raise ImportError(f"reading {url} requires fsspec; pip install 'batchbpe[remote]'") from None
+        raise ImportError(f"reading {url} requires fsspec; run pip install 'batchbpe[remote]'") from None
     return fsspec
 
 
@@ -74,7 +77,7 @@ def _reading(url: str) -> Iterator[None]:
         package = PACKAGES.get(url.partition("://")[0])
         if package is None or url in str(error):
             raise
-        raise ImportError(f"reading {url} requires {package}; pip install {package}") from error
+        raise ImportError(f"reading {url} requires {package}; run pip install {package}") from error
     except Exception as error:
         problem = getattr(error, "reason", error)  # urllib's errors wrap the one of the socket
         if hasattr(error, "code"):
@@ -89,7 +92,8 @@ def _reading(url: str) -> Iterator[None]:
 def _open(place: Path | str) -> Any:
     """Open a file, or a URL if `place` is a string."""
     if isinstance(place, Path):
-        return place.open("rb")
+        with opening(place):
+            return place.open("rb")
     with _reading(place):
         if not place.startswith(("http://", "https://")):
             return _fsspec(place).open(place, "rb").open()
@@ -139,7 +143,7 @@ class _DecompressedStream(io.RawIOBase):
     """Decompressed bytes. Errors name the file or URL, which those of the codecs and of http do not."""
 
     def __init__(self, name: str, raw: Any, codec: Codec | None, on_move: Callable[[int], object] | None) -> None:
-        self._name, self._raw, self._bytes = name, raw, raw
+        self._name, self._raw, self._bytes, self._codec = name, raw, raw, codec
         self._on_move = on_move if hasattr(raw, "seekable") and raw.seekable() else None
         if codec:
             import pyarrow as pa
@@ -154,9 +158,13 @@ class _DecompressedStream(io.RawIOBase):
             data = self._bytes.read(len(buffer))
             # http.client treats a lost connection as the end; `length` is the number of bytes still expected.
             if not data and getattr(self._raw, "length", None):
-                raise OSError(f"the connection was closed {self._raw.length} bytes before the end")
+                raise ConnectionError(f"the connection was closed {self._raw.length} bytes before the end")
         except Exception as error:
-            raise OSError(f"cannot read {self._name}: {error}") from error
+            if isinstance(error, OSError) and error.errno is not None:
+                raise os_error(error, f"cannot read {self._name}") from error
+            is_codec_error = self._codec and type(error) is OSError  # as pyarrow raises it
+            problem = f"not a {self._codec} file, or damaged" if is_codec_error else error
+            raise OSError(f"cannot read {self._name}: {problem}") from error
         buffer[: len(data)] = data
         if self._on_move:
             self._on_move(self._raw.tell())

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..errors import DataError
+from ..errors import DataError, json_problem
 from .documents import invalid_utf8, too_large
 from .options import ReadOptions
 from .tables import check_text_column
@@ -32,8 +32,7 @@ def json_lines(stream: BinaryIO, place: Path | str, options: ReadOptions) -> Ite
             problem = f"invalid UTF-8 at byte {offset + error.start} of the file"
             raise invalid_utf8(problem, where=where) from error
         except (ValueError, RecursionError) as error:
-            problem = f"invalid JSON ({error})"
-            raise DataError(problem, where=where, remedy="each line must be one object") from error
+            raise DataError(json_problem(error), where=where, remedy="each line must be one object") from error
         offset += len(line)
 
 

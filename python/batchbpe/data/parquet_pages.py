@@ -158,7 +158,7 @@ def row_groups(file: BinaryIO) -> Iterator[list[ColumnChunk]]:
     file.seek(max(0, end - 8))
     tail = file.read(8)
     if tail[4:] != b"PAR1":
-        raise DataError("not a parquet file, or truncated: the last bytes must be PAR1")
+        raise DataError("not a parquet file, or damaged")
     with _parsing("the footer"):
         size = int.from_bytes(tail[:4], "little")
         if size > end - 8:

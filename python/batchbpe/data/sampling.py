@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, DataError, Setting
 from .documents import Counts, Documents, TextFile
 from .source import Source
 
@@ -86,7 +86,10 @@ class Sampling:
             return
         sampler = DocumentSampler(source, self.seed)
         for documents in source:
-            if isinstance(documents, Counts) or self.sample < 1:
+            if isinstance(documents, Counts):
+                setting = Setting("sample" if self.sample < 1 else "limit_bytes")
+                raise DataError((setting, " cannot be used with chunk counts"), remedy="pass documents")
+            if self.sample < 1:
                 documents = documents.select(sampler.draw(documents, self.sample))
             yield self._limit(documents)
             if self.is_exhausted:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._core import InvalidUtf8, PatternError
-from ..errors import DataError, UserError
+from ..errors import ArgumentTypeError, DataError, UserError, os_error
 from . import limits
 from .documents import Documents, Texts, invalid_utf8
 
@@ -79,6 +79,8 @@ class Source:
         except (ValueError, OSError) as error:
             if not self.name or self.name in str(error):
                 raise
+            if isinstance(error, OSError) and error.errno is not None:
+                raise os_error(error, f"cannot read {self.name}") from None
             raise DataError(str(error), where=self.name) from None
 
     def _name(self, error: UserError) -> UserError:
@@ -124,8 +126,8 @@ def batched(texts: Iterable[object]) -> Iterator[Texts]:
     try:
         for index, text in enumerate(texts):
             if not isinstance(text, str):
-                hint = '; pass (row["text"] for row in rows)' if isinstance(text, Mapping) else ""
-                raise TypeError(f"document {index} must be a str, got {type(text).__name__}{hint}")
+                remedy = 'pass (row["text"] for row in rows)' if isinstance(text, Mapping) else ""
+                raise ArgumentTypeError(f"document {index}", text, "must be a string", remedy=remedy)
             batch.append(text)
             size += len(text)
             if size >= limits.BATCH_CHARACTERS or len(batch) >= limits.BATCH_DOCUMENTS:

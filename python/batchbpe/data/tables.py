@@ -13,7 +13,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..errors import DataError, Setting, short
+from ..errors import DataError, Setting, opening, short
 from . import arrow_ipc, limits
 from .documents import Counts
 from .files import decompressed, kind
@@ -39,16 +39,19 @@ def reading(place: Path | str) -> Iterator[None]:
     """Add the name of the file to errors from pyarrow and from the checks before it."""
     import pyarrow as pa
 
+    format = "a parquet" if kind(place)[0] == ".parquet" else "an arrow"
     try:
-        yield
+        with opening(place):
+            yield
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        if str(place) in str(error):
+        if str(place) in str(error) or str(error).startswith("cannot write"):  # a temporary copy
             raise
         if isinstance(error, DataError):
             error.where = f"{place}, {error.where}" if error.where else str(place)
             raise
-        format = "parquet" if kind(place)[0] == ".parquet" else "arrow"
-        raise DataError(f"cannot be read as {format}: {error}", where=str(place)) from error
+        unsupported = isinstance(error, pa.ArrowNotImplementedError)
+        problem = f"unsupported: {error}" if unsupported else f"not {format} file, or damaged"
+        raise DataError(problem, where=str(place)) from error
 
 
 def record_batches(

@@ -31,10 +31,7 @@ def read_blocks(file: TextFile, errors: str, use: Callable[[bytes, int, bool], i
             used = min(len(rest), skip - done) if is_skipping else _use(file, use, rest, done, last)
             done, rest = done + used, rest[used:]
             if len(rest) > limit:
-                problem = (
-                    f"no place to cut the {len(rest)} bytes after byte {done} (text is never cut for a custom pattern)"
-                )
-                raise too_large(problem, limit, where=file.name)
+                raise too_large(f"{len(rest)} bytes at byte {done} cannot be split", limit, where=file.name)
             if not is_skipping:
                 yield done
 

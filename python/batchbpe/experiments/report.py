@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, opening
 from ..patterns import pattern_name
 from ..storage.atomic import replacing
 from ..storage.sealed import checksum_of, load_sealed
@@ -54,11 +54,14 @@ def report(folder: str | os.PathLike[str]) -> list[Path]:
     >>> report("no/such/folder")
     Traceback (most recent call last):
     ...
-    FileNotFoundError: no experiment in no/such/folder; run one with batchbpe experiment NAME -o no/such/folder
+    FileNotFoundError: folder not found: no/such/folder
     """
     folder = Path(folder)
-    places = [folder, *sorted(path for path in folder.glob("*/") if path.is_dir())]
-    found = sorted((each for each in places if (each / DESCRIPTION).exists()), key=_order)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"folder not found: {folder}")
+    with opening(folder):
+        places = [folder, *sorted(path for path in folder.glob("*/") if path.is_dir())]
+        found = sorted((each for each in places if (each / DESCRIPTION).exists()), key=_order)
     if not found:
         raise FileNotFoundError(f"no experiment in {folder}; run one with batchbpe experiment NAME -o {folder}")
     unfinished = [
@@ -104,10 +107,10 @@ class _Section:
 
 def _content(path: Path, checksums: Mapping[str, str]) -> bytes:
     """Read a file of an experiment and verify its checksum."""
-    try:
+    if not path.exists():
+        raise DataError("file not found", where=str(path), remedy=RERUN)
+    with opening(path):
         data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror})", where=str(path), remedy=RERUN) from None
     if checksum_of(data) != checksums[path.name]:
         raise DataError("damaged: wrong checksum", where=str(path), remedy=RERUN)
     return data

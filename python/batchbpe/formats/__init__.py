@@ -12,7 +12,7 @@ from ..arguments import check_path
 from ..errors import ArgumentError, DataError
 from ..model import Model
 from . import huggingface, minbpe, native, tiktoken, transformers
-from .located import not_found
+from .located import locate_errors, not_found
 
 Format = Literal["batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1"]
 FORMATS = ("batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1")
@@ -34,7 +34,8 @@ def load_file(path: str | os.PathLike[str]) -> Model:
         if given in tiktoken.PUBLISHED:
             raise not_found(given, f"use Tokenizer.from_tiktoken({tiktoken.DOWNLOADED})")
         raise not_found(given, f"use Tokenizer.from_huggingface({huggingface.DOWNLOADED})")
-    content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    with locate_errors(path):
+        content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     if content.lstrip()[:1] == b"{":
         is_native = re.search(rb'"format"\s*:\s*"batchbpe"', content)
         return native.load(path) if is_native else huggingface.load(path)
@@ -51,7 +52,7 @@ def is_rank_file(path: Path) -> bool:
     >>> is_rank_file(Path(__file__))
     False
     """
-    with path.open("rb") as file:
+    with locate_errors(path), path.open("rb") as file:
         return tiktoken.is_rank(file.readline(1 << 16).rstrip(b"\r\n"))
 
 

@@ -48,7 +48,9 @@ def read(path: Path, max_bytes: int | None = None, rows_at_once: int = ROWS) -> 
         if str(error).startswith("expected the header"):
             remedy = "if these are documents, save them as parquet or jsonl"
             raise DataError(f"not a file of chunk counts: {error}", remedy=remedy) from None
-        raise DataError(str(error)) from None
+        line, separator, reason = str(error).partition(": ")
+        is_located = separator and line.startswith("line ")
+        raise DataError(reason if is_located else str(error), where=line if is_located else "") from None
     return (data, offsets, counts), pattern, None
 
 
@@ -81,18 +83,19 @@ def _read_parquet(path: Path, max_bytes: int | None, rows_at_once: int) -> tuple
     try:
         file = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"not a parquet file, or damaged: {error}") from None
+        raise DataError("not a parquet file, or damaged") from error
     with file:
         try:
             metadata = json.loads((file.schema_arrow.metadata or {})[KEY])
-            version, pattern = metadata["version"], metadata["pattern"]
+            version = metadata["version"]
         except (KeyError, ValueError, TypeError):
-            remedy = "create one with ChunkCounts.save, or pass the counts as a dict"
+            remedy = "create one with batchbpe count"
             reason = "not a file of chunk counts: the metadata has no valid key 'batchbpe'"
             raise DataError(reason, remedy=remedy) from None
         if version != VERSION:
             remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
             raise DataError(f"version must be {VERSION}, got {short(version)}", remedy=remedy)
+        pattern = metadata.get("pattern")
         if metadata.get("unique") not in (None, file.metadata.num_rows):
             unique = short(metadata["unique"])
             raise DataError(f"expected {unique} chunks, got {file.metadata.num_rows}; the file is damaged")
@@ -118,7 +121,7 @@ def _read_parquet(path: Path, max_bytes: int | None, rows_at_once: int) -> tuple
                 counts[row : row + len(ends) - 1] = batch["count"].cast(pa.uint64()).to_numpy()
                 row += batch.num_rows
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"the columns are damaged or contain invalid numbers: {error}") from None
+            raise DataError("the columns are damaged or contain invalid numbers") from error
     return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern, metadata.get("total")
 
 

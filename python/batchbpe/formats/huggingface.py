@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..arguments import check_path
-from ..errors import ArgumentTypeError, DataError, Setting, short
+from ..errors import ArgumentTypeError, DataError, Setting, json_problem, short
 from ..model import Model
 from ..storage.atomic import replacing
 from . import native
@@ -147,9 +147,12 @@ def load(source: Any) -> Model:
             return model
         with locate_errors(added):
             return _with_added(model, _read_json(added))
-    path = path / "tokenizer.json" if path.is_dir() else path
+    if path.is_dir():
+        path /= "tokenizer.json"
+        if not path.is_file():
+            raise FileNotFoundError(f"{path.parent} is not a transformers folder: it has no tokenizer.json")
     if not path.is_file():
-        raise not_found(path if Path(source).is_dir() else source, f"pass {DOWNLOADED}")
+        raise not_found(source, f"pass {DOWNLOADED}")
     with locate_errors(path):
         return parse(_read_json(path))
 
@@ -158,7 +161,8 @@ def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise DataError(f"not a valid {path.name if path.suffix == '.json' else 'tokenizer.json'}: {error}") from None
+        name = path.name if path.suffix == ".json" else "tokenizer.json"
+        raise DataError(f"not a valid {name}: {json_problem(error)}") from None
 
 
 def _with_added(model: Model, added: Any) -> Model:

@@ -8,25 +8,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import DataError, UserError
+from ..errors import DataError, UserError, opening, short
 
 SUFFIXES = (".model", ".tiktoken", ".json")
 
 
 @contextmanager
 def locate_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Prefix the location in an error with the file name.
+    """Prefix the location in an error with the file name. Errors about an argument of `Model` are about a field.
 
     >>> with locate_errors("a.model"):
     ...     raise DataError("must be an array, got 3", where='field "merges"')
     Traceback (most recent call last):
     ...
-    batchbpe.errors.DataError: a.model: field "merges": must be an array, got 3
+    batchbpe.errors.DataError: a.model, field "merges": must be an array, got 3
     """
     try:
-        yield
+        with opening(path):
+            yield
     except UserError as error:
-        error.where = f"{os.fspath(path)}: {error.where}" if error.where else os.fspath(path)
+        if error.parameter:
+            reason = (error.reason,) if isinstance(error.reason, str) else error.reason
+            reason = (*reason, f", got {short(error.value)}")
+            where = f'{os.fspath(path)}, field "{error.parameter}"'
+            raise DataError(reason, where=where, remedy=error.remedy) from None
+        error.where = f"{os.fspath(path)}, {error.where}" if error.where else os.fspath(path)
         raise
     except ValueError as error:  # raised by the core
         raise DataError(str(error), where=os.fspath(path)) from None
@@ -44,7 +50,9 @@ def not_found(source: str | os.PathLike[str], instead: str = "") -> FileNotFound
     """  # noqa: E501  the last line is an error message
     name = os.fspath(source)
     hint = next((f"; did you mean {name + suffix!r}?" for suffix in SUFFIXES if Path(name + suffix).is_file()), "")
-    is_name = isinstance(source, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) and not name.endswith(SUFFIXES)
+    is_name = (
+        isinstance(source, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) and not re.search(r"\.[a-z]+$", name)
+    )
     if not hint and is_name and instead:
         hint = f"; batchbpe does not download tokenizers; for a published one, {instead.format(repr(name))}"
     return FileNotFoundError(f"model file not found: {name}{hint}")

@@ -8,7 +8,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, short
+from ..errors import DataError, json_problem, short
 from ..model import Model
 from ..storage.atomic import replacing
 from .located import locate_errors, not_found
@@ -61,7 +61,7 @@ def load(path: str | os.PathLike[str]) -> Model:
         except DataError:
             raise
         except (ValueError, RecursionError) as error:
-            raise DataError(f"not a batchbpe model file, or damaged: {error}") from None
+            raise DataError(f"not a batchbpe model file, or damaged: {json_problem(error)}") from None
         return _parse(fields)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from .._core import merges_of_ranks, parse_ranks, patterns
 from ..arguments import check_path
 from ..errors import ArgumentTypeError, DataError, Message, Setting, short
-from ..model import MAX_ID, Model
+from ..model import MAX_ID, Model, check_special_tokens
 from ..storage.atomic import replacing
 from .located import locate_errors, not_found
 
@@ -44,7 +44,8 @@ PUBLISHED: Mapping[str, Published] = {
 """The encodings that OpenAI publishes, by the names of their files."""
 
 DOWNLOADED = "tiktoken.get_encoding({})"
-"""Code that downloads an encoding by its name."""
+DOWNLOADED_FOR_MODEL = "tiktoken.encoding_for_model({})"
+"""Code that downloads an encoding by its name, or by the name of a language model."""
 _KEEP_OR_DROP: Message = (
     "use ",
     Setting("format", "batchbpe"),
@@ -64,6 +65,8 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
     """
     if special_tokens is not None and not isinstance(special_tokens, Mapping):
         raise ArgumentTypeError("special_tokens", special_tokens, "must be a mapping from strings to ids")
+    if special_tokens is not None:
+        check_special_tokens(special_tokens)
     if hasattr(source, "_mergeable_ranks"):
         given = source._special_tokens if special_tokens is None else special_tokens
         return from_ranks(source._mergeable_ranks, pattern or source._pat_str, given)
@@ -72,7 +75,8 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
     check_path("path", source)
     path = Path(source)
     if not path.is_file():
-        raise not_found(source, f"pass {DOWNLOADED}")
+        is_encoding = "k_" in path.name  # and not the name of a language model
+        raise not_found(source, f"pass {DOWNLOADED if is_encoding else DOWNLOADED_FOR_MODEL}")
     published = PUBLISHED.get(path.stem)
     with locate_errors(path):
         if pattern is None and published is None:
@@ -110,7 +114,8 @@ def _parse(content: bytes) -> dict[bytes, int]:
     try:
         lines = parse_ranks(content)
     except ValueError as error:
-        raise DataError(str(error)) from None
+        line, _, reason = str(error).partition(": ")
+        raise DataError(reason, where=line) from None
     ranks = dict(lines)
     if len(ranks) < len(lines):
         token, count = Counter(token for token, _ in lines).most_common(1)[0]

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..model import Model
 from ..storage.atomic import new_folder, replacing_all, writing
+from ..storage.locks import check_parent
 from . import huggingface, native
 from .unused import check_unused as check_unused  # imported from here by folders of older versions
 from .unused import unused_tokens
@@ -30,8 +31,7 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"cannot write {folder}: it is a file, but this format needs a folder")
-    if not folder.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {folder}: folder not found: {folder.parent}")
+    check_parent(folder)
     files = _files(model, allow_inexact)
     if folder.is_dir():
         _write(files, folder)

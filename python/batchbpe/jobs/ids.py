@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentError, DataError, short
+from ..errors import ArgumentError, DataError, UserError, opening, plural, short
 from ..storage.atomic import remove_stale, replacing
 from ..storage.locks import locked
 from ..tokenizer import Tokenizer
@@ -49,7 +49,8 @@ def load_ids(path: Path, tokenizer: Tokenizer) -> Ids:
         raise ArgumentError("path", str(path), "must end in .npy or .bin")
     if not path.is_file():
         raise FileNotFoundError(f"file not found: {path}")
-    return _load_npy(path) if path.suffix == ".npy" else _load_bin(path, id_dtype(tokenizer))
+    with opening(path):
+        return _load_npy(path) if path.suffix == ".npy" else _load_bin(path, id_dtype(tokenizer))
 
 
 def _load_npy(path: Path) -> Ids:
@@ -58,8 +59,7 @@ def _load_npy(path: Path) -> Ids:
     except PermissionError:
         raise
     except Exception as error:  # numpy evaluates the header as Python, which fails in many ways
-        reason = "" if "pickle" in str(error) else f": {error}"  # numpy recommends allow_pickle, which runs code
-        raise DataError(f"not a valid .npy file{reason}", where=str(path)) from None
+        raise DataError("not a .npy file, or damaged", where=str(path)) from error
     if not isinstance(ids, np.ndarray):
         ids.close()
         raise DataError("an .npz archive instead of a .npy file", where=str(path), remedy="save one of its arrays")
@@ -72,7 +72,7 @@ def _load_npy(path: Path) -> Ids:
 def _load_bin(path: Path, dtype: np.dtype[Any]) -> Ids:
     size = path.stat().st_size
     if size % dtype.itemsize:
-        problem = f"expected {dtype.name} values of {dtype.itemsize} bytes, got a file of {size} bytes"
+        problem = f"expected {dtype.name} values of {dtype.itemsize} bytes, got a file of {plural(size, 'byte')}"
         raise DataError(problem, where=str(path))
     ids = np.memmap(path, dtype, "r") if size else np.zeros(0, dtype)
     magic = int.from_bytes(ids[:2].tobytes()[:4], "little")
@@ -92,8 +92,8 @@ def parse_ids(text: str) -> Ids:
     return np.array(list(map(int, words)), np.int64)
 
 
-def decoded(tokenizer: Tokenizer, ids: Ids) -> Iterator[bytes]:
-    """Decode ids, a million at a time.
+def decoded(tokenizer: Tokenizer, ids: Ids, where: str = "") -> Iterator[bytes]:
+    """Decode ids, a million at a time. Errors name `where` they come from.
 
     >>> b"".join(decoded(Tokenizer.train("aaab", 257), np.array([256, 98])))
     b'aab'
@@ -102,7 +102,11 @@ def decoded(tokenizer: Tokenizer, ids: Ids) -> Iterator[bytes]:
     for start in range(0, len(ids), step):
         part = ids[start : start + step]
         fits = not len(part) or (part.min() >= 0 and part.max() < 1 << 32)
-        yield tokenizer.decode_bytes(part.astype(np.uint32) if fits else part)
+        try:
+            yield tokenizer.decode_bytes(part.astype(np.uint32) if fits else part)
+        except UserError as error:
+            error.where = where
+            raise
 
 
 def documents_of(encoded: Iterable[Encoded], end: int | None = None) -> Iterator[list[int]]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from ..errors import os_error
 from .locks import check_parent, try_lock
 
 STALE = 300.0
@@ -33,7 +34,7 @@ def writing(path: Path) -> Iterator[None]:
         culprit = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else path
         if error.errno is None or (culprit != path and not culprit.name.startswith(f".{path.name}.")):
             raise
-        raise type(error)(f"cannot write {path}: {os.strerror(error.errno)}") from error
+        raise os_error(error, f"cannot write {path}") from error
 
 
 @contextmanager

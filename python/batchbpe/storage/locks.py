@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ..errors import os_error
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -31,6 +33,8 @@ UNREADABLE_EXPIRES = 60.0
 def check_parent(path: Path) -> None:
     """Raise if the folder of an output does not exist."""
     if not path.parent.is_dir():
+        if path.parent.exists():
+            raise NotADirectoryError(f"cannot write {path}: {path.parent} is a file")
         raise FileNotFoundError(f"cannot write {path}: folder not found: {path.parent}; create it first")
 
 
@@ -73,7 +77,7 @@ def locked(output: Path) -> Iterator[None]:
             remedy += f"; if it has ended, remove {path}"
         raise BlockingIOError(f"{output} is being written{held}; {remedy}") from None
     except OSError as error:
-        raise type(error)(f"cannot write {output}: cannot lock {path}: {error.strerror}") from None
+        raise os_error(error, f"cannot write {path if path.exists() else output}") from None
     try:
         yield
     finally:

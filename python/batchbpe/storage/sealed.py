@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, opening
 from .atomic import replacing
 
 
@@ -43,7 +43,8 @@ def save_sealed(fields: Mapping[str, Any], path: Path) -> None:
 def load_sealed(path: Path, version: int, remedy: str) -> dict[str, Any]:
     """Load fields that `save_sealed` wrote. Errors about a damaged or outdated file end in `remedy`."""
     try:
-        fields = json.loads(path.read_bytes())
+        with opening(path):
+            fields = json.loads(path.read_bytes())
         expected = fields.pop("checksum", None)
         is_intact = expected == checksum(fields)
     except (ValueError, TypeError, AttributeError, RecursionError):
