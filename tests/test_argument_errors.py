@@ -9,12 +9,18 @@ import pytest
 
 import batchbpe
 from batchbpe import BatchTokenizer, ChunkCounts, Model, QuickTokenizer, Tokenizer
+from batchbpe.analysis import audit, evaluate_groups
 from batchbpe.errors import UserError
 from batchbpe.policies import Candidates
 
 TEXT = "aaabdaaabac"
 TOK: Any = Tokenizer.train(TEXT, 259)
 COUNTS: Any = ChunkCounts.count("to be")
+SPECIAL: Any = Tokenizer.train(TEXT, 260, special_tokens=["<e>"])
+HAS_SPECIAL = (
+    'the text contains the special token "<e>" at byte 1; pass allowed_special={"<e>"} or allowed_special="all" to '
+    'encode it as that token, or disallowed_special=() or allowed_special="none" to encode it as plain text'
+)
 BATCH: Any = BatchTokenizer()
 THREADS = "threads must be an integer, or None for all cores, got 'x'"
 NO_THREADS = "threads must be at least 1, or None for all cores, got 0"
@@ -53,7 +59,14 @@ ENCODE: list[tuple[Call, str]] = [
     (lambda: TOK.encode_batch(iter(["a", b"x"])), "text[1] must be a string, got b'x'; decode it first"),
     (lambda: TOK.encode_batch(["\ud83d\ude00", 5]), "text[1] must be a string, got 5"),
     (lambda: TOK.encode_batch(["a"], threads="x"), THREADS),
-    (lambda: TOK.encode_batch(["a"], num_threads=0), NO_THREADS),
+    (lambda: TOK.encode_batch(["a"], num_threads=0), f"num_{NO_THREADS}"),
+    (lambda: BATCH.encode_batch(["a"], num_threads="x"), f"num_{THREADS}"),
+    (
+        lambda: TOK.encode_batch(["a"], threads=2, num_threads=3),
+        "num_threads must be omitted if threads is given, got 3",
+    ),
+    (lambda: SPECIAL.encode_batch(["ok", "a<e>"]), f"text[1]: {HAS_SPECIAL}"),
+    (lambda: SPECIAL.encode_batch_to_numpy(["ok", "a<e>"]), f"text[1]: {HAS_SPECIAL}"),
     (lambda: TOK.encode_ordinary_batch([1]), "text[0] must be a string, got 1"),
     (lambda: TOK.encode_batch_to_numpy(5), "text must be a list of strings, got 5"),
     (lambda: TOK.encode_batch_to_numpy(["a", 1]), "text[1] must be a string, got 1"),
@@ -149,10 +162,16 @@ CREATE: list[tuple[Call, str]] = [
     (lambda: TOK.save(5), "prefix must be a str or os.PathLike, got 5"),
     (lambda: TOK.save(""), "prefix must not be empty, got ''"),
     (lambda: TOK.export(5, "tiktoken"), "path must be a str or os.PathLike, got 5"),
+    (lambda: Tokenizer.from_tiktoken("x", special_tokens={5: 1}), "special_tokens must contain only strings, got 5"),  # type: ignore[dict-item]
+    (train(special_tokens=[""]), "special_tokens must not contain an empty string, got ''"),
+]
+ANALYSE: list[tuple[Call, str]] = [
+    (lambda: audit(5, "to be"), "tokenizer must be a Tokenizer, got 5"),  # type: ignore[arg-type]
+    (lambda: evaluate_groups({"a": TOK}, {"en": 5}), "data['en'] must be text, files or other data, got 5"),  # type: ignore[dict-item]
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), ENCODE + DECODE + TRAIN + COUNT + CREATE)
+@pytest.mark.parametrize(("call", "message"), ENCODE + DECODE + TRAIN + COUNT + CREATE + ANALYSE)
 def test_wrong_argument(call: Call, message: str) -> None:
     with pytest.raises(UserError) as caught:
         call()
@@ -200,10 +219,12 @@ FROM_PRETRAINED = "transformers.AutoTokenizer.from_pretrained"
             lambda: Tokenizer.from_tiktoken("cl100k_base"),
             f"cl100k_base{DOWNLOAD}pass tiktoken.get_encoding('cl100k_base')",
         ),
+        (lambda: Tokenizer.from_tiktoken("gpt-4o"), f"gpt-4o{DOWNLOAD}pass tiktoken.encoding_for_model('gpt-4o')"),
         (lambda: Tokenizer.from_huggingface("a/b-0.5B"), f"a/b-0.5B{DOWNLOAD}pass {FROM_PRETRAINED}('a/b-0.5B')"),
         # These are files, not names.
         (lambda: Tokenizer.from_file(Path("gpt2")), "gpt2"),
         (lambda: Tokenizer.from_file("runs/a.model"), "runs/a.model"),
+        (lambda: BATCH.load("x.txt"), "x.txt"),
         (lambda: Tokenizer.from_huggingface("/runs/a/b"), "/runs/a/b"),
     ],
 )

@@ -184,7 +184,7 @@ def test_command(library: list[str], tmp_path: Path) -> None:
     again = json.loads(run("chunks", *given, "--overwrite", "--json"))
     assert sorted(map(str, folder.iterdir())) == sorted(again["files"])
     for option in ("--heldout", "--vocab-size", "--heldout-share", "--grid"):
-        value = {"--heldout": str(tmp_path), "--grid": "vocab_size=300"}.get(option, "1")
+        value = {"--heldout": str(tmp_path), "--grid": "vocab_size=300", "--vocab-size": "300"}.get(option, "1")
         wrong = run("chunks", *given, "--overwrite", option, value, code=None)
         assert f"{option} has no effect with chunks; remove it" in wrong
     assert "file not found" in run("chunks", "--data", str(tmp_path / "absent.txt"), "-o", str(tmp_path / "o"), code=1)
@@ -333,7 +333,7 @@ def test_a_run_is_stopped_with_the_others(data: ExperimentData, monkeypatch: pyt
     [
         ({"vocab": [300]}, "grid must only contain pattern, vocab_size, .*, got 'vocab'"),
         ({"vocab_size": []}, "must contain a list of values"),
-        ({"vocab_size": [300], "policy": ["best"]}, "must be a function or one of 'serial', 'naive', .*, got 'best'"),
+        ({"vocab_size": [300], "policy": ["best"]}, "must be one of 'serial', 'naive', .*, got 'best'"),
         ({"vocab_size": [300], "pattern": ["("]}, r"\("),
         ({"pattern": ["gpt4"]}, "grid must contain vocab_size"),
         ({"vocab_size": [300], "freq_cutoff": [1 << 64]}, "must contain integers below"),
@@ -353,7 +353,9 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
     assert "has no effect with chunks" in run("chunks", *plain, "--resume", "-o", str(tmp_path / "x"), code=None)
     mixed = run("sweep", *given, "--grid", r"pattern=\w+,gpt4", "-o", str(tmp_path / "x"), code=None)
     assert "must not combine regular expressions" in mixed
-    assert "use --resume to continue it" in run("sweep", *given, "-o", str(tmp_path / "all" / "sweep"), code=1)
+    assert "use --resume to continue it" in run(
+        "sweep", *given, "--grid", "stop_list_size=0,5", "-o", str(tmp_path / "all" / "sweep"), code=1
+    )
     assert "save standard input to a file" in run("chunks", "--data", "-", "-o", str(tmp_path / "x"), code=None)
     (tmp_path / "file").touch()
     wrong = run("chunks", *plain, "-o", str(tmp_path / "file"), "--overwrite", code=1)

@@ -225,5 +225,7 @@ def test_values_in_errors_are_short() -> None:
 
 
 def test_a_named_pattern_is_not_a_regular_expression() -> None:
-    with pytest.raises(ValueError, match=r"pattern must be a regular expression, not a name; use batchbpe\.PATTERNS"):
+    with pytest.raises(
+        ValueError, match=r"must be a regular expression, not a name, got 'gpt4'; use batchbpe\.PATTERNS"
+    ):
         Model(pattern="gpt4", merges={})

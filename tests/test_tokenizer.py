@@ -3,6 +3,7 @@
 import copy
 import multiprocessing
 import pickle
+import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -292,3 +293,9 @@ def test_a_subclass_that_overrides_encode() -> None:
             return super().encode(text.lower(), *args, **options)
 
     assert Lower(SMALL.model).encode_batch(["AAAB", "a"]) == SMALL.encode_batch(["aaab", "a"])
+
+
+def test_to_tiktoken_without_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    with pytest.raises(ImportError, match=r"^to_tiktoken requires tiktoken; run pip install tiktoken$"):
+        Tokenizer.train("aaab", 257).to_tiktoken()

@@ -140,7 +140,8 @@ def test_overlapping_counts() -> None:
             ValueError,
             r"vocab_size must be at least 260 \(256 bytes \+ 2 stop words \+ 2 special tokens\), got 259$",
         ),
-        ({"vocab_size": 0}, ValueError, "vocab_size must be the total number of tokens, .*, got 0$"),
+        ({"vocab_size": None}, TypeError, "^vocab_size is required: the total number of tokens, such as 32768$"),
+        ({"vocab_size": 0}, ValueError, r"vocab_size must be at least 256 \(256 bytes \+ 0 special tokens\), got 0$"),
         ({"vocab_size": -3}, ValueError, "vocab_size must be at least 256 .*, got -3$"),
         ({"vocab_size": 2**24}, ValueError, rf"vocab_size must be at most {256 + MAX_MERGES}, got 16777216"),
         ({"vocab_size": 300.0}, TypeError, r"vocab_size must be an integer, got 300\.0"),
@@ -260,6 +261,10 @@ def test_fewer_stop_words_than_requested(caplog: pytest.LogCaptureFixture) -> No
     model = train(ChunkCounts.count("ab a b cd"), 270, stop_list_size=10)
     assert len(model.stop_words) == 4
     assert "only 4 chunks can become stop words; 10 were requested" in caplog.messages
+    train(ChunkCounts.count("ab"), 270, stop_list_size=2)
+    assert "only 1 chunk can become stop words; 2 were requested" in caplog.messages
+    with pytest.raises(ArgumentError, match=r"258 \(256 bytes \+ 1 stop word \+ 1 special token\), got 257$"):
+        train(ChunkCounts.count("ab"), 257, stop_list_size=1, special_tokens=["<e>"])
 
 
 def untouched() -> Iterator[str]:
@@ -352,7 +357,8 @@ def test_unknown_policy(function: Callable[..., Any], policy: Any) -> None:
     choices = "'serial', 'naive', 'positional', 'continue_search'"
     with pytest.raises(ArgumentError if isinstance(policy, str) else ArgumentTypeError) as caught:
         function(untouched(), 300, policy=policy)
-    assert str(caught.value) == f"policy must be a function or one of {choices}, got {policy!r}"
+    function_or = "" if isinstance(policy, str) else "a function or "
+    assert str(caught.value) == f"policy must be {function_or}one of {choices}, got {policy!r}"
     assert caught.value.parameter == "policy"
 
 

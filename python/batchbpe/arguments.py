@@ -28,12 +28,12 @@ def check_integer(parameter: str, value: Any, least: int | None = None) -> None:
         raise ArgumentError(parameter, value, f"must be at least {least}")
 
 
-def check_threads(threads: Any) -> None:
+def check_threads(threads: Any, parameter: str = "threads") -> None:
     """Raise unless `threads` is None or a positive integer."""
     if threads is not None and not is_index(threads):
-        raise ArgumentTypeError("threads", threads, "must be an integer, or None for all cores") from None
+        raise ArgumentTypeError(parameter, threads, "must be an integer, or None for all cores") from None
     if threads is not None and threads < 1:
-        raise ArgumentError("threads", threads, "must be at least 1, or None for all cores") from None
+        raise ArgumentError(parameter, threads, "must be at least 1, or None for all cores") from None
 
 
 def check_bool(parameter: str, value: object) -> None:

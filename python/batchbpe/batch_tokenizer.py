@@ -122,7 +122,7 @@ class BatchTokenizer:
     def train(
         self,
         data: corpus.Data | None = None,
-        vocab_size: int = 0,
+        vocab_size: int | None = None,
         cap_divisor: int = 2,
         max_batch_size: int = 0,
         verbose: bool = False,
@@ -270,8 +270,9 @@ class BatchTokenizer:
     ) -> list[list[int]]:
         """Encode several texts in parallel. The parameters are those of `encode`."""
         disallowed = _paper_default(allowed_special, disallowed_special)
-        threads = num_threads if threads is None else threads
-        return self.tokenizer.encode_batch(text, allowed_special, disallowed, errors=errors, threads=threads)
+        return self.tokenizer.encode_batch(
+            text, allowed_special, disallowed, errors=errors, threads=threads, num_threads=num_threads
+        )
 
     def encode_batch_to_numpy(
         self,

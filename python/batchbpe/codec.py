@@ -13,12 +13,12 @@ from ._core import Encoder
 from .arguments import check_ids, check_iterable, check_string, check_threads
 from .compat import CompatibleNames
 from .encoder import encoder_for
-from .errors import ArgumentTypeError, UserError
+from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, UserError
 from .lazy import lazy
 from .merge_tree import MergeTree
 from .model import Model, UnknownTokenError
 from .patterns import check_pattern
-from .special import AllowedSpecial, DisallowedSpecial, resolve_special
+from .special import AllowedSpecial, DisallowedSpecial, Special, resolve_special
 from .surrogates import Errors, check_errors, combine_surrogates
 
 Ids = npt.NDArray[np.uint32]
@@ -247,11 +247,16 @@ class Codec(CompatibleNames):
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         check_errors(errors)
         texts = _as_list(text)
-        threads = num_threads if threads is None else threads
+        if num_threads is not None:
+            if threads is not None:
+                reason = ("must be omitted if ", Setting("threads"), " is given")
+                raise ArgumentError("num_threads", num_threads, reason)
+            check_threads(num_threads, "num_threads")
+            threads = num_threads
         try:
             return self._encoder.encode_batch(texts, special, threads)
         except (TypeError, ValueError) as error:
-            texts = _encodable(_named(texts), errors, threads, error)
+            texts = _encodable(_named(texts), errors, threads, self._located(texts, special, error))
             return self._encoder.encode_batch(texts, special, threads)
 
     def encode_ordinary_batch(
@@ -294,8 +299,18 @@ class Codec(CompatibleNames):
         try:
             return self._encoder.encode_batch_to_numpy(texts, special, threads)
         except (TypeError, ValueError) as error:
-            texts = _encodable(_named(texts), errors, threads, error)
+            texts = _encodable(_named(texts), errors, threads, self._located(texts, special, error))
             return self._encoder.encode_batch_to_numpy(texts, special, threads)
+
+    def _located(self, texts: list[str], special: Special, error: Exception) -> Exception:
+        """Return an error about a batch, with the text that contains a disallowed special token."""
+        if not isinstance(error, TypeError | UnicodeEncodeError):
+            for name, text in _named(texts).items():
+                try:
+                    self._encoder.encode(text, special, 1)
+                except ValueError as rejected:
+                    return DataError(str(rejected), where=name)
+        return error
 
     def decode(self, tokens: Iterable[int] | npt.NDArray[Any], errors: str = "replace") -> str:
         """Decode ids to text. `errors` says what to do about invalid UTF-8, as in `bytes.decode`.
@@ -400,7 +415,7 @@ def _encodable(texts: Mapping[str, str], errors: Errors, threads: int | None, er
         check_string(name, text)
     check_threads(threads)
     if not isinstance(error, UnicodeEncodeError):
-        raise error
+        raise error from None
     return [combine_surrogates(text, errors, where=name) for name, text in texts.items()]
 
 

@@ -83,8 +83,8 @@ class Model:
         if not self.pattern:
             raise ArgumentError("pattern", self.pattern, "must not be empty")
         if self.pattern in NAMED_PATTERNS:  # as a regular expression it would only match itself
-            reason = f"must be a regular expression, not a name; use batchbpe.PATTERNS[{self.pattern!r}]"
-            raise ArgumentError("pattern", self.pattern, reason)
+            remedy = f"use batchbpe.PATTERNS[{self.pattern!r}]"
+            raise ArgumentError("pattern", self.pattern, "must be a regular expression, not a name", remedy=remedy)
         for name in ("merges", "stop_words", "special_tokens", "training"):
             value = getattr(self, name)
             if not isinstance(value, Mapping):
@@ -217,8 +217,10 @@ def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> N
         reason = "must be a list of strings or a mapping from strings to ids"
         raise ArgumentTypeError("special_tokens", special_tokens, reason)
     for name in special_tokens:
-        if not isinstance(name, str) or not name:
-            raise ArgumentTypeError("special_tokens", name, "must contain only non-empty strings")
+        if not isinstance(name, str):
+            raise ArgumentTypeError("special_tokens", name, "must contain only strings")
+        if not name:
+            raise ArgumentError("special_tokens", name, "must not contain an empty string")
         if isinstance(special_tokens, Mapping) and type(special_tokens[name]) is not int:
             reason = f"must map {short(name)} to an integer"
             raise ArgumentTypeError("special_tokens", special_tokens[name], reason)

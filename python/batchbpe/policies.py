@@ -218,11 +218,11 @@ def resolve_policy(policy: Policy | str) -> Policy:
     """
     if isinstance(policy, str) and policy in PAPER_POLICIES:
         return PAPER_POLICIES[policy]
-    expected = f"must be a function or one of {', '.join(map(repr, PAPER_POLICIES))}"
+    names = f"one of {', '.join(map(repr, PAPER_POLICIES))}"
     if isinstance(policy, str):
-        raise ArgumentError("policy", policy, expected)
+        raise ArgumentError("policy", policy, f"must be {names}")
     if not callable(policy):
-        raise ArgumentTypeError("policy", policy, expected)
+        raise ArgumentTypeError("policy", policy, f"must be a function or {names}")
     return policy
 
 

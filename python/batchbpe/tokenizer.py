@@ -51,7 +51,7 @@ class Tokenizer(Codec):
     def train(
         cls,
         data: corpus.Data | None = None,
-        vocab_size: int = 0,
+        vocab_size: int | None = None,
         *,
         texts: str | Iterable[str] | None = None,
         files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
@@ -215,8 +215,10 @@ class Tokenizer(Codec):
         >>> Tokenizer.train("aaabdaaabac", 259).to_tiktoken().encode("aaab")
         [258]
         """
-        import tiktoken
-
+        try:
+            import tiktoken
+        except ImportError:
+            raise ImportError("to_tiktoken requires tiktoken; run pip install tiktoken") from None
         check_not_empty(self.pattern, "tiktoken")
         special_tokens = dict(self.special_tokens)
         for first, following in pairwise(sorted(special_tokens)):

@@ -19,7 +19,7 @@ from .counts import ChunkCounts
 from .data import corpus
 from .data.limits import MAX_DOCUMENT_BYTES
 from .encoder import encoder_for
-from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
+from .errors import ArgumentError, ArgumentTypeError, DataError, Message, Setting, plural, short
 from .model import MAX_ID, MAX_MERGES, Model, check_special_tokens
 from .patterns import describe_pattern, resolve_pattern
 from .policies import (
@@ -93,8 +93,6 @@ class TrainingOptions:
         check_special_tokens(self.special_tokens)
         check_bool("overlapping", self.overlapping)
         check_integer("vocab_size", self.vocab_size)
-        if self.vocab_size == 0:  # the default
-            raise ArgumentError("vocab_size", 0, "must be the total number of tokens, such as 32768")
         for name, least in {"stop_list_size": 0, "freq_cutoff": 0, "cap_divisor": 1, "max_batch_size": 0}.items():
             check_integer(name, getattr(self, name), least)
         object.__setattr__(self, "base", getattr(self.base, "model", self.base))
@@ -128,8 +126,9 @@ class TrainingOptions:
         tokens = len(base.vocab) - len(base.special_tokens) if base else 256
         if self.vocab_size < tokens + special:
             known = ("tokens of ", Setting("base")) if base else ("bytes",)
-            parts = (f"{tokens} ", *known, f" + {special} special token{'s' * (special != 1)}")
-            raise ArgumentError("vocab_size", self.vocab_size, (f"must be at least {tokens + special} (", *parts, ")"))
+            parts = (f"{tokens} ", *known, f" + {plural(special, 'special token')}")
+            reason: Message = (f"must be at least {tokens + special} (", *parts, ")")
+            raise ArgumentError("vocab_size", self.vocab_size, reason)
         if base is None and isinstance(self.special_tokens, Mapping):
             first = self.vocab_size - special
             for name, token in self.special_tokens.items():
@@ -152,7 +151,7 @@ class TrainingOptions:
 
 def train(
     data: corpus.Data | None = None,
-    vocab_size: int = 0,
+    vocab_size: int | None = None,
     *,
     texts: str | Iterable[str] | None = None,
     files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
@@ -192,6 +191,8 @@ def train(
     {(97, 97): 256, (97, 98): 257, (256, 257): 258}
 
     """
+    if vocab_size is None:  # `data` is optional, so this must be too
+        raise TypeError("vocab_size is required: the total number of tokens, such as 32768")
     options = TrainingOptions(
         vocab_size=vocab_size,
         stop_list_size=stop_list_size,
@@ -305,9 +306,8 @@ def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, lis
     if options.base is None:
         indices, words = counts.stop_words(options.stop_list_size)
         if len(words) < options.stop_list_size:
-            logger.warning(
-                "only %d chunks can become stop words; %d were requested", len(words), options.stop_list_size
-            )
+            found = plural(len(words), "chunk")
+            logger.warning("only %s can become stop words; %d were requested", found, options.stop_list_size)
         stop_words = {word: token for token, word in enumerate(words, start=256)}
         return Model(pattern=counts.pattern, merges={}, stop_words=stop_words), indices
     if counts.pattern != options.base.pattern:
@@ -330,7 +330,7 @@ def _check_wanted(wanted: int, first_merge: int, stop_words: int, options: Train
     """Raise unless there is room for the new tokens."""
     special_tokens = options.all_special_tokens
     if wanted < 0:  # only without a base: `TrainingOptions` knows the tokens of a base
-        parts = f"256 bytes + {stop_words} stop words + {len(special_tokens)} special tokens"
+        parts = f"256 bytes + {plural(stop_words, 'stop word')} + {plural(len(special_tokens), 'special token')}"
         reason = f"must be at least {options.vocab_size - wanted} ({parts})"
         raise ArgumentError("vocab_size", options.vocab_size, reason)
     if isinstance(special_tokens, Mapping):

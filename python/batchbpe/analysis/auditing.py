@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data import corpus
-from ..errors import ArgumentError, Setting
+from ..errors import ArgumentError, ArgumentTypeError, Setting
+from ..model import Model
 from ..tokenizer import Tokenizer
 from .evaluation import evaluate
 
@@ -65,6 +66,8 @@ def audit(
     True
 
     """
+    if not isinstance(getattr(tokenizer, "model", None), Model):
+        raise ArgumentTypeError("tokenizer", tokenizer, "must be a Tokenizer")
     if not data is texts is files is None:
         if frequencies is not None:
             raise ArgumentError("frequencies", frequencies, ("must be omitted if ", Setting("data"), " is given"))

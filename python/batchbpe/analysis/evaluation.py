@@ -21,7 +21,7 @@ from ..data.documents import Counts, Documents
 from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..data.source import Source
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short, warn
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short, warn
 from ..model import MAX_ID
 from ..progress import bar, format_size
 from ..tokenizer import Tokenizer
@@ -114,10 +114,12 @@ def check_text(size: int, sources: Iterable[Source], sampling: Sampling, *given:
     """
     if not size:
         names = [source.name for source in sources if source.name]
-        value: object = names or next(each for each in given if each is not None)
+        value = short(next(each for each in given if each is not None))
+        if names:
+            value = names[0] if len(names) == 1 else plural(len(names), "file")
         is_sample = sampling.sample < 1
         remedy = ("raise ", Setting("sample"), " or pass more data") if is_sample else "pass data that is not empty"
-        raise DataError(f"no text found in {short(value)}", remedy=remedy)
+        raise DataError(f"no text found in {value}", remedy=remedy)
 
 
 class Evaluator:

@@ -224,8 +224,11 @@ class _Reading:
     def by_name(self, data: Any) -> tuple[list[Source], groups.GroupedDocuments]:
         """Read each value of a dict as a group."""
         remedy = ("use a dict, or ", Setting("group_column"), " or ", Setting("by_file"))
-        if not isinstance(data, Mapping) or any(isinstance(value, int) for value in data.values()):
+        if not isinstance(data, Mapping):
             raise ArgumentTypeError("data", data, "must be a dict of group names and their data", remedy=remedy)
+        for group, value in data.items():
+            if isinstance(value, int):
+                raise ArgumentTypeError(f"data[{group!r}]", value, "must be text, files or other data")
         sources = {group: self.sources(each) for group, each in data.items()}
 
         def documents() -> Iterator[tuple[Source, str, Documents]]:
