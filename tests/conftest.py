@@ -1,7 +1,10 @@
 """Shared by several test files: text, characters that differ between Unicode versions, and the command line."""
 
+import ctypes
+import os
 import random
 import sysconfig
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -106,6 +109,23 @@ def multilingual(size: int, seed: int = 1) -> str:
         words.append("".join(chance.choices(script, k=1 + int(chance.expovariate(0.4)))) + chance.choice(" .\n,"))
         size -= len(words[-1])
     return " ".join(words)
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[None]:
+    """Make file permissions apply to root too, by giving up the capabilities that override them."""
+    if os.geteuid() != 0:
+        yield
+        return
+    libc = ctypes.CDLL(None)
+    header, before = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    if not hasattr(libc, "capset") or libc.capget(header, before):
+        pytest.skip("capabilities are not supported")
+    without = type(before)(*before)
+    without[0] &= ~0b110  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, in the effective set
+    assert libc.capset(header, without) == 0
+    yield
+    assert libc.capset(header, before) == 0
 
 
 END = "<|endoftext|>"

@@ -55,6 +55,23 @@ def test_count(place: Path) -> None:
     assert ChunkCounts.load("lines.csv") == ChunkCounts.load("file.csv") == ChunkCounts.count(iter(TEXT.splitlines()))
 
 
+@pytest.mark.parametrize(
+    ("command", "printed", "warning"),
+    [
+        ("count empty.txt -o a.csv", "unique, from 1 file; ", "no text found"),
+        ("count book.txt -o a.csv --sample 0.000001", "unique, from 1 file; ", "no text found"),
+        ("count counts.parquet -o a.csv", "unique, from 1 file; ", ""),
+        ("count counts.parquet -o a.csv --special-token x", "", "--special-token has no effect on chunk counts"),
+        ("count counts.parquet book.txt -o a.csv --special-token x", "of text from 2 files; ", ""),
+    ],
+)
+def test_count_without_text(command: str, printed: str, warning: str, place: Path) -> None:
+    Path("empty.txt").touch()
+    result = run(command)
+    assert result.exit_code == 0 and printed in result.stderr
+    assert result.stderr.partition("warning: ")[2] == (f"{warning}\n" if warning else "")
+
+
 def test_train(place: Path) -> None:
     result = run("train counts.parquet --vocab-size 350 --stop-list-size 5 --freq-cutoff 2 -o small")
     assert re.search(r"350 tokens: 5 stop words, 0 special tokens, 89 merges in \d+ batches", result.stderr)

@@ -9,7 +9,6 @@ import pytest
 from conftest import run
 from typer.testing import CliRunner
 
-from batchbpe import ChunkCounts
 from batchbpe.cli import app, main
 from batchbpe.formats import FORMATS
 
@@ -32,7 +31,7 @@ def exit_code_of(problem: str) -> int:
         ),
         (
             "count book.txt -o a.csv --pattern (",
-            "error: --pattern must be a supported regular expression, got '('",
+            "error: --pattern must be a supported regular expression, got '('; at position 1: opening parenthesis",
         ),
         ("count book.txt -o a.csv --sample 0", "error: --sample must be greater than 0 and at most 1, got 0.0"),
         ("encode mine.model book.txt --sample 2", "error: --sample must be greater than 0 and at most 1, got 2.0"),
@@ -42,7 +41,7 @@ def exit_code_of(problem: str) -> int:
         ),
         (
             "train counts.parquet -n 300 -o a --special-token a --special-token a",
-            "error: --special-token must not repeat a token, got ['a', 'a']",
+            "error: --special-token must not repeat a token, got 'a', 'a'",
         ),
         (
             "train counts.parquet -n 300 -o a --base mine.model",
@@ -58,7 +57,7 @@ def exit_code_of(problem: str) -> int:
         ),
         (
             "train counts.parquet -n 700 -o a --base mine.model --special-token a",
-            "error: --special-token must include the special tokens of --base, such as '<|endoftext|>', got ['a']",
+            "error: --special-token must include the special tokens of --base, such as '<|endoftext|>', got 'a'",
         ),
         ("train counts.parquet -n 300 -o absent/a", "error: cannot write absent/a.model"),
         ("train book.txt -n 300 -o a --base book.txt", "error: book.txt: not a model file in any of the formats"),
@@ -96,9 +95,47 @@ def exit_code_of(problem: str) -> int:
         ("encode mine.model book.txt -o .", "error: . holds other files; choose another folder"),
         ("count - - -o a.csv", "error: standard input (-) can be given only once"),
         ("export mine.model --to minbpe -o absent/x", "error: cannot write absent/x: folder not found: absent"),
+        ("export mine.model --to transformers -o absent/x", "error: cannot write absent/x: folder not found: absent"),
+        ("export mine.model --to tiktoken -o ./mine.model", "error: --output must not be the model, mine.model"),
+        ("train book.txt -n 300 -o mine.model/x", "error: cannot write mine.model/x.model: mine.model is a file"),
+        ("count book.txt -o .", "error: --output must be a file name"),
+        ("encode folder book.txt", "error: folder is not a transformers folder: it has no tokenizer.json"),
+        ("report absent", "error: folder not found: absent"),
+        ("report folder", "error: no experiment in folder; run one with batchbpe experiment NAME -o folder"),
+        ("encode mine.model book.txt -o a.npy --shard-tokens 9", "error: --shard-tokens needs a folder of shards"),
+        ("inspect mine.model --top 3", "error: --top needs chunk counts; mine.model is a model"),
+        ("inspect mine.model --token the --longest 3", "error: --token cannot be combined with --longest"),
+        ("inspect counts.parquet --pattern gpt4", "error: --pattern needs a model; counts.parquet contains chunk"),
+        ("count book.txt -o a.csv --seed 5", "error: --seed has no effect without --sample; remove it"),
+        ("train book.txt -n 300 -o a --seed 5", "error: --seed has no effect without --sample; remove it"),
+        ("encode mine.model book.txt --seed 5", "error: --seed has no effect without --sample; remove it"),
+        ("evaluate mine.model --data book.txt --seed 5", "error: --seed has no effect without --sample; remove it"),
+        (
+            "count book.txt -o a.csv --pattern a|\\p{X}",
+            r"error: --pattern must be a supported regular expression, got 'a|\p{X}'",
+        ),
+        (
+            "train counts.parquet -n 300 -o a --pattern gpt2",
+            "error: counts.parquet: counted with the pattern gpt4, expected gpt2; use gpt4, or count the text again",
+        ),
+        (
+            "train counts.parquet -n 300 -o a --sample 0.5",
+            "error: counts.parquet: --sample cannot be used with chunk counts; pass documents",
+        ),
+        (
+            "count book.txt -o a.csv --max-document-bytes 10",
+            "error: book.txt: 5620 bytes at byte 0 cannot be split, more than --max-document-bytes 10; raise the limit",
+        ),
+        ("evaluate mine.model --data empty.txt", "error: no text found in empty.txt; pass data that is not empty"),
+        (
+            "evaluate mine.model --data book.txt book.txt",
+            f"error: book.txt: not a model file in any of the formats {', '.join(FORMATS)}; repeat --data for each",
+        ),
     ],
 )
 def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
+    Path("folder").mkdir()
+    Path("empty.txt").touch()
     result = run(command)
     assert (result.exit_code, result.stdout) == (exit_code_of(problem), "")
     assert result.stderr.startswith(problem) and result.stderr.count("\n") == 1, result.stderr
@@ -115,12 +152,13 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
         ("count a.txt", "missing option --output; see 'batchbpe count --help'"),
         ("train -n 300 -o a", "missing argument INPUTS; see 'batchbpe train --help'"),
         ("count a.txt --outptu a.csv", "unknown option: --outptu; did you mean --output?"),
+        ("train a.txt --resume", "unknown option: --resume; see 'batchbpe train --help'"),
+        ("inspect a.model --longest 0", "--longest must be at least 1, got 0"),
         ("count a.txt -x", "unknown option: -x; see 'batchbpe count --help'"),
         ("count a.txt -o", "-o requires an argument"),
         ("count a.txt --quiet=3", "--quiet does not take a value"),
         ("report a b", "unexpected argument: b; see 'batchbpe report --help'"),
         ("train a.txt -o a -n abc", "--vocab-size must be an integer, got 'abc'"),
-        ("train a.txt -o a -n 0", "--vocab-size must be at least 1, got 0"),
         ("count a.txt -o a.csv --threads 70000", "--threads must be at most 65536, got 70000"),
         ("count a.txt -o a.csv --sample x", "--sample must be a number, got 'x'"),
         ("count a.txt -o a.csv --max-memory 0.1", "--max-memory must be at least 0.5, got 0.1"),
@@ -136,6 +174,12 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
             "experiment all --data a -o b",
             "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'sweep', got 'all'",
         ),
+        (
+            "experiment stopwords --data a -o b",
+            "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'sweep', got 'stopwords'; "
+            "did you mean 'stop-words'?",
+        ),
+        ("experiment batching --data a -o b -n 0", "--vocab-size must be at least 256, got 0"),
     ],
 )
 def test_usage_errors(
@@ -150,7 +194,12 @@ def test_usage_errors(
     [
         ("sweep --grid freq_cutoff=abc", "--grid freq_cutoff must be a list of integers, got 'abc'"),
         ("sweep --grid freq_cutoff=-1", "--grid freq_cutoff must be at least 0, got -1"),
-        ("sweep --vocab-size 10", "--vocab-size must be at least 256 (256 bytes + 0 special tokens), got 10"),
+        ("sweep --grid freq-cutoff=-1", "--grid freq_cutoff must be at least 0, got -1"),
+        (
+            "sweep --grid policy=best",
+            "--grid policy must be one of 'serial', 'naive', 'positional', 'continue_search',",
+        ),
+        ("sweep", "sweep needs --grid, for example --grid vocab_size=8000,16000"),
         ("sweep --grid size=3", "--grid size is unknown; use one of pattern, vocab_size, policy,"),
         ("sweep --grid size", "--grid must be NAME=VALUE,…, got 'size'; for example vocab_size=8000,16000"),
         ("sweep -n 300 --grid vocab_size=300", "--vocab-size has no effect with --grid vocab_size; remove it"),
@@ -207,20 +256,6 @@ def test_missing_columns(command: str, problem: str, place: Path) -> None:
     pq.write_table(pa.table({"body": ["to be"], "n": [1]}), "a.parquet")
     result = run(f"{command} -q")
     assert (result.exit_code, result.stderr) == (1, f"error: {problem}\n")
-
-
-def test_files_that_cannot_be_read(place: Path) -> None:
-    Path("bad.txt").write_bytes(b"\xff")
-    strict = run("count bad.txt book.txt -o a.csv -q")
-    assert (strict.exit_code, Path("a.csv").exists()) == (1, False)
-    result = run("count bad.txt book.txt -o a.csv --skip-errors")
-    assert result.exit_code == 1
-    assert "bad.txt: the text is invalid UTF-8 at byte 0; --replace-errors replaces it with U+FFFD\n" in result.stderr
-    assert result.stderr.endswith(
-        "error: 1 file could not be read completely; the output may include data read before the error\n"
-    )
-    assert ChunkCounts.load("a.csv") == ChunkCounts.load("counts.parquet")
-    assert run("count bad.txt -o b.csv -q --replace-errors").exit_code == 0
 
 
 def test_out_of_memory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

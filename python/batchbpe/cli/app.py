@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 import typer
 
 from .. import __version__
-from ..errors import Setting, Stopped, UserError
-from .usage import problem
+from ..errors import Setting, Stopped, UserError, os_error, plural, short
+from .usage import UsageError, problem
 
 if TYPE_CHECKING:
     from ..data.source import Source
@@ -104,10 +104,6 @@ def exit_signal(interrupt: KeyboardInterrupt) -> int:
     return signal.SIGTERM if isinstance(interrupt, _Terminated) else signal.SIGINT
 
 
-class UsageError(ValueError):
-    """Options that cannot be combined."""
-
-
 _OPTIONS = {
     "errors": "--replace-errors",
     "allow_inexact": "--allow-inexact",
@@ -133,6 +129,18 @@ def as_option(setting: Setting) -> str:
     return name if setting.value is None or setting.parameter in _FLAGS else f"{name} {setting.value}"
 
 
+def as_typed(value: object) -> str:
+    """Show a value as it was typed: without Python's brackets and doubled backslashes.
+
+    >>> print(as_typed(["a", r"\\p{L}"]))
+    'a', '\\p{L}'
+    """
+    if isinstance(value, list) and value:
+        return ", ".join(map(as_typed, value))
+    text = short(value)
+    return text.replace("\\\\", "\\") if isinstance(value, str) else text
+
+
 def describe(error: BaseException) -> str:
     """Describe an error in terms of the command line.
 
@@ -143,12 +151,14 @@ def describe(error: BaseException) -> str:
     if isinstance(error, UserError):
         # Only records of jsonl are located by line.
         replaced = {"text_column": Setting("jsonl_field")} if ", line " in error.where else {}
-        return error.render(lambda setting: as_option(replaced.get(setting.parameter, setting)))
+        return error.render(lambda setting: as_option(replaced.get(setting.parameter, setting)), as_typed)
     if isinstance(error, MemoryError):
         detail = f" ({error})" if str(error) else ""
         return f"out of memory{detail}; use --limit-bytes or --threads 1, or --max-memory for count"
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename:
-        return f"cannot write standard output: {error.strerror}"
+    if isinstance(error, OSError) and error.filename:
+        return str(os_error(error, f"cannot access {error.filename}"))
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return str(os_error(error, "cannot write standard output"))
     if isinstance(error, KeyError) and error.args:  # str(KeyError) would quote the message
         return str(error.args[0])
     return str(error) or type(error).__name__
@@ -198,16 +208,6 @@ def note(message: str, quiet: bool) -> None:
     """Print something that is not the result, unless `quiet`."""
     if not quiet:
         sys.stderr.write(message + "\n")
-
-
-def plural(number: int, noun: str) -> str:
-    """Format a number of things.
-
-    >>> plural(1, "file"), plural(2000, "chunk"), plural(2, "batch")
-    ('1 file', '2,000 chunks', '2 batches')
-    """
-    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
-    return f"{number:,} {noun}{ending}"
 
 
 def print_json(value: Any) -> None:

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from .app import command, describe, fail_if_any, find_sources, note, on_one_line, plural, print_json, stoppable
+from ..errors import plural
+from .app import command, describe, fail_if_any, find_sources, note, on_one_line, print_json, stoppable
 from .options import (
     PATTERN_HELP,
     Inputs,
@@ -24,8 +25,9 @@ from .options import (
     Threads,
     document_limit,
     option,
+    sampled_share,
 )
-from .usage import number
+from .usage import UsageError, number
 
 LONG_CHUNK = 10_000
 """Chunks of more bytes than this usually come from corrupt files."""
@@ -44,7 +46,7 @@ def count(
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
     limit_bytes: LimitBytes = None,
-    sample: Sample = 1.0,
+    sample: Sample = None,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
     max_document_bytes: Annotated[int | None, document_limit("1 GiB, or 1/16 of --max-memory")] = None,
@@ -72,12 +74,14 @@ def count(
     from ..memory import peak_memory
     from ..progress import format_size
 
+    if not output.name:
+        raise UsageError("--output must be a file name")
     max_memory_bytes = None if max_memory is None else int(max_memory * 1e9)
     options = CountOptions(
         pattern=pattern,
         special_tokens=special_token or [],
         errors="replace" if replace_errors else "strict",
-        sample=sample,
+        sample=sampled_share(sample, seed),
         seed=seed,
         limit_bytes=limit_bytes,
         max_chunk_bytes=max_chunk_bytes,
@@ -99,16 +103,21 @@ def count(
             progress=not quiet,
         )
     seconds = time.monotonic() - start
-    speed = "" if resume else f" ({format_size(report.bytes_read / max(seconds, 1e-9))}/s)"
+    size = f"in {format_size(report.bytes_read)} of text " if report.bytes_read else ""
+    speed = f" ({format_size(report.bytes_read / max(seconds, 1e-9))}/s)" if size and not resume else ""
     if json:
         more = {"failed": on_one_line(report.failed), "seconds": round(seconds, 3), "peak_memory": peak_memory()}
         print_json(asdict(report) | more)
     note(
-        f"counted {plural(report.total, 'chunk')}, {report.unique:,} of them unique, in "
-        f"{format_size(report.bytes_read)} of text from {plural(report.files, 'file')}; "
-        f"{seconds:.1f} s{speed}, {format_size(peak_memory())} of memory\n{report.output}",
+        f"counted {plural(report.total, 'chunk')}, {report.unique:,} of them unique, "
+        f"{size}from {plural(report.files, 'file')}; {seconds:.1f} s{speed}, "
+        f"{format_size(peak_memory())} of memory\n{report.output}",
         quiet or json,
     )
+    if not report.bytes_read and not report.total:
+        note("warning: no text found", quiet)
+    if special_token and report.total and not report.bytes_read:
+        note("warning: --special-token has no effect on chunk counts", quiet)
     if report.dropped_bytes:
         note(f"warning: {dropped_text(report.dropped_bytes, options.pattern)}", quiet)
     if report.skipped_chunks:

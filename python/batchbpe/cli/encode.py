@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
+from ..errors import plural
 from .app import (
-    UsageError,
     command,
     describe,
     exit_signal,
@@ -20,7 +20,6 @@ from .app import (
     load,
     note,
     on_one_line,
-    plural,
     print_json,
 )
 from .options import (
@@ -39,8 +38,9 @@ from .options import (
     TextColumn,
     Threads,
     option,
+    sampled_share,
 )
-from .usage import number, one_of
+from .usage import UsageError, number, one_of
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -49,6 +49,7 @@ NOT_A_FOLDER = (".txt", ".md", ".json", ".jsonl", ".parquet", ".arrow", ".csv", 
 """Suffixes of files, which are unlikely to be meant as folders."""
 
 
+SHARD_TOKENS = 100_000_000
 ShardFormat = Literal["bin", "llm.c", "parquet"]
 
 
@@ -80,12 +81,12 @@ def encode(
     end_of_text: Annotated[str | None, option("Special token to append to each document.", metavar="TOKEN")] = None,
     shard_tokens: Annotated[
         int, option("Start a new shard after about N tokens.", **number(int, least=1))
-    ] = 100_000_000,
+    ] = SHARD_TOKENS,
     pattern: RankPattern = None,
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
     limit_bytes: LimitBytes = None,
-    sample: Sample = 1.0,
+    sample: Sample = None,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
     max_document_bytes: MaxDocumentBytes = None,
@@ -106,6 +107,7 @@ def encode(
     from ..jobs.ids import documents_of, save_ids
     from ..progress import bar
 
+    share = sampled_share(sample, seed)
     tokenizer = load(model, pattern)
     if not inputs and sys.stdin.isatty():
         note("reading standard input until Ctrl-D", quiet)
@@ -114,14 +116,19 @@ def encode(
     if show and (json or output):
         raise UsageError("--show cannot be combined with --json or --output")
     if output is None or output.suffix in (".npy", ".bin"):
-        is_shards = format != "bin"
-        for name, is_given in {"--resume": resume, "--skip-errors": skip_errors, "--format": is_shards}.items():
+        only_shards = {
+            "--resume": resume,
+            "--skip-errors": skip_errors,
+            "--format": format != "bin",
+            "--shard-tokens": shard_tokens != SHARD_TOKENS,
+        }
+        for name, is_given in only_shards.items():
             if is_given:
                 raise UsageError(f"{name} needs a folder of shards as --output")
         if output and any(source.name and Path(source.name).resolve() == output.resolve() for source in sources):
             raise UsageError(f"--output must not be one of the inputs, {output}")
         end = end_token(tokenizer, end_of_text)
-        encoded = encode_sources(tokenizer, sources, Sampling(sample, seed, limit_bytes), threads, errors)
+        encoded = encode_sources(tokenizer, sources, Sampling(share, seed, limit_bytes), threads, errors)
         if output is None:
             _print_ids(tokenizer, documents_of(encoded, end), show=show, json=json)
             return
@@ -141,7 +148,7 @@ def encode(
         format=format,
         end_of_text=end_of_text,
         shard_tokens=shard_tokens,
-        sample=sample,
+        sample=share,
         seed=seed,
         limit_bytes=limit_bytes,
         errors=errors,
@@ -196,7 +203,9 @@ def decode(
     model: ModelFile,
     input: Annotated[
         Path | None,
-        typer.Argument(help="A .npy or .bin file of ids. If omitted or -, read numbers from standard input."),
+        typer.Argument(
+            help="A .npy or .bin file of ids. If omitted or -, read numbers from standard input.", readable=False
+        ),
     ] = None,
     output: Annotated[
         Path | None, option("Output file.", "--output", "-o", metavar="FILE", show_default="standard output")
@@ -215,8 +224,9 @@ def decode(
     if input and output and output.exists() and input.samefile(output):
         raise UsageError(f"--output must not be the input, {output}")
     ids = load_ids(input, tokenizer) if input else parse_ids(sys.stdin.read())
+    parts = decoded(tokenizer, ids, where=str(input or "standard input"))
     if output is None:
-        sys.stdout.buffer.writelines(decoded(tokenizer, ids))
+        sys.stdout.buffer.writelines(parts)
     else:
         with replacing(output) as temporary, temporary.open("wb") as file:
-            file.writelines(decoded(tokenizer, ids))
+            file.writelines(parts)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from .app import UsageError, command, find_sources, load, note, print_json, print_table
+from ..errors import DataError
+from .app import command, find_sources, load, note, print_json, print_table
 from .options import (
     Json,
     JsonlField,
@@ -24,8 +25,9 @@ from .options import (
     TextColumn,
     Threads,
     option,
+    sampled_share,
 )
-from .usage import one_of
+from .usage import UsageError, one_of
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -42,7 +44,7 @@ Unit = Literal["text", "byte", "character", "word"]
 def evaluate(
     models: Annotated[
         list[Path],
-        typer.Argument(help="Models to compare, in any format; the first is the reference."),
+        typer.Argument(help="Models to compare, in any format; the first is the reference.", readable=False),
     ],
     data: Annotated[list[str], option("Documents or chunk counts to encode. Can be repeated.", metavar="PATH")],
     group_column: Annotated[
@@ -67,7 +69,7 @@ def evaluate(
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
     limit_bytes: LimitBytes = None,
-    sample: Sample = 1.0,
+    sample: Sample = None,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
     max_document_bytes: MaxDocumentBytes = None,
@@ -83,15 +85,16 @@ def evaluate(
     from ..data.limits import MAX_DOCUMENT_BYTES
 
     grouped = bool(group_column or by_file)
-    _check(models, parity, per, group_column, by_file, sample, limit_bytes)
-    tokenizers = {str(path): load(path, pattern, needed=len(models) == 1) for path in models}
+    share = sampled_share(sample, seed)
+    _check(models, parity, per, group_column, by_file, share, limit_bytes)
+    tokenizers = {str(path): _load(path, pattern, needed=len(models) == 1) for path in models}
     errors = "replace" if replace_errors else "strict"
     sources = find_sources(data, text_column, jsonl_field, errors, max_document_bytes)
     options: dict[str, Any] = {
         "text_column": jsonl_field or text_column,
         "errors": errors,
         "max_document_bytes": max_document_bytes or MAX_DOCUMENT_BYTES,
-        "sample": sample,
+        "sample": share,
         "seed": seed,
         "limit_bytes": limit_bytes,
         "threads": threads,
@@ -129,6 +132,18 @@ def evaluate(
     if audit:
         for name, tokenizer in tokenizers.items():
             _print_audit(labels[name], results[name]["audit"], tokenizer)
+
+
+def _load(path: Path, pattern: str | None, *, needed: bool) -> Tokenizer:
+    """Load a model, or suggest --data for what is a file of documents by its name."""
+    from ..data.corpus import has_known_suffix
+
+    try:
+        return load(path, pattern, needed=needed)
+    except DataError as error:
+        if has_known_suffix(str(path)):
+            error.remedy = "repeat --data for each file of data"
+        raise
 
 
 def _check(

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
-from ..storage.atomic import check_writable
-from .app import UsageError, as_option, command, find_sources, note, plural, print_json, print_rows, print_table
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short
+from ..storage.atomic import check_writable, writing
+from .app import as_option, as_typed, command, find_sources, note, print_json, print_rows, print_table
 from .options import PATTERN_HELP, Json, Quiet, ReplaceErrors, TextColumn, option
-from .usage import number, one_of
+from .usage import UsageError, number, one_of
 
 VOCAB_SIZE = 50_304
 MAX_ROWS = 24
@@ -48,7 +48,9 @@ def experiment(
     ] = None,
     vocab_size: Annotated[
         int | None,
-        option("Size of each vocabulary.", "--vocab-size", "-n", show_default=str(VOCAB_SIZE), **number(int, least=1)),
+        option(
+            "Size of each vocabulary.", "--vocab-size", "-n", show_default=str(VOCAB_SIZE), **number(int, least=256)
+        ),
     ] = None,
     pattern: Annotated[
         str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="from the counts, or gpt4")
@@ -81,6 +83,8 @@ def experiment(
         ("--grid", grid, not sweep and name),
         ("--resume", resume, not sweep and name),
     ]
+    if sweep and not grid:
+        raise UsageError("sweep needs --grid, for example --grid vocab_size=8000,16000")
     for option_, is_given, conflict in conflicts:
         if is_given and conflict:
             raise UsageError(f"{option_} has no effect with {conflict}; remove it")
@@ -114,7 +118,9 @@ def experiment(
 
 @command
 def report(
-    folder: Annotated[Path, typer.Argument(help="Output folder of an experiment, or a folder of such folders.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Output folder of an experiment, or a folder of such folders.", readable=False)
+    ],
     quiet: Quiet = False,
 ) -> None:
     """Summarize experiments on one page.
@@ -149,10 +155,8 @@ def _output_folder(folder: Path) -> Iterator[None]:
     from ..experiments.report import DESCRIPTION
 
     new = not folder.exists()
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise type(error)(f"cannot write {folder}: {error.strerror}") from None
     try:
         check_writable(folder / DESCRIPTION)
         yield
@@ -169,7 +173,9 @@ def _spelling(grid: Collection[str]) -> Iterator[None]:
     try:
         yield
     except (ArgumentError, ArgumentTypeError, DataError) as error:
-        text = error.render(lambda setting: f"--grid {setting}" if setting.parameter in grid else as_option(setting))
+        text = error.render(
+            lambda setting: f"--grid {setting}" if setting.parameter in grid else as_option(setting), as_typed
+        )
         raise (UsageError if error.parameter else DataError)(text) from error
 
 
@@ -188,7 +194,7 @@ def _grid(given: list[str]) -> dict[str, list[Any]]:
     grid: dict[str, list[Any]] = {}
     for each in given:
         name, _, text = each.partition("=")
-        name = name.strip()
+        name = name.strip().replace("-", "_")
         if not text:
             raise ArgumentError("grid", each, "must be NAME=VALUE,…", remedy="for example vocab_size=8000,16000")
         if name not in GRID:

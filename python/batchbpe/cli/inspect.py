@@ -9,26 +9,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ArgumentError, listed
+from ..errors import ArgumentError, listed, plural
 from ..formats import FORMATS, Format
 from ..patterns import pattern_name
-from .app import UsageError, command, load, note, plural, print_json, print_rows, print_table
+from .app import command, load, note, print_json, print_rows, print_table
 from .options import Json, ModelFile, Quiet, RankPattern, option
-from .usage import number, one_of
+from .usage import UsageError, number, one_of
 
 if TYPE_CHECKING:
     from ..analysis.inspection import ChunkInfo, CountsSummary, ModelSummary, TokenInfo
     from ..tokenizer import Tokenizer
 
 
+TOP = 10
+
+
 @command
 def inspect(
-    file: Annotated[Path, typer.Argument(help="A model, or a file of chunk counts.")],
+    file: Annotated[Path, typer.Argument(help="A model, or a file of chunk counts.", readable=False)],
     token: Annotated[str | None, option("Show the merges that build this token.", metavar="TEXT")] = None,
     id: Annotated[int | None, option("Show the merges that build the token with id N.", **number(int))] = None,
-    longest: Annotated[int | None, option("List the N longest tokens.", **number(int, least=0))] = None,
+    longest: Annotated[int | None, option("List the N longest tokens.", **number(int, least=1))] = None,
     search: Annotated[str | None, option("List the tokens that contain this text.", metavar="TEXT")] = None,
-    top: Annotated[int, option("List the N most frequent and the N rarest chunks.", **number(int, least=0))] = 10,
+    top: Annotated[
+        int | None,
+        option("List the N most frequent and the N rarest chunks.", show_default=str(TOP), **number(int, least=0)),
+    ] = None,
     pattern: RankPattern = None,
     json: Json = False,
 ) -> None:
@@ -41,18 +47,21 @@ def inspect(
     from ..counts import ChunkCounts
     from ..data.files import kind
 
-    if token is not None and id is not None:
-        raise UsageError("--token cannot be combined with --id")
+    views = {"token": token, "id": id, "longest": longest, "search": search}
+    given = [name for name, value in views.items() if value is not None]
+    if len(given) > 1 and given != ["longest", "search"]:
+        raise UsageError(f"--{given[0]} cannot be combined with --{given[1]}")
     if kind(file)[0] in (".csv", ".parquet"):
-        for name, value in {"token": token, "id": id, "longest": longest, "search": search}.items():
-            if value is not None:
-                raise UsageError(f"--{name} needs a model; {file} contains chunk counts")
-        summary = analysis.inspect_counts(ChunkCounts.load(file), top=top)
+        for name in [*given, *["pattern"] * (pattern is not None)]:
+            raise UsageError(f"--{name} needs a model; {file} contains chunk counts")
+        summary = analysis.inspect_counts(ChunkCounts.load(file), top=TOP if top is None else top)
         if json:
             print_json(asdict(summary))
         else:
             _print_counts(str(file), summary)
         return
+    if top is not None:
+        raise UsageError(f"--top needs chunk counts; {file} is a model")
     tokenizer = load(file, pattern)
     if token is not None or id is not None:
         tree = tokenizer.merge_tree(_single_token(tokenizer, token) if token is not None else id or 0)
@@ -60,8 +69,8 @@ def inspect(
             print_json([asdict(node) for node in tree_nodes(tree)])
         else:
             sys.stdout.write(f"{tree}\n")
-    elif longest or search is not None:
-        found = analysis.find_tokens(tokenizer, search=search, longest=longest or None)
+    elif given:
+        found = analysis.find_tokens(tokenizer, search=search, longest=longest)
         if json:
             print_json([asdict(each) for each in found])
         else:
@@ -138,5 +147,7 @@ def export(
 
     Example: batchbpe export mine.model --to huggingface -o tokenizer.json
     """
+    if output.exists() and model.exists() and model.samefile(output):
+        raise UsageError(f"--output must not be the model, {output}")
     load(model, pattern).export(output, to, allow_inexact=allow_inexact)
     note(str(output), quiet)

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from .usage import number
+from .usage import UsageError, number
 
 
 def option(help: str, *names: str, **rest: Any) -> Any:
-    """Return an option, by default named after its parameter."""
-    return typer.Option(*names, help=help, **rest)
+    """Return an option, by default named after its parameter. Whether a file is readable is found out by reading it."""
+    return typer.Option(*names, help=help, readable=False, **rest)
 
 
 Inputs = Annotated[
@@ -24,7 +24,7 @@ Inputs = Annotated[
 ]
 ModelFile = Annotated[
     Path,
-    typer.Argument(help="A .model, .tiktoken or tokenizer.json file, or a transformers folder."),
+    typer.Argument(help="A .model, .tiktoken or tokenizer.json file, or a transformers folder.", readable=False),
 ]
 PATTERN_HELP = "Split pattern: gpt2, gpt4, cl100k, o200k or a regular expression."
 RankPattern = Annotated[
@@ -40,10 +40,21 @@ LimitBytes = Annotated[
     int | None, option("Stop after N bytes of text; rows and jsonl lines are never split.", **number(int, least=1))
 ]
 Sample = Annotated[
-    float,
-    option("Share of the documents to use, e.g. 0.1. A text file is one document.", **number(float)),
+    float | None,
+    option(
+        "Share of the documents to use, e.g. 0.1. A text file is one document.", show_default="1.0", **number(float)
+    ),
 ]
 Seed = Annotated[int, option("Random seed for --sample.", **number(int, least=0))]
+
+
+def sampled_share(sample: float | None, seed: int) -> float:
+    """Return the share of the documents to use. A seed without --sample is an error."""
+    if sample is None and seed:
+        raise UsageError("--seed has no effect without --sample; remove it")
+    return 1.0 if sample is None else sample
+
+
 ReplaceErrors = Annotated[bool, option("Replace invalid UTF-8 with U+FFFD.", "--replace-errors")]
 
 

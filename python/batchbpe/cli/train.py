@@ -8,7 +8,8 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from .app import UsageError, command, find_sources, load, note, plural, print_json
+from ..errors import plural
+from .app import command, find_sources, load, note, print_json
 from .options import (
     PATTERN_HELP,
     Json,
@@ -22,8 +23,9 @@ from .options import (
     TextColumn,
     Threads,
     option,
+    sampled_share,
 )
-from .usage import number, one_of
+from .usage import UsageError, number, one_of
 
 PolicyName = Literal["serial", "naive", "positional", "continue_search"]
 """The policies of the paper."""
@@ -33,7 +35,7 @@ PolicyName = Literal["serial", "naive", "positional", "continue_search"]
 def train(
     inputs: Annotated[list[str], typer.Argument(help="Documents or files of chunk counts, as for `count`.")],
     output: Annotated[Path, option("Write NAME.model and NAME.vocab.", "--output", "-o", metavar="NAME")],
-    vocab_size: Annotated[int, option("Total number of tokens.", "--vocab-size", "-n", **number(int, least=1))],
+    vocab_size: Annotated[int, option("Total number of tokens.", "--vocab-size", "-n", **number(int))],
     stop_list_size: Annotated[
         int, option("Make the N most frequent chunks single tokens (stop words).", **number(int, least=0))
     ] = 0,
@@ -63,7 +65,7 @@ def train(
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
     limit_bytes: LimitBytes = None,
-    sample: Sample = 1.0,
+    sample: Sample = None,
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
     max_document_bytes: MaxDocumentBytes = None,
@@ -84,7 +86,7 @@ def train(
         if place.endswith((".model", ".tiktoken")):
             raise UsageError(f"{place} is a model, not data; to extend a model, use --base")
     if not output.name:
-        raise UsageError("--output must not be empty")
+        raise UsageError("--output must be a file name")
     path = output if output.suffix == ".model" else output.with_name(output.name + ".model")
     check_writable(path)
     start = time.monotonic()
@@ -104,7 +106,7 @@ def train(
         overlapping=overlapping,
         base=load(base) if base else None,
         errors=errors,
-        sample=sample,
+        sample=sampled_share(sample, seed),
         seed=seed,
         limit_bytes=limit_bytes,
         progress=not quiet,

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
 from ..errors import short
+
+
+class UsageError(ValueError):
+    """Options that cannot be combined."""
 
 
 class Command(TyperCommand):
@@ -72,7 +77,9 @@ def one_of(choices: Sequence[str]) -> dict[str, Any]:
 
     def parse(text: str) -> str:
         if text not in choices:
-            raise typer.BadParameter(f"must be one of {', '.join(map(repr, choices))}, got {short(text)}")
+            close = get_close_matches(text, choices, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise typer.BadParameter(f"must be one of {', '.join(map(repr, choices))}, got {short(text)}{hint}")
         return text
 
     return {"parser": parse, "autocompletion": lambda: choices}
@@ -89,6 +96,8 @@ def problem(error: Any) -> str:
     text = error.message.rstrip(".").replace("No such", "unknown").replace(". Did you mean", "; did you mean")
     text = re.sub(r"^Option '(.+?)'", r"\1", text)
     text = re.sub(r"^Got unexpected extra argument\S* \((.*)\)$", r"unexpected argument: \1", text)
-    if getattr(error, "possibilities", None):
-        text += f"; did you mean {' or '.join(error.possibilities)}?"
+    suggested = getattr(error, "possibilities", None)
+    close = get_close_matches(error.option_name, suggested, cutoff=0.75) if suggested else []  # the default is 0.6
+    if close:
+        text += f"; did you mean {' or '.join(close)}?"
     return text[:1].lower() + text[1:] + ("" if text.endswith("?") else see)
