@@ -7,8 +7,7 @@ import sysconfig
 import time
 from pathlib import Path
 
-from batchbpe import BatchTokenizer, ChunkCounts
-from batchbpe.training import Batch
+from batchbpe import Batch, BatchTokenizer, ChunkCounts
 
 
 def main() -> None:

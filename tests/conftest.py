@@ -144,3 +144,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(command: str | list[str], text: str | bytes | None = None) -> Result:
     return CliRunner().invoke(app, command.split() if isinstance(command, str) else command, input=text)
+
+
+def untouched() -> Iterator[str]:
+    """Data that must not be read."""
+    raise AssertionError("the data was read")
+    yield ""

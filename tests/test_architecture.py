@@ -16,6 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "arrow": set(),
     "lazy": set(),
     "memory": set(),
+    "merging": {"_core", "policies"},
     "policies": {"arguments", "errors"},
     "storage": {"errors"},
     "special": {"errors"},

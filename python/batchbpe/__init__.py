@@ -7,10 +7,11 @@ if TYPE_CHECKING:
     from . import policies
     from .batch_tokenizer import BatchTokenizer, QuickTokenizer
     from .counts import ChunkCounts
+    from .merging import Batch
     from .model import Model
     from .patterns import PATTERNS, split
     from .tokenizer import Tokenizer
-    from .training import Batch, train
+    from .training import train
 
 __version__ = "0.1.0"
 
@@ -29,7 +30,7 @@ __all__ = [
 
 _MODULES = {
     "PATTERNS": "patterns",
-    "Batch": "training",
+    "Batch": "merging",
     "BatchTokenizer": "batch_tokenizer",
     "ChunkCounts": "counts",
     "Model": "model",

@@ -23,13 +23,13 @@ from .data.limits import MAX_DOCUMENT_BYTES
 from .errors import ArgumentTypeError
 from .formats import Format
 from .merge_tree import MergeTree
+from .merging import Batch
 from .model import Model, check_special_tokens
 from .patterns import resolve_pattern
 from .policies import Policy
 from .special import AllowedSpecial, DisallowedSpecial
 from .surrogates import Errors
 from .tokenizer import Tokenizer
-from .training import Batch
 
 Self = TypeVar("Self", bound="BatchTokenizer")
 

@@ -186,13 +186,10 @@ def dropped_text(dropped_bytes: int, pattern: str) -> str:
     """Return a warning about text that a pattern does not match.
 
     >>> dropped_text(3, "a+")
-    "the pattern 'a+' does not match 3 bytes of the text; they are dropped, and decoding will not restore them"
+    "the pattern 'a+' does not match 3 bytes of the text; decoding will not restore them"
     """
-    return (
-        f"the pattern {describe_pattern(pattern)} does not match {plural(dropped_bytes, 'byte')} of the text; "
-        f"{'it is' if dropped_bytes == 1 else 'they are'} dropped, and decoding will not restore "
-        f"{'it' if dropped_bytes == 1 else 'them'}"
-    )
+    size = plural(dropped_bytes, "byte")
+    return f"the pattern {describe_pattern(pattern)} does not match {size} of the text; decoding will not restore them"
 
 
 def load_counts(

@@ -14,7 +14,7 @@ from .memory import memory
 if TYPE_CHECKING:
     from .counting import ChunkCounter
     from .data.source import Source
-    from .training import Batch
+    from .merging import Batch
 
 LOG_EVERY = 5.0
 """Seconds between two lines of a log."""

@@ -19,12 +19,12 @@ from .formats import Format, huggingface, load_file, native, save_file
 from .formats import tiktoken as rank_file
 from .formats.dialects import check_not_empty
 from .formats.located import locate_errors
+from .merging import Batch
 from .model import Model
 from .patterns import resolve_pattern
 from .policies import Policy
 from .storage.atomic import replacing_all, writing
 from .surrogates import Errors
-from .training import Batch
 
 if TYPE_CHECKING:
     import tiktoken

@@ -133,9 +133,8 @@ impl Encoder {
         if dropped == 0 || self.warned.swap(true, Relaxed) {
             return Ok(());
         }
-        let message = format!(
-            "the pattern does not match {dropped} bytes of the text; they are dropped, and decoding will not restore them"
-        );
+        let bytes = if dropped == 1 { "1 byte".to_owned() } else { format!("{dropped} bytes") };
+        let message = format!("the pattern does not match {bytes} of the text; decoding will not restore them");
         let message = CString::new(message).expect("the message has no zero byte");
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2)
     }

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
+from ..errors import plural
 from .display import printable, quoted_token
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Encoding(Sequence[int]):
         style = (
             "white-space:pre-wrap;font-family:monospace;line-height:1.6;unicode-bidi:plaintext;overflow-wrap:anywhere"
         )
-        return f'<div dir="auto" style="{style}">{"".join(spans)}</div><div>{len(self):,} tokens</div>'
+        return f'<div dir="auto" style="{style}">{"".join(spans)}</div><div>{plural(len(self), "token")}</div>'
 
     def show(self) -> None:
         """Print the text in coloured tokens, or with | between tokens if the output does not support 256 colours.

@@ -16,10 +16,11 @@ from .._core import threads_or_all
 from ..counts import ChunkCounts
 from ..errors import ArgumentError, Setting, Stopped
 from ..memory import free_memory
+from ..merging import Batch
 from ..policies import policy_name, resolve_policy
 from ..progress import bar
 from ..tokenizer import Tokenizer
-from ..training import Batch, train
+from ..training import train
 
 POLICIES = ("serial", "naive", "positional", "continue_search")
 """Names of the paper's policies."""
