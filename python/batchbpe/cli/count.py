@@ -64,7 +64,7 @@ def count(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Count the chunks of documents, for any number of training runs.
+    """Count the chunks of documents, to train on them later.
 
     Example: batchbpe count data/*.parquet -o counts.parquet
     """
