@@ -12,7 +12,7 @@ FUZZ := split count encode ranks csv
 .PHONY: help demo test lint format docs bench fuzz coverage clean
 
 help: ## show this help
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
 
 $(BIN)/maturin:
 	$(PYTHON) -m venv .venv
@@ -49,9 +49,9 @@ format: $(DEV) ## format the code in both languages
 docs: $(BUILD) ## generate docs/cli.md
 	$(BIN)/python docs/make_cli.py
 
-bench: $(BUILD) ## compare with other tools on DATA=folder (see benchmarks/README.md)
+bench: $(BUILD) ## compare with other tools on DATA=folder, ONLY=jobs, QUICK=1 (see benchmarks/README.md)
 	$(BIN)/pip install --quiet --group bench
-	$(BIN)/python -m benchmarks $(DATA)
+	$(BIN)/python -m benchmarks --data $(DATA) $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
 
 fuzz: $(BUILD) $(DEV) ## fuzz each target for SECONDS=60, with mutants and kills (needs nightly Rust)
 	command -v cargo-fuzz > /dev/null || cargo install --quiet cargo-fuzz

@@ -1,147 +1,154 @@
-"""Choose the cases to compare, run them in turns, and write the tables, with batchbpe first."""
+"""Run the rows of a table in turns, check that their results agree, and write markdown and csv."""
 
-import importlib.util
-import subprocess
-import sys
-from pathlib import Path
+import csv
+import math
+from itertools import groupby
 from statistics import median
 from time import perf_counter
 
-from benchmarks.measure import ROOT, run_apart
-
-HEADER = "| tool | seconds | relative | CPU seconds | peak MB | of which data | |\n|---|---:|---:|---:|---:|---:|---|"
-
-
-def installed(tool):
-    return importlib.util.find_spec(tool.partition(",")[0]) is not None
-
+from benchmarks import measure
+from benchmarks.jobs import is_installed, megabytes
 
 PATIENCE = 20
+"""After this many seconds, no more than the least number of turns is made."""
+TOO_SLOW = 20
+"""A tool that took longer than this, in seconds, is left out of larger sizes."""
+MIN_SHARED = 0.95
+"""Tools break ties and count runs of a letter differently, so vocabularies differ slightly."""
+MAX_GROWTH = 1.5
+"""Time may grow by this factor more than n log n."""
+TIMES = ("seconds", "repeated")
+FIELDS = ("run", "job", "table", "tool", "size", "seconds", "seconds_ratio", "repeated", "repeated_ratio")
+FIELDS += ("cpu", "peak", "data", "busy", "shared", "growth", "result", "failed")
 
 
-def measure(rows, least, most):
-    """Return the best run of each row, since other load on the machine only adds time. Short jobs run more often.
+def measured(table, tools, least, most):
+    """Return a record for each row: its best run, since other load on the machine only adds time.
 
-    The rows take turns, and `relative` is the median of the ratios within a turn, so that a slow minute affects all.
+    The rows of one size take turns. A ratio is the median of the ratios to the first row within a turn, so that a slow
+    minute affects both.
     """
-    runs = {tool: [] for tool, *_ in rows}
+    records, slow = [], set()
+    for _, rows in groupby(table.rows, key=lambda row: row.size):
+        rows = [row for row in rows if row.tool in tools and is_installed(row.tool) and row.label not in slow]
+        runs = in_turns(rows, least, most)
+        check(table.title, rows, runs)
+        records += [record(row, each, runs[0]) for row, each in zip(rows, runs, strict=True)]
+        slow |= {row.label for row, each in zip(rows, runs, strict=True) if seconds(each[0]) > TOO_SLOW}
+    if table.n_log_n:
+        add_growth(records)
+    return records
+
+
+def in_turns(rows, least, most):
+    """Return the runs of each row. Short jobs run more often, and slow peers only once."""
+    runs = [[] for _ in rows]
     start = perf_counter()
     for turn in range(most):
         if turn >= least and perf_counter() - start > PATIENCE:
             break
-        for tool, case, params in rows:
-            runs[tool].append(run_apart(case, params))
-    if len({str(run.get("ids")) for each in runs.values() for run in each}) > 1:
-        raise SystemExit(f"{' and '.join(runs)} give different ids")
-    ours = runs[rows[0][0]]
-    return {tool: min(each, key=seconds) | {"relative": relative(each, ours)} for tool, each in runs.items()}
+        for row, each in zip(rows, runs, strict=True):
+            if not turn or row.tool == "batchbpe" or seconds(each[0]) <= measure.SLOW:
+                each.append(measure.run_apart(row.case, row.params, row.cores))
+    return runs
 
 
 def seconds(run):
-    return run["seconds"]
+    return run.get("seconds", math.inf)
 
 
-def relative(runs, ours):
-    return median(seconds(run) / seconds(our) for run, our in zip(runs, ours, strict=True))
+def check(title, rows, runs):
+    """Exit unless batchbpe succeeded and all results agree: ids exactly, vocabularies for the most part."""
+    ids, vocabularies = set(), {}
+    for row, each in zip(rows, runs, strict=True):
+        for run in each:
+            if row.tool == "batchbpe" and "failed" in run:
+                raise SystemExit(f"{title}: {row.label} {run['failed']}")
+            ids |= {run["ids"]} if "ids" in run else set()
+            vocabulary = frozenset(run.pop("vocabulary", ()))
+            if vocabularies.setdefault(row.tool, vocabulary) != vocabulary:
+                raise SystemExit(f"{title}: the vocabularies of two runs of {row.tool} are different")
+            if vocabulary:
+                run["shared"] = shared = len(vocabulary & vocabularies["batchbpe"]) / len(vocabulary)
+                if shared < MIN_SHARED:
+                    raise SystemExit(f"{title}: {row.label} shares only {shared:.1%} of its vocabulary with batchbpe")
+    if len(ids) > 1:
+        raise SystemExit(f"{title}: the tools return different ids")
 
 
-def markdown(title, rows, least, most):
-    best = measure([row for row in rows if installed(row[0])], least, most)
-    lines = [line(tool, run) for tool, run in best.items()]
-    skipped = [f"\nSkipped, not installed: {tool}." for tool, *_ in rows if tool not in best]
-    return "\n".join([f"## {title}\n", HEADER, *lines, *skipped, ""])
+def record(row, runs, ours):
+    """Return the fields of a row. In a ratio, the runs of one turn are compared."""
+    best = min(runs, key=seconds) | {"tool": row.label, "size": row.size}
+    for name in TIMES:
+        if all(name in run for run in (*runs, *ours)):
+            best[name] = min(run[name] for run in runs)
+            best[f"{name}_ratio"] = median(run[name] / our[name] for run, our in zip(runs, ours, strict=False))
+    if "busy" in best:
+        best["busy"] = max(run["busy"] for run in runs if "busy" in run)
+    return best
 
 
-def line(tool, run):
-    memory = [f"{max(run[part], 0):,.0f}" for part in ("peak", "data")]
-    rest = ["–"] * 3 if run["cpu"] is None else [time(run["cpu"]), *memory]
-    cells = [tool, time(run["seconds"]), f"{run['relative']:.2f}", *rest, run.get("result", "")]
-    return f"| {' | '.join(cells)} |"
+def add_growth(records):
+    """Add how much more than n log n the time has grown since the smallest size."""
+    first = {}
+    for each in records:
+        if "seconds" in each:
+            cost = each["seconds"] / (each["size"] * math.log(each["size"]))
+            each["growth"] = cost / first.setdefault(each["tool"], cost)
 
 
-def time(seconds):
-    return f"{seconds:.3f}" if seconds >= 1e-3 else f"{seconds * 1e6:.2f} µs"
+def grows_too_fast(records):
+    return any(each["tool"] == "batchbpe" and each.get("growth", 0) > MAX_GROWTH for each in records)
 
 
-def in_threads(case, params):
-    """List two threads first, so that `relative` is the speed-up."""
-    names = {2: "batchbpe, 2 threads", 1: "batchbpe, 1 thread"}
-    return [(name, case, params | {"threads": threads}) for threads, name in names.items()]
+def write_csv(path, records):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(records)
 
 
-def training(data, language, tools):
-    params = {"path": str(data / f"{language}.parquet"), "vocab_size": 32_768}
-    rows = [(tool, f"train_{tool}", params) for tool in tools]
-    yield f"Training on {language} documents in memory to 32,768 tokens", rows
+def read_csv(path):
+    """Return the records, with numbers where there are numbers, and without empty fields."""
 
+    def value(field, text):
+        return text if field in ("run", "job", "table", "tool", "result", "failed") else float(text)
 
-def fineweb(data):
-    params = {"path": str(next(data.glob("*.csv"))), "vocab_size": 50_304}
-    ours = ("batchbpe, reading included", "train_batchbpe", params | {"of_counts": True})
-    theirs = ("ffbpe, reading excluded", "train_ffbpe", params | {"of_counts": True})
-    yield "Training on a csv of counts to 50,304 tokens", [ours, theirs]
-    yield "Time inside the default policy, in Python", [("batchbpe, reading excluded", "policy", params)]
-
-
-def encoding(data):
-    ranks = {"ranks": str(data / "cl100k_base.tiktoken")}
-    tools = ("batchbpe", "tiktoken")
-    for language in ("english", "multilingual"):
-        params = ranks | {"path": str(data / f"{language}.parquet")}
-        rows = [(tool, "encode", params | {"tool": tool}) for tool in tools]
-        yield f"Encoding 10 MB of {language} with the cl100k_base ranks into numpy, first call", rows
-    yield "Encoding 40 characters", [(tool, "encode_short", ranks | {"tool": tool}) for tool in tools]
-
-
-def imports(data):
-    tools = ("batchbpe", "ffbpe", "rustbpe", "tokenizers", "tiktoken", "numpy")
-    yield "Import, above the bare interpreter", [(tool, "import_module", {"module": tool}) for tool in tools]
-
-
-def threads(data):
-    for language in ("english", "multilingual"):
-        path = {"path": str(data / f"{language}.parquet")}
-        ranks = {"ranks": str(data / "cl100k_base.tiktoken")}
-        yield f"Counting the chunks of {language} documents, a pyarrow column", in_threads("count", path)
-        yield f"encode_batch of {language} documents", in_threads("encode_batch", path | ranks)
-
-
-def files(data):
-    """Compare the commands with the core on text in memory, and with reading alone, which uses the same cores."""
-    ranks = {"ranks": str(data / "cl100k_base.tiktoken")}
-    memory, file, reading = "batchbpe, in memory", "batchbpe, parquet to file", "pyarrow, reading that parquet"
-    plain = "batchbpe, uncompressed parquet to file"
-    for language in ("english", "multilingual"):
-        path = {"path": str(data / f"{language}.parquet")}
-        all_cores = path | {"threads": None}
-        rows = [(memory, "count", all_cores), (file, "count_files", path), (reading, "read", path)]
-        rows.append((plain, "count_files", path | {"compressed": False}))
-        yield f"Counting {language} documents", rows
-        rows = [(memory, "encode_batch", all_cores | ranks), (file, "encode_files", path | ranks)]
-        yield f"Encoding {language} documents", rows
-
-
-def synthetic(data):
-    path = Path(__file__).parent / "data" / "synthetic.parquet"
     if not path.exists():
-        command = [sys.executable, "-m", "benchmarks.synthetic", str(next(data.glob("*.csv"))), str(path)]
-        subprocess.run(command, cwd=ROOT, check=True)
-    params = {"path": str(path), "vocab_size": 50_304, "of_counts": True}
-    yield "17 million unique chunks to 50,304 tokens, reading included", in_threads("train_batchbpe", params)
-    params = {"path": str(path), "vocab_size": 50_304}
-    yield "The same, reading excluded", in_threads("train_on_counts", params)
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return [{field: value(field, text) for field, text in row.items() if text} for row in csv.DictReader(file)]
 
 
-def jobs(every_peer):
-    """Return name → function from the data folder to titles and rows (tool, case, parameters)."""
-    fast, slow = ["batchbpe", "ffbpe"], ["rustbpe", "tokenizers"]
-    return {
-        "english": lambda data: training(data, "english", fast + slow),
-        "multilingual": lambda data: training(data, "multilingual", fast + slow * every_peer),
-        "fineweb": fineweb,
-        "encoding": encoding,
-        "imports": imports,
-        "threads": threads,
-        "files": files,
-        "synthetic": synthetic,
-    }
+COLUMNS = {
+    "size": ("size", lambda size: megabytes(size)),
+    "seconds": ("seconds", lambda time: duration(time)),
+    "seconds_ratio": ("ratio", "{:.2f}".format),
+    "repeated": ("repeated", lambda time: duration(time)),
+    "repeated_ratio": ("ratio", "{:.2f}".format),
+    "growth": ("n log n", "× {:.2f}".format),
+    "cpu": ("CPU seconds", "{:.3f}".format),
+    "peak": ("peak MB", lambda memory: f"{max(memory, 0):,.0f}"),
+    "data": ("of which data", lambda memory: f"{max(memory, 0):,.0f}"),
+    "shared": ("shared tokens", "{:.2%}".format),
+    "busy": ("other load", "{:.0%}".format),
+}
+
+
+def markdown(title, records):
+    """Return a table with the columns that its records have."""
+    several = len({each.get("size") for each in records}) > 1
+    names = [name for name in COLUMNS if (several or name != "size") and any(has(each, name) for each in records)]
+    lines = [["tool", *(COLUMNS[name][0] for name in names), ""], ["---", *("---:" for _ in names), "---"]]
+    for each in records:
+        cells = [COLUMNS[name][1](each[name]) if has(each, name) else "–" for name in names]
+        lines.append([each["tool"], *cells, each.get("failed") or each.get("result", "")])
+    return "\n".join([f"### {title}\n", *(f"| {' | '.join(cells)} |" for cells in lines), ""])
+
+
+def has(each, name):
+    return each.get(name) is not None and (each.get("cpu") is not None or name not in ("peak", "data"))
+
+
+def duration(seconds):
+    return f"{seconds:.3f}" if seconds >= 1e-3 else f"{seconds * 1e6:.2f} µs"
