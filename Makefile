@@ -9,7 +9,7 @@ DATA ?= benchmarks/data
 SECONDS ?= 60
 FUZZ := split count encode ranks csv
 
-.PHONY: help demo test lint format docs bench fuzz coverage clean
+.PHONY: help demo test lint format docs bench bench-instructions fuzz coverage clean
 
 help: ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
@@ -53,6 +53,9 @@ bench: $(BUILD) ## compare with other tools on DATA=folder, ONLY=jobs, QUICK=1 (
 	$(BIN)/pip install --quiet --group bench
 	$(BIN)/python -m benchmarks --data $(DATA) $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
 
+bench-instructions: ## compare the instructions of hot loops with a committed file (needs valgrind); UPDATE=1 writes it
+	$(PYTHON) benchmarks/instructions/compare.py $(if $(UPDATE),--update)
+
 fuzz: $(BUILD) $(DEV) ## fuzz each target for SECONDS=60, with mutants and kills (needs nightly Rust)
 	command -v cargo-fuzz > /dev/null || cargo install --quiet cargo-fuzz
 	@# LeakSanitizer reports threads that are just ending.
@@ -66,4 +69,4 @@ coverage: $(BUILD) $(DEV) ## measure which lines of Python the tests execute
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
 
 clean: ## remove build outputs
-	rm -rf .venv target fuzz/target
+	rm -rf .venv target fuzz/target benchmarks/instructions/target
