@@ -160,7 +160,7 @@ fn merges_of_ranks() {
     // Different merges can make the same bytes, which a file of ranks cannot contain twice.
     let mut seen = std::collections::HashSet::new();
     tokens.retain(|token| seen.insert(token.clone()));
-    measured(|| ranks::cuts(&tokens[256..], &NEVER)).expect("ranks of a vocabulary");
+    measured(|| ranks::merges(&tokens[256..], 1, &NEVER)).expect("ranks of a vocabulary");
 }
 
 fn rules() -> SpecialRules {
