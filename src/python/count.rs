@@ -6,14 +6,16 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use numpy::{IntoPyArray, PyReadonlyArray1};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PySequence, PyString};
 
-use super::{Array, Texts, Threads, Utf8Text, block_text, run, shared_bytes, spans, threads_or_all};
+use super::{Array, Threads, block_text, run, shared_bytes, spans, threads_or_all};
 use crate::count::{self, SharedText};
 use crate::counts_csv;
-use crate::error::{Error, Result, try_collect};
+use crate::error::{Error, Result, try_collect, try_push, try_with_capacity};
 use crate::split;
 
 /// Counts the chunks of texts and adds existing counts. Unusable after `finish`.
@@ -187,4 +189,56 @@ pub fn is_in_order(
             && (counts.is_empty() || (counts[counts.len() - 1] > 0 && !chunk(0).is_empty()))
             && (1..counts.len()).all(in_order)
     }))
+}
+
+/// The UTF-8 of a Python string.
+///
+/// An ASCII string is its own UTF-8. Any other string is encoded into a temporary copy, because Python would keep the
+/// UTF-8 that it caches in a string as long as the string itself, and each text is counted only once.
+enum Utf8Text {
+    Ascii(PyBackedStr),
+    Encoded(PyBackedBytes),
+}
+
+impl Utf8Text {
+    fn new(text: &Bound<'_, PyString>) -> PyResult<Self> {
+        Ok(if text.call_method0(intern!(text.py(), "isascii"))?.is_truthy()? {
+            Self::Ascii(PyBackedStr::try_from(text.clone())?)
+        } else {
+            Self::Encoded(PyBackedBytes::from(text.encode_utf8()?))
+        })
+    }
+
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Ascii(text) => text,
+            // SAFETY: `new` got these bytes from `encode_utf8`, which returns valid UTF-8 in an immutable `bytes`.
+            Self::Encoded(bytes) => unsafe { std::str::from_utf8_unchecked(bytes) },
+        }
+    }
+}
+
+/// A Python sequence of strings.
+struct Texts(Vec<Utf8Text>);
+
+impl<'py> FromPyObject<'_, 'py> for Texts {
+    type Error = PyErr;
+
+    fn extract(texts: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if texts.is_instance_of::<PyString>() {
+            return Err(PyTypeError::new_err("expected a list of strings, got a single one"));
+        }
+        let texts = texts.cast::<PySequence>()?;
+        let mut utf8 = try_with_capacity(texts.len()?)?;
+        for text in texts.try_iter()? {
+            try_push(&mut utf8, Utf8Text::new(text?.cast::<PyString>()?)?)?;
+        }
+        Ok(Self(utf8))
+    }
+}
+
+impl AsRef<[u8]> for Utf8Text {
+    fn as_ref(&self) -> &[u8] {
+        self.as_str().as_bytes()
+    }
 }

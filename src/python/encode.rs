@@ -12,10 +12,7 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySequence};
 
-use super::{
-    Array, LONG_WORK, Texts, Threads, Utf8Text, block_text, check_python_memory, run, shared_bytes, spans,
-    threads_or_all,
-};
+use super::{Array, LONG_WORK, Threads, block_text, check_python_memory, run, shared_bytes, spans, threads_or_all};
 use crate::count::utf8;
 use crate::encode::{self, SpecialRules, SpecialSet};
 use crate::error::{Error, check_memory, try_collect, try_collect_ok, try_with_capacity};
@@ -90,12 +87,12 @@ impl Encoder {
     fn encode_texts(
         &self,
         py: Python<'_>,
-        texts: &Texts,
+        texts: &[PyBackedStr],
         tokens: TokenSets,
         threads: Option<Threads>,
     ) -> PyResult<Vec<Vec<u32>>> {
         let threads = threads_or_all(threads);
-        let texts: Vec<&str> = try_collect(texts.0.iter().map(Utf8Text::as_str))?;
+        let texts: Vec<&str> = try_collect(texts.iter().map(|text| &text[..]))?;
         let (size, rules) = (texts.iter().map(|text| text.len()).sum(), special_rules(tokens));
         let cost = self.encoder.cost(size);
         let ids = run(py, cost, |cancel| self.encoder.encode_batch(&texts, &rules, threads, cancel))?;
@@ -210,7 +207,7 @@ impl Encoder {
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
-        texts: Texts,
+        texts: Vec<PyBackedStr>,
         tokens: TokenSets,
         threads: Option<Threads>,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
@@ -225,7 +222,7 @@ impl Encoder {
     fn encode_batch_to_numpy<'py>(
         &self,
         py: Python<'py>,
-        texts: Texts,
+        texts: Vec<PyBackedStr>,
         tokens: TokenSets,
         threads: Option<Threads>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
