@@ -40,7 +40,7 @@ def test_text(text: str) -> None:
     assert list(documents([text, text])) == [Texts([text, text])]
 
 
-@pytest.mark.parametrize("text", ["notes.txt", "my notes.md.GZ", "data/corpus", "a.jsonl.zst", "~nobody-here/x"])
+@pytest.mark.parametrize("text", ["notes.txt", "my notes.md.GZ", "data/corpus", "a.jsonl.zst", "~no-such-user/x"])
 def test_string_that_looks_like_a_path(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"file not found: .*; if this is text, pass it as texts=$") as error:

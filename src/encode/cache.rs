@@ -16,8 +16,10 @@ type Result<T> = std::result::Result<T, OutOfMemory>;
 
 /// A table that would become larger than this is reset to the vocabulary.
 const MAX_BYTES: usize = if cfg!(test) { 1 << 13 } else { 3 << 24 };
+/// Threads use a larger vocabulary without copying it: its copies would leave no room for other chunks.
+const MAX_COPIED_BYTES: usize = MAX_BYTES / 3 * 2;
 /// Longer chunks are not cached.
-pub const MAX_CHUNK_BYTES: usize = 1 << 12;
+const MAX_CHUNK_BYTES: usize = 1 << 12;
 /// A thread that has encoded fewer bytes uses the vocabulary, without a table of its own: copying it takes longer.
 const MIN_OWN_BYTES: usize = if cfg!(test) { 1 << 5 } else { 1 << 17 };
 /// The number of tables that the pool keeps for later calls.
@@ -174,9 +176,13 @@ impl EncodedChunks {
 
     /// Returns whether one more chunk could make the table too large.
     fn is_full(&self) -> bool {
-        let doubles = 2 * self.len >= self.slots.len();
-        let slots = size_of_val(&self.slots[..]) * if doubles { 2 } else { 1 };
-        slots + self.arena.capacity() + size_of::<u32>() * self.spilled.capacity() > MAX_BYTES
+        let growth = if 2 * self.len >= self.slots.len() { size_of_val(&self.slots[..]) } else { 0 };
+        self.memory() + growth > MAX_BYTES
+    }
+
+    /// Returns the number of bytes that the table has allocated.
+    fn memory(&self) -> usize {
+        size_of_val(&self.slots[..]) + self.arena.capacity() + size_of::<u32>() * self.spilled.capacity()
     }
 }
 
@@ -191,17 +197,16 @@ pub struct ChunkCache {
 }
 
 impl ChunkCache {
-    /// Returns the table to look up chunks in, and the buffers. The table is `vocabulary` until `bytes` more bytes of
-    /// text make a table of its own worthwhile.
+    /// Prepares for a text of `bytes` bytes: copies `vocabulary` if that has become worthwhile.
     pub fn start(&mut self, bytes: usize, vocabulary: &EncodedChunks) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.table.is_none() && self.bytes >= MIN_OWN_BYTES {
+        if self.table.is_none() && self.bytes >= MIN_OWN_BYTES && vocabulary.memory() <= MAX_COPIED_BYTES {
             self.table = Some(vocabulary.try_clone()?);
         }
         Ok(())
     }
 
-    /// Returns the table to look up chunks in: that of this thread, or `vocabulary`.
+    /// Returns the table to look up chunks in, which is that of this thread or `vocabulary`, and the buffers.
     #[inline(always)]
     pub fn parts<'a>(&'a mut self, vocabulary: &'a EncodedChunks) -> (&'a EncodedChunks, &'a mut Batch) {
         (self.table.as_ref().unwrap_or(vocabulary), &mut self.batch)
@@ -267,6 +272,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Otherwise it would be full from the start, and copied again for every chunk.
+    #[test]
+    fn a_large_vocabulary_is_not_copied() {
+        let mut copied = [1, 200].into_iter().map(|chunks| {
+            let mut cache = ChunkCache::default();
+            let vocabulary = EncodedChunks::with_capacity(chunks).expect("enough memory");
+            cache.start(MIN_OWN_BYTES, &vocabulary).expect("enough memory");
+            cache.table.is_some()
+        });
+        assert_eq!((copied.next(), copied.next()), (Some(true), Some(false)));
+    }
 
     proptest! {
         #[test]

@@ -25,25 +25,30 @@ pub struct Block {
 }
 
 impl Block {
+    /// # Safety
+    /// As for `Masks::between`.
     #[inline(always)]
-    pub fn new<M: Masks>(bytes: &[u8; BLOCK]) -> Self {
-        let upper = M::between::<b'A', b'Z'>(bytes);
-        let lower = M::between::<b'a', b'z'>(bytes);
-        let numbers = M::between::<b'0', b'9'>(bytes);
-        let spaces = M::between::<b' ', b' '>(bytes);
-        let white = M::between::<b'\t', b'\r'>(bytes) | spaces;
-        let non_ascii = M::between::<0x80, 0xff>(bytes);
-        Self {
-            upper,
-            lower,
-            numbers,
-            spaces,
-            white,
-            newlines: M::between::<b'\n', b'\n'>(bytes) | M::between::<b'\r', b'\r'>(bytes),
-            symbols: !(upper | lower | numbers | white | non_ascii),
-            apostrophes: M::between::<b'\'', b'\''>(bytes),
-            slashes: M::between::<b'/', b'/'>(bytes),
-            non_ascii,
+    pub unsafe fn new<M: Masks>(bytes: &[u8; BLOCK]) -> Self {
+        // SAFETY: the caller has made sure of it.
+        unsafe {
+            let upper = M::between::<b'A', b'Z'>(bytes);
+            let lower = M::between::<b'a', b'z'>(bytes);
+            let numbers = M::between::<b'0', b'9'>(bytes);
+            let spaces = M::between::<b' ', b' '>(bytes);
+            let white = M::between::<b'\t', b'\r'>(bytes) | spaces;
+            let non_ascii = M::between::<0x80, 0xff>(bytes);
+            Self {
+                upper,
+                lower,
+                numbers,
+                spaces,
+                white,
+                newlines: M::between::<b'\n', b'\n'>(bytes) | M::between::<b'\r', b'\r'>(bytes),
+                symbols: !(upper | lower | numbers | white | non_ascii),
+                apostrophes: M::between::<b'\'', b'\''>(bytes),
+                slashes: M::between::<b'/', b'/'>(bytes),
+                non_ascii,
+            }
         }
     }
 
@@ -54,12 +59,12 @@ impl Block {
 }
 
 /// A way to compute masks.
-///
-/// # Safety
-/// Implementations may use instructions that the caller must make sure the processor has.
 pub trait Masks {
     /// Returns the mask of the bytes from `FIRST` to `LAST`.
-    fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64;
+    ///
+    /// # Safety
+    /// The processor must have the instructions that the type is named after.
+    unsafe fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64;
 }
 
 /// Runs on every processor. The compiler vectorizes the loop.
@@ -67,7 +72,7 @@ pub struct Portable;
 
 impl Masks for Portable {
     #[inline(always)]
-    fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
+    unsafe fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
         let mut flags = [0; BLOCK];
         for (flag, &byte) in flags.iter_mut().zip(bytes) {
             *flag = if byte.wrapping_sub(FIRST) <= LAST - FIRST { 0xff } else { 0 };
@@ -76,21 +81,21 @@ impl Masks for Portable {
     }
 }
 
-/// Only for code that is compiled for, and runs on, a processor with AVX2.
+/// For code that is compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
 pub struct Avx2;
 
 #[cfg(target_arch = "x86_64")]
 impl Masks for Avx2 {
     #[inline(always)]
-    fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
+    unsafe fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
         use std::arch::x86_64::{
             _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_set1_epi8,
             _mm256_sub_epi8,
         };
         let mut result = 0;
         for (i, half) in bytes.as_chunks::<32>().0.iter().enumerate() {
-            // SAFETY: the processor has AVX2, as documented. `half` is a reference to 32 bytes, and the load may be
+            // SAFETY: the caller has made sure that the processor has AVX2. `half` is a reference to 32 bytes, and the load may be
             // unaligned.
             let part = unsafe {
                 let above = _mm256_sub_epi8(_mm256_loadu_si256(half.as_ptr().cast()), _mm256_set1_epi8(FIRST as i8));
@@ -103,16 +108,16 @@ impl Masks for Avx2 {
     }
 }
 
-/// Only for code that is compiled for, and runs on, a processor with AVX-512BW.
+/// For code that is compiled for AVX-512BW.
 #[cfg(target_arch = "x86_64")]
 pub struct Avx512;
 
 #[cfg(target_arch = "x86_64")]
 impl Masks for Avx512 {
     #[inline(always)]
-    fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
+    unsafe fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
         use std::arch::x86_64::{_mm512_cmple_epu8_mask, _mm512_loadu_si512, _mm512_set1_epi8, _mm512_sub_epi8};
-        // SAFETY: the processor has AVX-512BW, as documented. `bytes` is a reference to 64 bytes, and the load may be
+        // SAFETY: the caller has made sure that the processor has AVX-512BW. `bytes` is a reference to 64 bytes, and the load may be
         // unaligned.
         unsafe {
             let above = _mm512_sub_epi8(_mm512_loadu_si512(bytes.as_ptr().cast()), _mm512_set1_epi8(FIRST as i8));

@@ -64,17 +64,21 @@ impl Scan {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 fn scan_avx2<S: Scanner>(text: &str, start: usize, spans: &mut [Span]) -> (usize, usize) {
-    scan::<S, Avx2>(text, start, spans)
+    // SAFETY: this function is compiled for AVX2, so its callers have made sure that the processor has it.
+    unsafe { scan::<S, Avx2>(text, start, spans) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512bw,bmi1,popcnt")]
 fn scan_avx512<S: Scanner>(text: &str, start: usize, spans: &mut [Span]) -> (usize, usize) {
-    scan::<S, Avx512>(text, start, spans)
+    // SAFETY: as above, for AVX-512BW.
+    unsafe { scan::<S, Avx512>(text, start, spans) }
 }
 
+/// # Safety
+/// As for `Masks::between`.
 #[inline(always)]
-fn scan<S: Scanner, M: Masks>(text: &str, mut start: usize, spans: &mut [Span]) -> (usize, usize) {
+unsafe fn scan<S: Scanner, M: Masks>(text: &str, mut start: usize, spans: &mut [Span]) -> (usize, usize) {
     let scanned = ScannedText { bytes: text.as_bytes(), classes: Classes::get() };
     let mut len = 0;
     while start < text.len() && len + BLOCK + 8 <= spans.len() {
@@ -84,7 +88,8 @@ fn scan<S: Scanner, M: Masks>(text: &str, mut start: usize, spans: &mut [Span]) 
         {
             // The block starts with a chunk, so the text before it does not matter.
             let base = start;
-            let (starts, undecided) = S::starts(&Block::new::<M>(block));
+            // SAFETY: the caller has made sure that the processor has the instructions.
+            let (starts, undecided) = S::starts(&unsafe { Block::new::<M>(block) });
             // The bits up to and including the lowest undecided one, without the start of the block itself.
             let mut decided = starts & (undecided ^ undecided.wrapping_sub(1)) & !1;
             let count = decided.count_ones() as usize;
