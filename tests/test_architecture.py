@@ -24,11 +24,12 @@ ALLOWED: dict[str, set[str]] = {
     "merge_tree": {"errors"},
     "progress": {"memory"},
     "patterns": {"_core", "arguments", "errors", "surrogates"},
-    "model": {"_core", "arguments", "errors", "lazy", "merge_tree"},
+    "merges": {"_core", "lazy"},
+    "model": {"_core", "arguments", "errors", "lazy", "merge_tree", "merges"},
     "encoder": {"_core", "model"},
     "compat": {"arguments", "errors", "formats", "model"},
     "data": {"_core", "arrow", "errors", "storage", "surrogates"},
-    "formats": {"_core", "arguments", "arrow", "errors", "model", "patterns", "storage"},
+    "formats": {"_core", "arguments", "arrow", "errors", "merges", "model", "patterns", "storage"},
 }
 """The modules and packages of batchbpe that each of these may import; no others are allowed."""
 USERS = {"jobs", "analysis", "experiments", "cli"}

@@ -10,8 +10,8 @@ import pytest
 from conftest import untouched
 
 from batchbpe import ChunkCounts, Tokenizer, train
+from batchbpe._core import MAX_MERGES
 from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
-from batchbpe.model import MAX_MERGES
 from batchbpe.policies import Candidates
 from batchbpe.training import TrainingOptions, train_on_counts
 

@@ -2,18 +2,19 @@
 
 #![no_main]
 
-use batchbpe::encode::ranks::merges;
+use batchbpe::encode::RankedTokens;
 use batchbpe::error::NEVER;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|tokens: Vec<Vec<u8>>| {
-    let tokens: Vec<_> = tokens.into_iter().filter(|token| token.len() > 1).collect();
-    if let Ok(merges) = merges(&tokens, 1, &NEVER) {
-        assert_eq!(merges.len(), tokens.len());
-        let bytes = |rank: u32| if rank < 256 { vec![rank as u8] } else { tokens[rank as usize - 256].clone() };
-        for ((token, (first, last)), rank) in tokens.iter().zip(merges).zip(256..) {
+    let bytes = (0..=255).map(|byte| vec![byte]);
+    let tokens: Vec<_> = bytes.chain(tokens).collect();
+    let ranks = tokens.iter().map(|token| &token[..]).zip(0..).collect();
+    if let Ok(ranked) = RankedTokens::from_ranks(ranks, &NEVER) {
+        assert_eq!(ranked.ids.len(), tokens.len());
+        for ((first, last, rank), token) in ranked.merges().zip(&tokens[256..]) {
             assert!(first < rank && last < rank);
-            assert_eq!(*token, [bytes(first), bytes(last)].concat());
+            assert_eq!(*token, [&tokens[first as usize][..], &tokens[last as usize]].concat());
         }
     }
 });

@@ -8,15 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "MAX_ID",
+    "MAX_MERGES",
     "ChunkTable",
     "Encoder",
     "InvalidUtf8",
     "PairTable",
     "PatternError",
+    "RankedTokens",
     "has_scanner",
     "is_in_order",
     "matches_empty",
-    "merges_of_ranks",
     "parse_ranks",
     "patterns",
     "read_counts_csv",
@@ -40,10 +42,24 @@ def matches_empty(pattern: str) -> bool: ...
 def split_text(pattern: str, text: str) -> list[str]: ...
 def read_counts_csv(path: str | PathLike[str], max_bytes: int | None = None) -> tuple[_U8, _I64, _U64, str]: ...
 def is_in_order(data: _U8, offsets: _I64, counts: _U64) -> bool: ...
-def parse_ranks(content: bytes) -> list[tuple[bytes, int]]: ...
-def merges_of_ranks(
-    tokens: Sequence[bytes], ids: Sequence[int], byte_ids: Sequence[int]
-) -> dict[tuple[int, int], int]: ...
+def parse_ranks(content: bytes) -> tuple[_U8, _I64, _U32]: ...
+
+MAX_ID: int
+MAX_MERGES: int
+
+@final
+class RankedTokens:
+    def __new__(cls, byte_ids: Sequence[int], merges: dict[tuple[int, int], int]) -> RankedTokens: ...
+    @staticmethod
+    def from_ranks(data: _U8, offsets: _I64, ranks: _U32) -> RankedTokens: ...
+    def __len__(self) -> int: ...
+    @property
+    def byte_ids(self) -> tuple[int, ...]: ...
+    @property
+    def largest_id(self) -> int: ...
+    def used(self, ids: Sequence[int]) -> list[int]: ...
+    def merges(self) -> dict[tuple[int, int], int]: ...
+    def vocab(self) -> dict[int, bytes]: ...
 
 @final
 class ChunkTable:
@@ -86,9 +102,8 @@ class Encoder:
     def __new__(
         cls,
         pattern: str,
-        byte_ids: Sequence[int],
+        tokens: RankedTokens,
         stop_words: Sequence[tuple[bytes, int]],
-        merges: Sequence[tuple[int, int, int]],
         special_tokens: Sequence[tuple[str, int]],
     ) -> Encoder: ...
     def encode(self, text: str, tokens: _Special, threads: int | None) -> list[int]: ...

@@ -73,7 +73,7 @@ class Codec(CompatibleNames):
         >>> tokenizer.vocab_size, tokenizer.n_vocab
         (257, 301)
         """
-        return len(self.model.vocab)
+        return self.model.vocab_size
 
     @property
     def n_vocab(self) -> int:

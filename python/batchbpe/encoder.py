@@ -9,15 +9,14 @@ from .model import Model
 def encoder_for(model: Model) -> Encoder:
     """Build the encoder that runs a model.
 
-    This takes about 0.1 s for 100,000 tokens, so callers keep the encoder.
+    This takes about 0.03 s for 100,000 tokens, so callers keep the encoder.
 
     >>> encoder_for(Model(pattern=r"\\w+", merges={(97, 97): 256})).encode("aaa", None, None)
     [256, 97]
     """
     return Encoder(
         model.pattern,
-        model.byte_ids,
+        model.ranked,
         list(model.stop_words.items()),
-        [(first, last, token) for (first, last), token in model.merges.items()],
         list(model.special_tokens.items()),
     )

@@ -8,23 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
-from ._core import patterns
+from ._core import MAX_ID, MAX_MERGES, RankedTokens, patterns
 from .arguments import check_integer, check_iterable
 from .errors import ArgumentError, ArgumentTypeError, DataError, short
 from .lazy import lazy
 from .merge_tree import MergeTree
+from .merges import Merges
 
 NAMED_PATTERNS = dict(patterns())
-MAX_ID = (1 << 24) - 1
-"""The largest id of a token."""
-MAX_MERGES = (1 << 21) - 257
-"""The largest number of merges in a model: the encoder packs two ranks below 2**21 and their result into 64 bits."""
-MAX_BYTES = 1 << 28
-"""Maximum size of all merged tokens together: a small file can describe a huge token by repeated doubling."""
 MAX_SPECIAL_BYTES = 1 << 20
 """Maximum size of all special tokens together: searching for them takes a hundred times as much memory."""
 
@@ -73,8 +67,6 @@ class Model:
     """The id of each byte."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """How the model was trained. This is for information only and not part of equality."""
-    vocab: Mapping[int, bytes] = field(init=False)
-    """The bytes of every token by id, in ascending order of id, including special tokens."""
 
     def __post_init__(self) -> None:
         """Copy the arguments into read-only mappings and validate them."""
@@ -89,12 +81,22 @@ class Model:
             value = getattr(self, name)
             if not isinstance(value, Mapping):
                 raise ArgumentTypeError(name, value, "must be a mapping")
-            copied = deepcopy(dict(value)) if name == "training" else dict(value)
-            object.__setattr__(self, name, MappingProxyType(copied))
+            if name != "merges":
+                copied = deepcopy(dict(value)) if name == "training" else dict(value)
+                object.__setattr__(self, name, MappingProxyType(copied))
         check_iterable("byte_ids", self.byte_ids, "must be 256 different ids, one for each byte")
         object.__setattr__(self, "byte_ids", tuple(self.byte_ids))
-        _check_types(self)
-        object.__setattr__(self, "vocab", MappingProxyType(_build_vocab(self)))
+        object.__setattr__(self, "merges", Merges(_rank(self.byte_ids, self.merges)))
+        _check_others(self)
+
+    @property
+    def ranked(self) -> RankedTokens:
+        """The bytes and the merges as the core stores them.
+
+        >>> len(Model(pattern=r"\\w+", merges={(97, 97): 256}).ranked)
+        257
+        """
+        return self.merges.ranked  # type: ignore[attr-defined, no-any-return]  # they are always `Merges`
 
     @property
     def n_vocab(self) -> int:
@@ -107,7 +109,28 @@ class Model:
 
     @lazy
     def _largest_id(self) -> int:
-        return max(self.vocab)
+        return max((self.ranked.largest_id, *self.stop_words.values(), *self.special_tokens.values()))
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens.
+
+        >>> Model(pattern=r"\\w+", merges={}, special_tokens={"<e>": 300}).vocab_size
+        257
+        """
+        return 256 + len(self.merges) + len(self.stop_words) + len(self.special_tokens)
+
+    @lazy
+    def vocab(self) -> Mapping[int, bytes]:
+        """The bytes of every token by id, in ascending order of id, including special tokens.
+
+        >>> Model(pattern=r"\\w+", merges={(97, 97): 256}).vocab[256]
+        b'aa'
+        """
+        vocab = self.ranked.vocab()
+        vocab.update((token, word) for word, token in self.stop_words.items())
+        vocab.update((token, name.encode()) for name, token in self.special_tokens.items())
+        return MappingProxyType(dict(sorted(vocab.items())))
 
     @lazy
     def token_ids(self) -> Mapping[bytes, int]:
@@ -153,7 +176,7 @@ class Model:
         names = {regex: name for name, regex in patterns()}
         counts = (f"{name}={len(getattr(self, name))}" for name in ("merges", "stop_words", "special_tokens"))
         pattern = names.get(self.pattern) or self.pattern
-        return f"Model(tokens={len(self.vocab)}, {', '.join(counts)}, pattern={short(pattern, 60)})"
+        return f"Model(tokens={self.vocab_size}, {', '.join(counts)}, pattern={short(pattern, 60)})"
 
     def __eq__(self, other: object) -> bool:
         """Compare all fields but `training`. The order of merges matters, because it is their rank."""
@@ -241,25 +264,38 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
-def _check_types(model: Model) -> None:
-    """Raise unless tokens are of the right type and ids are integers in range.
+def _rank(byte_ids: tuple[int, ...], merges: Mapping[tuple[int, int], int]) -> RankedTokens:
+    """Hand the merges to the core, which checks them."""
+    if isinstance(merges, Merges) and merges.ranked.byte_ids == byte_ids:
+        ranked = merges.ranked
+    else:
+        try:
+            ranked = RankedTokens(byte_ids, dict(merges.items()))
+        except (TypeError, ValueError, OverflowError) as error:
+            _check_types(byte_ids, merges)
+            where, _, message = str(error).partition(": ")
+            reason, _, remedy = message.partition("; ")
+            raise DataError(reason, where=where, remedy=remedy) from None
+    if len(ranked) > 256 + MAX_MERGES:
+        raise DataError(f"a model can have at most {MAX_MERGES:,} merges, got {len(merges):,}")
+    return ranked
 
-    Most checks use sets of types, which are fast to build for a large vocabulary.
-    """
-    if len(model.merges) > MAX_MERGES:
-        raise DataError(f"a model can have at most {MAX_MERGES:,} merges, got {len(model.merges):,}")
-    pairs = model.merges.keys()
-    if not (
-        {*map(type, pairs)} <= {tuple}
-        and {*map(len, pairs)} <= {2}
-        and {*map(type, chain.from_iterable(pairs))} <= {int}
-    ):
-        wrong = next(
-            pair for pair in pairs if not isinstance(pair, tuple) or len(pair) != 2 or {*map(type, pair)} != {int}
-        )
-        raise ArgumentTypeError("merges", wrong, "must have pairs of integers as keys")
-    if len(model.byte_ids) != 256:
-        raise ArgumentError("byte_ids", model.byte_ids, "must be 256 different ids, one for each byte")
+
+def _check_types(byte_ids: tuple[int, ...], merges: Mapping[tuple[int, int], int]) -> None:
+    """Raise unless there are 256 different bytes, and ids are integers in range."""
+    for pair in merges:
+        if not isinstance(pair, tuple) or len(pair) != 2 or {*map(type, pair)} != {int}:
+            raise ArgumentTypeError("merges", pair, "must have pairs of integers as keys")
+        if not 0 <= min(pair) <= max(pair) <= MAX_ID:
+            raise ArgumentError("merges", pair, f"must have pairs of ids from 0 to {MAX_ID} as keys")
+    _check_ids("byte", dict(enumerate(byte_ids)))
+    _check_ids("merge", merges)
+    if len(set(byte_ids)) != 256 or len(byte_ids) != 256:
+        raise ArgumentError("byte_ids", byte_ids, "must be 256 different ids, one for each byte")
+
+
+def _check_others(model: Model) -> None:
+    """Raise unless stop words and special tokens are of the right type, and have ids of their own."""
     for word in model.stop_words:
         if not isinstance(word, bytes):
             raise ArgumentTypeError("stop_words", word, "must have bytes as keys")
@@ -267,45 +303,10 @@ def _check_types(model: Model) -> None:
         if not isinstance(name, str):
             raise ArgumentTypeError("special_tokens", name, "must have strings as keys")
     check_special_size(model.special_tokens)
-    _check_ids("byte", dict(enumerate(model.byte_ids)))
-    _check_ids("merge", model.merges)
     _check_ids("stop word", model.stop_words)
     _check_ids("special token", model.special_tokens)
-    if len(set(model.byte_ids)) != 256:
-        raise ArgumentError("byte_ids", model.byte_ids, "must be 256 different ids, one for each byte")
-
-
-def _check_ids(kind: str, ids: Mapping[Any, int]) -> None:
-    values = ids.values()
-    if {*map(type, values)} <= {int} and min(values, default=0) >= 0 and max(values, default=0) <= MAX_ID:
-        return
-    for name, token in ids.items():
-        if type(token) is not int or not 0 <= token <= MAX_ID:
-            raise DataError(f"id of {kind} {short(name)} must be an integer from 0 to {MAX_ID}, got {short(token)}")
-
-
-def _build_vocab(model: Model) -> dict[int, bytes]:
-    """Return the bytes of every token, sorted by id. Raise if ids collide or merges are out of order."""
-    size = 0
-    vocab = {token: bytes([byte]) for byte, token in enumerate(model.byte_ids)}
-    for rank, ((first, last), token) in enumerate(model.merges.items()):
-        try:
-            value = vocab[first] + vocab[last]
-        except KeyError as missing:
-            raise DataError(
-                f"token {missing} is not defined before this merge",
-                where=f"merge {rank}, ({first}, {last}) -> {token}",
-                remedy="list merges in the order they were made",
-            ) from None
-        size += len(value)
-        if token in vocab or size > MAX_BYTES:
-            reason = (
-                f"id {token} is already used by {short(vocab[token])}"
-                if token in vocab
-                else f"the tokens have more than {MAX_BYTES:,} bytes in total"
-            )
-            raise DataError(reason, where=f"merge {rank}, ({first}, {last}) -> {token}")
-        vocab[token] = value
+    used = model.ranked.used([*model.stop_words.values(), *model.special_tokens.values()])
+    vocab = {token: value for token, value in model.ranked.vocab().items() if token in used} if used else {}
     for word, token in model.stop_words.items():
         _add(vocab, token, word, f"stop word {short(word)}")
     for name, token in model.special_tokens.items():
@@ -314,7 +315,12 @@ def _build_vocab(model: Model) -> dict[int, bytes]:
         except UnicodeEncodeError as error:
             raise DataError(f"special token {short(name)} has a surrogate at character {error.start}") from None
         _add(vocab, token, value, f"special token {short(name)}")
-    return {token: vocab[token] for token in sorted(vocab)}
+
+
+def _check_ids(kind: str, ids: Mapping[Any, int]) -> None:
+    for name, token in ids.items():
+        if type(token) is not int or not 0 <= token <= MAX_ID:
+            raise DataError(f"id of {kind} {short(name)} must be an integer from 0 to {MAX_ID}, got {short(token)}")
 
 
 def _add(vocab: dict[int, bytes], token: int, value: bytes, name: str) -> None:

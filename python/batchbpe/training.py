@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from ._core import PairTable
+from ._core import MAX_ID, MAX_MERGES, PairTable
 from .arguments import check_bool, check_function, check_integer
 from .counts import ChunkCounts
 from .data import corpus
@@ -15,7 +15,7 @@ from .data.limits import MAX_DOCUMENT_BYTES
 from .encoder import encoder_for
 from .errors import ArgumentError, ArgumentTypeError, DataError, Message, Setting, plural, short
 from .merging import Batch, merge_in_batches, merge_serially
-from .model import MAX_ID, MAX_MERGES, Model, check_special_tokens
+from .model import Model, check_special_tokens
 from .patterns import describe_pattern, resolve_pattern
 from .policies import GrowingVocab, Policy, policy_name, resolve_policy, serial
 from .progress import training_bar
@@ -90,7 +90,7 @@ class TrainingOptions:
     def _check_smallest(self) -> None:
         """Raise if the tokens that are known before counting do not fit."""
         special, base = len(self.all_special_tokens), self.base
-        tokens = len(base.vocab) - len(base.special_tokens) if base else 256
+        tokens = base.vocab_size - len(base.special_tokens) if base else 256
         if self.vocab_size < tokens + special:
             known = ("tokens of ", Setting("base")) if base else ("bytes",)
             parts = (f"{tokens} ", *known, f" + {plural(special, 'special token')}")
@@ -112,7 +112,7 @@ class TrainingOptions:
         """Return what a model file records about its training."""
         plain = ("vocab_size", "stop_list_size", "freq_cutoff", "cap_divisor", "max_batch_size")
         numbers = {name: int(getattr(self, name)) for name in plain}
-        base = {"base_vocab_size": len(self.base.vocab)} if self.base else {}
+        base = {"base_vocab_size": self.base.vocab_size} if self.base else {}
         return numbers | base | {"policy": policy_name(self.policy), "overlapping": bool(self.overlapping)}
 
 
@@ -264,8 +264,9 @@ def train_on_counts(
         logger.warning("no pairs left to merge: the vocabulary has %d tokens, not %d", reached, options.vocab_size)
     if not isinstance(special_tokens, Mapping):
         special_tokens = {name: token for token, name in enumerate(special_tokens, start=vocab.next_id)}
-    merges = {pair: token for token, pair in enumerate(vocab.merges, start=first_merge)}
-    return replace(base, merges=dict(base.merges) | merges, special_tokens=dict(special_tokens), training=metadata)
+    merges = dict(base.merges.items())
+    merges.update((pair, token) for token, pair in enumerate(vocab.merges, start=first_merge))
+    return replace(base, merges=merges, special_tokens=dict(special_tokens), training=metadata)
 
 
 def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, list[int]]:

@@ -180,7 +180,7 @@ mod tests {
         /// The first runs on this processor, and the second on processors without AVX2.
         #[test]
         fn both_instruction_sets_agree(merges in merges(), chunks in vec(vec(b'a'..=b'd', 1..300), 0..20)) {
-            let merges = Merges::new(merges.iter().map(|merge| (merge.0, merge.1)).collect()).expect("valid merges");
+            let merges = Merges::new(&merges.iter().map(|merge| (merge.0, merge.1)).collect::<Vec<_>>()).expect("valid merges");
             let chunk = |index: usize| &chunks[index][..];
             let (mut fast, mut portable) = (vec![Vec::new(); chunks.len()], vec![Vec::new(); chunks.len()]);
             merge_all(&merges.ranks, chunks.len(), chunk, |index, ranks| fast[index] = ranks.to_vec());

@@ -7,17 +7,19 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::lanes::{self, Ranks};
-use super::pair_ranks::{NONE, PairRanks};
-use crate::error::{Cancel, Error, Result, check_memory, try_push, try_with_capacity};
+use super::pair_ranks::{MAX_MERGES, NONE, PairRanks};
+use crate::error::{Cancel, Error, Result, check_memory, quoted, try_collect, try_push, try_with_capacity};
 use crate::hash::HashMap;
 
 /// Sorting fewer places than this does not need to check for memory.
 const MIN_CHECKED: usize = 1 << 8;
+/// The number of tokens whose merges are recovered between two checks of `Cancel`.
+const BLOCK: usize = if cfg!(test) { 4 } else { 1 << 10 };
 
 pub struct Merges {
     pub(super) ranks: Ranks,
     /// rank - 256 → the pair that merges to it
-    pairs: Vec<(u32, u32)>,
+    pub(super) pairs: Vec<(u32, u32)>,
     /// rank → the number of bytes of the token
     widths: Vec<u32>,
 }
@@ -25,16 +27,77 @@ pub struct Merges {
 impl Merges {
     /// `pairs` are pairs of ranks, in the order of their own ranks. Each uses only lower ranks, and no token may be
     /// longer than 4 GiB.
-    pub fn new(pairs: Vec<(u32, u32)>) -> Result<Self> {
-        let mut ranks = Ranks { byte_pairs: vec![NONE; 1 << 16], pairs: PairRanks::new(&pairs)? };
-        let mut widths = vec![1; 256];
-        for (&(first, last), rank) in pairs.iter().zip(256u32..) {
+    pub fn new(pairs: &[(u32, u32)]) -> Result<Self> {
+        let mut widths = try_with_capacity(256 + pairs.len())?;
+        widths.resize(256, 1);
+        for &(first, last) in pairs {
             widths.push(widths[first as usize] + widths[last as usize]);
-            if first < 256 && last < 256 {
-                ranks.byte_pairs[(first << 8 | last) as usize] = rank;
+        }
+        let mut merges = Self::of_widths(widths)?;
+        for (&pair, rank) in pairs.iter().zip(256..) {
+            if !merges.insert(pair, rank)? {
+                let number = rank - 256;
+                return Err(Error::invalid(format!("merge {number} merges the same pair as an earlier one")));
             }
         }
+        Ok(merges)
+    }
+
+    /// Recovers the merges from tokens of more than one byte, in the order of their ranks. A token is merged from the
+    /// two tokens that its bytes merge to without it.
+    ///
+    /// Those are shorter than the token, so the merges are found in the order of the tokens' lengths. Tokens of higher
+    /// rank do not matter. They come into play only if those of lower rank do not suffice, and then one of the two that
+    /// remain has a higher rank, since it is itself merged from lower ranks only.
+    pub fn of_tokens(tokens: &[&[u8]], cancel: &Cancel) -> Result<Self> {
+        let lengths = tokens.iter().map(|token| token.len() as u32);
+        let mut widths = try_with_capacity(256 + tokens.len())?;
+        widths.resize(256, 1);
+        widths.extend(lengths);
+        let mut merges = Self::of_widths(widths)?;
+        let mut by_length = try_collect(0..tokens.len())?;
+        by_length.sort_by_key(|&index| tokens[index].len());
+        for group in by_length.chunk_by(|&a, &b| tokens[a].len() == tokens[b].len()) {
+            let mut found = try_with_capacity(group.len())?;
+            for block in group.chunks(BLOCK) {
+                cancel.check()?;
+                let token = |index: usize| tokens[block[index]];
+                merges.apply_all(block.len(), token, cancel, |index, ranks| {
+                    let rank = 256 + block[index] as u32;
+                    match *ranks {
+                        [first, last] if first < rank && last < rank => found.push(((first, last), rank)),
+                        _ => return Err(not_ranks(token(index), "is not a merge of two tokens of lower rank")),
+                    }
+                    Ok(())
+                })?;
+            }
+            for (pair, rank) in found {
+                if !merges.insert(pair, rank)? {
+                    return Err(not_ranks(tokens[rank as usize - 256], "occurs twice"));
+                }
+            }
+        }
+        Ok(merges)
+    }
+
+    fn of_widths(widths: Vec<u32>) -> Result<Self> {
+        let count = widths.len() - 256;
+        if count > MAX_MERGES {
+            return Err(Error::invalid(format!("there can be at most {MAX_MERGES} merges, got {count}")));
+        }
+        let mut pairs = try_with_capacity(count)?;
+        pairs.resize(count, (0, 0));
+        let ranks = Ranks { byte_pairs: vec![NONE; 1 << 16], pairs: PairRanks::with_capacity(count)? };
         Ok(Self { ranks, pairs, widths })
+    }
+
+    /// Adds a merge. Returns false if there is already one of the same pair.
+    fn insert(&mut self, (first, last): (u32, u32), rank: u32) -> Result<bool> {
+        self.pairs[rank as usize - 256] = (first, last);
+        if first < 256 && last < 256 {
+            self.ranks.byte_pairs[(first << 8 | last) as usize] = rank;
+        }
+        self.ranks.pairs.insert(first, last, rank)
     }
 
     /// Merges the chunks `chunk(0)` to `chunk(count - 1)` and calls `done` with the index and the ranks of each, in any
@@ -125,6 +188,11 @@ impl Merges {
         cells.truncate(len);
         Ok(())
     }
+}
+
+pub fn not_ranks(token: &[u8], problem: &str) -> Error {
+    let token = quoted(&String::from_utf8_lossy(token));
+    Error::invalid(format!("the token {token} {problem}: these are not the ranks of a BPE vocabulary"))
 }
 
 /// The places where the pairs of each rank start.

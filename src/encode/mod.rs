@@ -12,27 +12,29 @@ mod cache;
 mod lanes;
 mod merge;
 mod pair_ranks;
-pub mod ranks;
+mod ranked;
 mod special;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::chunk_key::Key;
 use crate::chunk_map::ChunkMap;
 use crate::error::{Cancel, Error, Result, quoted, try_push, try_with_capacity};
-use crate::hash::HashMap;
 use crate::huge_pages::use_huge_pages;
 use crate::parallel;
 use crate::split::Splitter;
 use batch::append;
 use cache::{CachePool, ChunkCache, EncodedChunks};
 use merge::Merges;
+pub use pair_ranks::MAX_MERGES;
+pub use ranked::{MAX_ID, RankedTokens};
 use special::SpecialTokens;
 pub use special::{SpecialRules, SpecialSet};
-use tokens::{Arena, Tokens};
+use tokens::Tokens;
 
 /// The amount of text that a thread takes at once.
 const PIECE_BYTES: usize = if cfg!(test) { 1 << 6 } else { 1 << 18 };
@@ -47,7 +49,7 @@ pub struct Encoder {
     /// Chunks that encode to a single id: stop words, and the tokens that their own bytes merge to.
     vocabulary: EncodedChunks,
     stop_words: ChunkMap,
-    merges: Merges,
+    merges: Arc<Merges>,
     /// rank → id
     ids: Vec<u32>,
     tokens: Tokens,
@@ -64,63 +66,46 @@ enum Piece<'t> {
 }
 
 impl Encoder {
-    /// `merges` are (first, last, id) in the order of their ranks. A merge may only use bytes and earlier merges.
     pub fn new(
         splitter: Splitter,
-        byte_ids: &[u32; 256],
+        tokens: &RankedTokens,
         stop_words: &[(Vec<u8>, u32)],
-        merges: &[(u32, u32, u32)],
         special_tokens: Vec<(String, u32)>,
         cancel: &Cancel,
     ) -> Result<Self> {
-        let mut ids = byte_ids.to_vec();
-        let mut ranks: HashMap<u32, u32> = ids.iter().copied().zip(0..).collect();
-        let (mut arena, mut spans) = Arena::of_bytes(); // rank → span
-        let mut by_rank = Vec::with_capacity(merges.len());
-        for &(first, last, id) in merges {
-            let rank_of = |id| {
-                let undefined =
-                    || Error::invalid(format!("merge ({first}, {last}) uses token {id} before it is defined"));
-                ranks.get(&id).copied().ok_or_else(undefined)
-            };
-            let (first, last) = (rank_of(first)?, rank_of(last)?);
-            spans.push(arena.push_merged(spans[first as usize], spans[last as usize])?);
-            by_rank.push((first, last));
-            ranks.insert(id, ids.len() as u32);
-            ids.push(id);
-        }
-        let merges = Merges::new(by_rank)?;
-
-        let seeds = spans.len().min(MAX_VOCABULARY);
+        let seeds = tokens.ids.len().min(MAX_VOCABULARY);
         let mut vocabulary = EncodedChunks::with_capacity(seeds + stop_words.len())?;
         let mut stop_word_set = ChunkMap::with_capacity(stop_words.len())?;
         for (word, id) in stop_words {
             vocabulary.insert(word, Key::of(word), &[*id])?;
             stop_word_set.entry(word)?;
         }
-        // A token whose own bytes merge to something else is never the encoding of a chunk.
-        let short = |rank: &usize| arena.get(spans[*rank]).len() <= MAX_VOCABULARY_BYTES;
+        let short = |rank: &usize| tokens.get(*rank).len() <= MAX_VOCABULARY_BYTES;
         let candidates: Vec<usize> = (0..seeds).filter(short).collect();
+        let mut insert =
+            |rank: usize| vocabulary.insert(tokens.get(rank), Key::of(tokens.get(rank)), &[tokens.ids[rank]]);
         for block in candidates.chunks(BLOCK_CHUNKS) {
             cancel.check()?;
-            let token = |index: usize| arena.get(spans[block[index]]);
-            merges.apply_all(block.len(), token, cancel, |index, merged| {
-                let rank = block[index];
-                if merged == [rank as u32] {
-                    vocabulary.insert(token(index), Key::of(token(index)), &[ids[rank]])?;
+            if tokens.merge_to_themselves {
+                block.iter().try_for_each(|&rank| insert(rank))?;
+                continue;
+            }
+            // A token whose own bytes merge to something else is never the encoding of a chunk.
+            let token = |index: usize| tokens.get(block[index]);
+            tokens.merges.apply_all(block.len(), token, cancel, |index, merged| {
+                if merged == [block[index] as u32] {
+                    insert(block[index])?;
                 }
                 Ok(())
             })?;
         }
-        let by_id = ids.iter().copied().zip(spans.iter().copied());
-        let tokens = Tokens::new(arena, by_id, stop_words, &special_tokens)?;
         Ok(Self {
             splitter,
             vocabulary,
             stop_words: stop_word_set,
-            merges,
-            ids,
-            tokens,
+            merges: Arc::clone(&tokens.merges),
+            ids: tokens.ids.clone(),
+            tokens: Tokens::new(tokens, stop_words, &special_tokens)?,
             special: SpecialTokens::new(special_tokens)?,
             caches: CachePool::default(),
             dropped: AtomicUsize::new(0),

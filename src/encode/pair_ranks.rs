@@ -3,7 +3,7 @@
 //! Which pairs of a chunk can be merged is as good as random, so a look-up that branches on it would often be
 //! mispredicted. In a cuckoo table, a pair is in one of four slots, all of which are always compared.
 
-use crate::error::{Error, Result, try_with_capacity};
+use crate::error::{Result, try_with_capacity};
 use crate::hash::Seeds;
 
 /// The rank of a pair that cannot be merged.
@@ -12,6 +12,8 @@ pub const NONE: u32 = u32::MAX;
 pub const RANK_BITS: u32 = 21;
 /// A rank that is in no pair.
 pub const BORDER: u32 = (1 << RANK_BITS) - 1;
+/// The largest number of merges: ranks must be below `BORDER`.
+pub const MAX_MERGES: usize = BORDER as usize - 256;
 
 const EMPTY: u64 = u64::MAX;
 /// How often an insertion moves other pairs before the table grows instead.
@@ -25,53 +27,60 @@ pub struct PairRanks {
 }
 
 impl PairRanks {
-    /// `pairs` are pairs of ranks, in the order of their own ranks, the first of which is 256.
-    pub fn new(pairs: &[(u32, u32)]) -> Result<Self> {
-        let limit = BORDER as usize - 256;
-        if pairs.len() > limit {
-            return Err(Error::invalid(format!("an encoder holds at most {limit} merges, got {}", pairs.len())));
-        }
+    /// Creates a table with room for `pairs` pairs.
+    pub fn with_capacity(pairs: usize) -> Result<Self> {
         // At most 80 % full; two choices of two slots work up to 89 %.
-        let mut size = (pairs.len() * 5 / 8).next_power_of_two().max(64);
-        loop {
-            let mut buckets = try_with_capacity(size)?;
-            buckets.resize(size, [EMPTY; 2]);
-            let mut ranks = Self { seeds: Seeds::get(), buckets, shift: 64 - size.trailing_zeros() };
-            if ranks.insert_all(pairs)? {
-                return Ok(ranks);
-            }
-            size *= 2;
-        }
+        Self::with_buckets((pairs * 5 / 8).next_power_of_two().max(64))
     }
 
-    /// Returns false if there is no room.
-    fn insert_all(&mut self, pairs: &[(u32, u32)]) -> Result<bool> {
-        for (&(first, last), rank) in pairs.iter().zip(256u32..) {
-            if self.get(first, last) != NONE {
-                return Err(Error::invalid(format!("merge {} merges the same pair as an earlier one", rank - 256)));
-            }
-            if !self.insert(pack(first, last) << RANK_BITS | u64::from(rank)) {
-                return Ok(false);
-            }
+    fn with_buckets(size: usize) -> Result<Self> {
+        let mut buckets = try_with_capacity(size)?;
+        buckets.resize(size, [EMPTY; 2]);
+        Ok(Self { seeds: Seeds::get(), buckets, shift: 64 - size.trailing_zeros() })
+    }
+
+    /// Adds the pair that merges to a rank, which must be below `BORDER`. Returns false if the pair is there already.
+    pub fn insert(&mut self, first: u32, last: u32, rank: u32) -> Result<bool> {
+        if self.get(first, last) != NONE {
+            return Ok(false);
+        }
+        let slot = pack(first, last) << RANK_BITS | u64::from(rank);
+        if let Some(left_over) = self.place(slot) {
+            self.grow(left_over)?;
         }
         Ok(true)
     }
 
-    fn insert(&mut self, mut slot: u64) -> bool {
+    /// Puts a slot into the table, which may move others. Returns the one for which there is no room, if any.
+    fn place(&mut self, mut slot: u64) -> Option<u64> {
         let mut left = usize::MAX;
         for step in 0..MAX_MOVES {
             let (first, last) = self.places(slot >> RANK_BITS);
             for place in [first, last] {
                 if let Some(free) = self.buckets[place].iter_mut().find(|slot| **slot == EMPTY) {
                     *free = slot;
-                    return true;
+                    return None;
                 }
             }
             // Take the place of another pair, but not in the bucket that this one was moved from.
             left = if first == left { last } else { first };
             std::mem::swap(&mut slot, &mut self.buckets[left][step % 2]);
         }
-        false
+        Some(slot)
+    }
+
+    #[cold]
+    fn grow(&mut self, left_over: u64) -> Result<()> {
+        let mut size = self.buckets.len();
+        loop {
+            size *= 2;
+            let mut larger = Self::with_buckets(size)?;
+            let slots = self.buckets.as_flattened().iter().filter(|slot| **slot != EMPTY);
+            if slots.chain([&left_over]).all(|&slot| larger.place(slot).is_none()) {
+                *self = larger;
+                return Ok(());
+            }
+        }
     }
 
     #[inline(always)]
@@ -93,4 +102,23 @@ impl PairRanks {
 
 fn pack(first: u32, last: u32) -> u64 {
     u64::from(first) << RANK_BITS | u64::from(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_table_grows() {
+        let mut ranks = PairRanks::with_capacity(1).expect("enough memory");
+        let pairs = (0..1000).map(|n| ((n % 37, n / 37), 256 + n));
+        for ((first, last), rank) in pairs.clone() {
+            assert!(ranks.insert(first, last, rank).expect("enough memory"));
+        }
+        for ((first, last), rank) in pairs {
+            assert!(!ranks.insert(first, last, 9999).expect("enough memory"));
+            assert_eq!(ranks.get(first, last), rank);
+        }
+        assert_eq!(ranks.get(37, 0), NONE);
+    }
 }

@@ -1,5 +1,6 @@
 //! The bytes of each token, and decoding: ids → bytes.
 
+use super::ranked::RankedTokens;
 use crate::error::{Cancel, Error, Result, check_memory, try_with_capacity};
 use crate::hash::HashMap;
 use crate::huge_pages::use_huge_pages;
@@ -13,6 +14,7 @@ const WINDOW: usize = 16;
 pub type Span = (u32, u32);
 
 /// The bytes of many tokens, concatenated.
+#[derive(Clone)]
 pub struct Arena(Vec<u8>);
 
 impl Arena {
@@ -64,14 +66,9 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// `arena` already contains the tokens in `merged`, given as (id, span): the single bytes and all merges. Stop words
-    /// and special tokens are added to it.
-    pub fn new(
-        mut arena: Arena,
-        merged: impl Iterator<Item = (u32, Span)> + Clone,
-        stop_words: &[(Vec<u8>, u32)],
-        special_tokens: &[(String, u32)],
-    ) -> Result<Self> {
+    pub fn new(ranked: &RankedTokens, stop_words: &[(Vec<u8>, u32)], special_tokens: &[(String, u32)]) -> Result<Self> {
+        let mut arena = ranked.arena.clone();
+        let merged = ranked.ids.iter().copied().zip(ranked.spans.iter().copied());
         let ids = merged.clone().map(|token| token.0).chain(stop_words.iter().map(|word| word.1));
         let n_ordinary = ids.max().map_or(0, |id| id as usize + 1);
         let mut spans: Vec<Span> = try_with_capacity(n_ordinary)?;

@@ -1,4 +1,4 @@
-//! The Python class `Encoder`, and the recovery of merges from ranks.
+//! The Python class `Encoder`.
 
 use std::ffi::CString;
 use std::ops::Range;
@@ -8,46 +8,17 @@ use numpy::{IntoPyArray, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySequence};
+use pyo3::types::{PyBytes, PyInt, PyList, PySequence};
 
+use super::ranked::RankedTokens;
 use super::{Array, LONG_WORK, Threads, block_text, check_python_memory, run, shared_bytes, spans, threads_or_all};
 use crate::count::utf8;
 use crate::encode::{self, SpecialRules, SpecialSet};
 use crate::error::{Error, check_memory, try_collect, try_collect_ok, try_with_capacity};
 use crate::parallel;
-use crate::rank_file;
 use crate::split;
-
-/// Return the tokens of a rank file and their ranks.
-#[pyfunction]
-pub fn parse_ranks<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Vec<(Bound<'py, PyBytes>, u32)>> {
-    let ranks = run(py, content.len(), |cancel| rank_file::parse(content, cancel))?;
-    check_python_memory(3 * ranks.len(), 0)?;
-    Ok(ranks.iter().map(|(token, rank)| (PyBytes::new(py, token), *rank)).collect())
-}
-
-/// For tokens of more than one byte, in the order of their ranks, and their ids: return the pairs of ids that merge to
-/// them, in the same order.
-#[pyfunction]
-pub fn merges_of_ranks<'py>(
-    py: Python<'py>,
-    tokens: Vec<PyBackedBytes>,
-    ids: Vec<u32>,
-    byte_ids: [u32; 256],
-) -> PyResult<Bound<'py, PyDict>> {
-    let bytes: Vec<&[u8]> = tokens.iter().map(|token| &token[..]).collect();
-    let (size, threads) = (bytes.iter().map(|token| token.len()).sum(), threads_or_all(None));
-    let merges = run(py, size, |cancel| encode::ranks::merges(&bytes, threads, cancel))?;
-    check_python_memory(4 * merges.len(), 0)?;
-    let id = |rank: u32| if rank < 256 { byte_ids[rank as usize] } else { ids[rank as usize - 256] };
-    let dict = PyDict::new(py);
-    for (&(first, last), token) in merges.iter().zip(&ids) {
-        dict.set_item((id(first), id(last)), token)?;
-    }
-    Ok(dict)
-}
 
 /// Encodes text and decodes ids. It is immutable, so any number of threads can use it.
 #[pyclass(module = "batchbpe._core", frozen)]
@@ -172,14 +143,13 @@ impl Encoder {
     fn new(
         py: Python<'_>,
         pattern: &str,
-        byte_ids: [u32; 256],
+        tokens: &RankedTokens,
         stop_words: Vec<(Vec<u8>, u32)>,
-        merges: Vec<(u32, u32, u32)>,
         special_tokens: Vec<(String, u32)>,
     ) -> PyResult<Self> {
         let splitter = split::Splitter::new(pattern)?;
         let encoder = run(py, usize::MAX, |cancel| {
-            encode::Encoder::new(splitter, &byte_ids, &stop_words, &merges, special_tokens, cancel)
+            encode::Encoder::new(splitter, &tokens.0, &stop_words, special_tokens, cancel)
         })?;
         Ok(Self { encoder, integers: PyOnceLock::new(), warned: AtomicBool::new(false) })
     }

@@ -6,6 +6,7 @@
 
 mod count;
 mod encode;
+mod ranked;
 mod train;
 
 use std::ops::Range;
@@ -23,6 +24,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
 use crate::count::utf8;
+use crate::encode::{MAX_ID, MAX_MERGES};
 use crate::error::{Cancel, Error, OutOfMemory, Result, check_memory, try_collect_ok, try_push, try_with_capacity};
 use crate::hash;
 use crate::split;
@@ -258,8 +260,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(count::read_counts_csv, module)?)?;
     module.add_function(wrap_pyfunction!(count::is_in_order, module)?)?;
     module.add_class::<count::ChunkTable>()?;
-    module.add_function(wrap_pyfunction!(encode::parse_ranks, module)?)?;
-    module.add_function(wrap_pyfunction!(encode::merges_of_ranks, module)?)?;
+    module.add("MAX_ID", MAX_ID)?;
+    module.add("MAX_MERGES", MAX_MERGES)?;
+    module.add_function(wrap_pyfunction!(ranked::parse_ranks, module)?)?;
+    module.add_class::<ranked::RankedTokens>()?;
     module.add_class::<train::PairTable>()?;
     module.add_class::<encode::Encoder>()?;
     Ok(())

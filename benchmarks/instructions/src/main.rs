@@ -5,7 +5,7 @@
 mod inputs;
 
 use batchbpe::count::{ChunkTable, Counted, SharedText};
-use batchbpe::encode::{Encoder, SpecialRules, SpecialSet, ranks};
+use batchbpe::encode::{Encoder, RankedTokens, SpecialRules, SpecialSet};
 use batchbpe::error::NEVER;
 use batchbpe::split::{NAMED, Splitter};
 use batchbpe::train::{Pair, PairTable};
@@ -149,7 +149,8 @@ fn trained() -> Vec<(u32, u32, u32)> {
 
 fn build(merges: &[(u32, u32, u32)]) -> Encoder {
     let bytes: [u32; 256] = std::array::from_fn(|byte| byte as u32);
-    Encoder::new(splitter("cl100k"), &bytes, &[], merges, vec![], &NEVER).expect("valid merges")
+    let tokens = RankedTokens::from_merges(&bytes, merges.iter().copied()).expect("valid merges");
+    Encoder::new(splitter("cl100k"), &tokens, &[], vec![], &NEVER).expect("small")
 }
 
 fn merges_of_ranks() {
@@ -160,7 +161,8 @@ fn merges_of_ranks() {
     // Different merges can make the same bytes, which a file of ranks cannot contain twice.
     let mut seen = std::collections::HashSet::new();
     tokens.retain(|token| seen.insert(token.clone()));
-    measured(|| ranks::merges(&tokens[256..], 1, &NEVER)).expect("ranks of a vocabulary");
+    let ranks: Vec<_> = tokens.iter().map(|token| &token[..]).zip(0..).collect();
+    measured(|| RankedTokens::from_ranks(ranks, &NEVER)).expect("ranks of a vocabulary");
 }
 
 fn rules() -> SpecialRules {

@@ -13,6 +13,7 @@ from typing import Protocol, TypeGuard, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from .._core import MAX_ID
 from ..batch_tokenizer import BatchTokenizer
 from ..counting import dropped_text
 from ..counts import ChunkCounts
@@ -22,7 +23,6 @@ from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..data.source import Source
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short, warn
-from ..model import MAX_ID
 from ..progress import bar, format_size
 from ..tokenizer import Tokenizer
 from .counted_text import CountedText, repeatable, texts_of

@@ -5,16 +5,18 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections import Counter
 from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core import merges_of_ranks, parse_ranks, patterns
+import numpy as np
+import numpy.typing as npt
+
+from .._core import MAX_ID, RankedTokens, parse_ranks, patterns
 from ..arguments import check_path
 from ..errors import ArgumentTypeError, DataError, Message, Setting, short
-from ..model import MAX_ID, Model, check_special_tokens
+from ..merges import Merges
+from ..model import Model, check_special_tokens
 from ..storage.atomic import replacing
 from .located import locate_errors, not_found
 
@@ -84,17 +86,17 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
                 f"rank files do not store their pattern, and the name is not one of {', '.join(PUBLISHED)}",
                 remedy=("use ", Setting("pattern", call="Tokenizer.from_tiktoken(path, pattern=…)")),
             )
-        ranks = _parse(path.read_bytes())
+        file = _parse(path.read_bytes())
         if pattern is None and published is not None:
-            if len(ranks) != published.ranks:
+            if len(file.ranks) != published.ranks:
                 raise DataError(
-                    f"expected {published.ranks} ranks, got {len(ranks)}",
+                    f"expected {published.ranks} ranks, got {len(file.ranks)}",
                     remedy=("the file is damaged, or it is a different file: specify ", Setting("pattern")),
                 )
             pattern = dict(patterns())[published.pattern]
         if special_tokens is None:
             special_tokens = published.special_tokens if published else {}
-        return from_ranks(ranks, pattern or "", special_tokens)
+        return _model(file, pattern or "", special_tokens)
 
 
 def is_rank(line: bytes) -> bool:
@@ -110,17 +112,30 @@ def is_rank(line: bytes) -> bool:
         return False
 
 
-def _parse(content: bytes) -> dict[bytes, int]:
+class _Ranks(NamedTuple):
+    """Tokens and their ranks, as the core takes them."""
+
+    data: npt.NDArray[np.uint8]
+    """The bytes of all tokens."""
+    offsets: npt.NDArray[np.int64]
+    """Where each token starts, and where the last one ends."""
+    ranks: npt.NDArray[np.uint32]
+
+
+def _parse(content: bytes) -> _Ranks:
     try:
-        lines = parse_ranks(content)
+        return _Ranks(*parse_ranks(content))
     except ValueError as error:
         line, _, reason = str(error).partition(": ")
         raise DataError(reason, where=line) from None
-    ranks = dict(lines)
-    if len(ranks) < len(lines):
-        token, count = Counter(token for token, _ in lines).most_common(1)[0]
-        raise DataError(f"the token {short(token)} occurs {count} times; each token must have one rank")
-    return ranks
+
+
+def _model(ranks: _Ranks, pattern: str, special_tokens: Mapping[str, int]) -> Model:
+    try:
+        ranked = RankedTokens.from_ranks(*ranks)
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    return Model(pattern=pattern, merges=Merges(ranked), special_tokens=special_tokens, byte_ids=ranked.byte_ids)
 
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
@@ -175,18 +190,12 @@ def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping
     >>> dict(from_ranks(ranks, r"\\w+", {}).merges)
     {(97, 98): 256, (256, 99): 257}
     """
-    tokens = sorted(ranks, key=ranks.__getitem__)
-    if len(set(ranks.values())) < len(ranks):
-        token, other = next(pair for pair in pairwise(tokens) if ranks[pair[0]] == ranks[pair[1]])
-        raise DataError(f"{short(token)} and {short(other)} have the same rank {ranks[token]}")
-    check_bytes(ranks)
     for token, rank in ranks.items():
         if type(rank) is not int or not 0 <= rank <= MAX_ID:
             raise DataError(f"the rank of {short(token)} must be an integer from 0 to {MAX_ID}, got {short(rank)}")
-    byte_ids = tuple(ranks[bytes([byte])] for byte in range(256))
-    merged = [token for token in tokens if len(token) > 1]
-    merges = merges_of_ranks(merged, [ranks[token] for token in merged], byte_ids)
-    return Model(pattern=pattern, merges=merges, special_tokens=special_tokens, byte_ids=byte_ids)
+    data = np.frombuffer(b"".join(ranks), dtype=np.uint8)
+    offsets = np.cumsum([0, *map(len, ranks)], dtype=np.int64)
+    return _model(_Ranks(data, offsets, np.array([*ranks.values()], dtype=np.uint32)), pattern, special_tokens)
 
 
 def check_bytes(tokens: Mapping[bytes, int]) -> None:

@@ -1,0 +1,107 @@
+//! The Python class `RankedTokens`, and reading rank files.
+
+use numpy::{IntoPyArray, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyTuple};
+
+use super::{Array, check_python_memory, run, spans};
+use crate::encode;
+use crate::error::{try_collect, try_push, try_with_capacity};
+use crate::hash::HashSet;
+use crate::rank_file::{self, RankFile};
+
+/// Return the tokens of a rank file: their concatenated bytes, the offset of each, and their ranks.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub fn parse_ranks<'py>(
+    py: Python<'py>,
+    content: &[u8],
+) -> PyResult<(Array<'py, u8>, Array<'py, i64>, Array<'py, u32>)> {
+    let RankFile { data, offsets, ranks } = run(py, content.len(), |cancel| rank_file::parse(content, cancel))?;
+    Ok((data.into_pyarray(py), offsets.into_pyarray(py), ranks.into_pyarray(py)))
+}
+
+/// The bytes and the merges of a model, in the order of their ranks. A dict of them would take twenty times the memory.
+#[pyclass(module = "batchbpe._core", frozen)]
+pub struct RankedTokens(pub encode::RankedTokens);
+
+#[pymethods]
+impl RankedTokens {
+    /// `merges` are pairs of ids, in the order they were made, and the ids they become.
+    #[new]
+    fn new(py: Python<'_>, byte_ids: [u32; 256], merges: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let mut checked = try_with_capacity(merges.len())?;
+        for (pair, id) in merges {
+            let pair = pair.cast_exact::<PyTuple>()?;
+            let (first, last) = pair.extract::<(Bound<PyAny>, Bound<PyAny>)>()?;
+            try_push(&mut checked, (integer(&first)?, integer(&last)?, integer(&id)?))?;
+        }
+        let tokens = run(py, usize::MAX, |_| encode::RankedTokens::from_merges(&byte_ids, checked.into_iter()))?;
+        Ok(Self(tokens))
+    }
+
+    /// Recover the merges from tokens and their ranks, which become their ids.
+    #[staticmethod]
+    fn from_ranks(
+        py: Python<'_>,
+        data: PyReadonlyArray1<u8>,
+        offsets: PyReadonlyArray1<i64>,
+        ranks: PyReadonlyArray1<u32>,
+    ) -> PyResult<Self> {
+        let (data, ranks) = (data.as_slice()?, ranks.as_slice()?);
+        let spans = spans(data, offsets.as_slice()?)?;
+        if spans.len() != ranks.len() {
+            return Err(PyValueError::new_err("each token must have one rank"));
+        }
+        let tokens = try_collect(spans.into_iter().zip(ranks).map(|(span, &rank)| (&data[span], rank)))?;
+        Ok(Self(run(py, data.len(), |cancel| encode::RankedTokens::from_ranks(tokens, cancel))?))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.ids.len()
+    }
+
+    #[getter]
+    fn byte_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0.ids[..256])
+    }
+
+    #[getter]
+    fn largest_id(&self) -> u32 {
+        self.0.ids.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Return those of `ids` that are ids of these tokens.
+    fn used(&self, ids: Vec<u32>) -> Vec<u32> {
+        let ids: HashSet<u32> = ids.into_iter().collect();
+        self.0.ids.iter().copied().filter(|id| ids.contains(id)).collect()
+    }
+
+    /// Return the merges as a dict: pairs of ids, in the order of their ranks, and the ids they become.
+    fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        check_python_memory(4 * self.0.merges().len(), 0)?;
+        let dict = PyDict::new(py);
+        for (first, last, id) in self.0.merges() {
+            dict.set_item((first, last), id)?;
+        }
+        Ok(dict)
+    }
+
+    /// Return the bytes of each token as a dict, in ascending order of id.
+    fn vocab<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        check_python_memory(3 * self.0.ids.len(), 0)?;
+        let mut ranks: Vec<usize> = try_collect(0..self.0.ids.len())?;
+        ranks.sort_by_key(|&rank| self.0.ids[rank]);
+        let dict = PyDict::new(py);
+        for rank in ranks {
+            dict.set_item(self.0.ids[rank], PyBytes::new(py, self.0.get(rank)))?;
+        }
+        Ok(dict)
+    }
+}
+
+/// Returns an integer. Unlike `extract`, it does not accept other types that can be converted to one.
+fn integer(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    value.cast_exact::<PyInt>()?.extract()
+}
