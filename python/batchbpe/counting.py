@@ -207,15 +207,21 @@ def load_counts(
 
 
 def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
-    from .formats import counts as format  # imports pyarrow
+    from .formats.counts_csv import read_csv
     from .formats.located import locate_errors
 
     if not path.is_file():
         raise FileNotFoundError(f"file not found: {path}")
     with locate_errors(path):
         with decompressed(path, kind(path)[1]) as plain:
-            rows = format.ROWS if kind(path)[0] == ".csv" or not has_dictionary(plain) else FEW_ROWS
-            (data, offsets, counts), pattern, total = format.read(plain, max_bytes, rows)
+            if kind(path)[0] == ".csv":
+                (data, offsets, counts), pattern = read_csv(plain, max_bytes)
+                total = None
+            else:
+                from .formats import counts as parquet  # imports pyarrow
+
+                rows = FEW_ROWS if has_dictionary(plain) else parquet.ROWS
+                (data, offsets, counts), pattern, total = parquet.read(plain, max_bytes, rows)
         if not pattern:
             raise DataError("the pattern is empty", remedy="set it to the one that the chunks were made with")
         check_pattern(pattern)
@@ -261,7 +267,7 @@ def sorted_counts(arrays: ChunkArrays) -> ChunkArrays:
     >>> sorted_counts(arrays._replace(counts=arrays.counts[::-1].copy())).data.tobytes()
     b'to be'
     """
-    table = _core.ChunkTable(arrays.pattern, [], 1)
+    table = _core.ChunkTable(arrays.pattern, [], None)
     table.add_counts(*arrays[:3])
     return ChunkArrays(*table.finish()[:3], pattern=arrays.pattern)
 

@@ -79,7 +79,7 @@ def merge_in_batches(
         except ValueError as error:
             raise ValueError(f"policy {policy_name(policy)} chose pairs that cannot be merged: {error}") from None
         token_lengths[vocab.next_id : vocab.next_id + len(pairs_to_merge)] = pairs_to_merge.merged_length
-        vocab.merges += pairs_to_merge.tuples
+        vocab.add(pairs_to_merge.first, pairs_to_merge.last)
         merges_remaining -= len(pairs_to_merge)
         batch_count += 1
         if on_batch:
@@ -88,7 +88,7 @@ def merge_in_batches(
                     number=batch_count,
                     size=len(pairs_to_merge),
                     searched=len(top_pairs),
-                    merges_done=len(vocab.merges),
+                    merges_done=vocab.merges_done,
                     merges_wanted=merges_wanted,
                     count=int(pairs_to_merge.count[0]),
                     seconds=time.perf_counter() - start,
@@ -101,16 +101,16 @@ def merge_serially(
 ) -> None:
     """Do what `merge_in_batches` does with the policy `serial`, without asking it before every merge."""
     start = time.perf_counter()
-    while len(vocab.merges) < merges_wanted:
-        first, last, counts = table.merge_serially(min(merges_wanted - len(vocab.merges), 1000))
+    while vocab.merges_done < merges_wanted:
+        done = vocab.merges_done
+        first, last, counts = table.merge_serially(min(merges_wanted - done, 1000))
         if not len(first):
             break  # no pairs are left
+        vocab.add(first, last)
         seconds = time.perf_counter() - start
-        for pair, count in zip(zip(first.tolist(), last.tolist(), strict=True), counts.tolist(), strict=True):
-            vocab.merges.append(pair)
-            if on_batch:
-                done = len(vocab.merges)
-                on_batch(Batch(done, 1, 1, merges_done=done, merges_wanted=merges_wanted, count=count, seconds=seconds))
+        if on_batch:
+            for number, count in enumerate(counts.tolist(), start=done + 1):
+                on_batch(Batch(number, 1, 1, number, merges_wanted, count, seconds))
 
 
 def _ask(policy: Policy, candidates: Candidates, merges_remaining: int) -> Candidates:

@@ -37,7 +37,7 @@ class GrowingVocab(Mapping[int, bytes]):
     """The bytes of each token while the vocabulary grows, built on demand because most policies never need it.
 
     >>> vocab = GrowingVocab({0: b"a", 1: b"b"})
-    >>> vocab.merges += [(0, 1), (2, 0)]
+    >>> vocab.add(np.array([0, 2]), np.array([1, 0]))
     >>> vocab[3], vocab.next_id, len(vocab)
     (b'aba', 4, 4)
     """
@@ -47,24 +47,40 @@ class GrowingVocab(Mapping[int, bytes]):
         self._tokens = dict(tokens)
         self._initial = len(self._tokens)
         self._first_new = max(self._tokens) + 1 if next_id is None else next_id
-        self.merges: list[tuple[int, int]] = []
-        """The pairs that became the new tokens, in order."""
+        self._first: list[Ids] = []
+        self._last: list[Ids] = []
+        self.merges_done = 0
+        """The number of new tokens."""
+
+    def add(self, first: Ids, last: Ids) -> None:
+        """Add the tokens that pairs become."""
+        self._first.append(first)
+        self._last.append(last)
+        self.merges_done += len(first)
+
+    @property
+    def merges(self) -> tuple[Ids, Ids]:
+        """The first and last tokens of the pairs that became the new tokens, in order."""
+        none = np.zeros(0, np.uint32)
+        return np.concatenate([none, *self._first]), np.concatenate([none, *self._last])
 
     @property
     def next_id(self) -> int:
         """The id of the next token."""
-        return self._first_new + len(self.merges)
+        return self._first_new + self.merges_done
 
     def __getitem__(self, token: int) -> bytes:
         """Return the bytes of a token."""
         built = len(self._tokens) - self._initial
-        for new, (first, last) in enumerate(self.merges[built:], start=self._first_new + built):
-            self._tokens[new] = self._tokens[first] + self._tokens[last]
+        if built < self.merges_done and token not in self._tokens:
+            pairs = (each[built:].tolist() for each in self.merges)
+            for new, (first, last) in enumerate(zip(*pairs, strict=True), start=self._first_new + built):
+                self._tokens[new] = self._tokens[first] + self._tokens[last]
         return self._tokens[token]
 
     def __len__(self) -> int:
         """Return the number of tokens."""
-        return self._initial + len(self.merges)
+        return self._initial + self.merges_done
 
     def __iter__(self) -> Iterator[int]:
         """Iterate over the ids."""

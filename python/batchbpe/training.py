@@ -14,6 +14,7 @@ from .data import corpus
 from .data.limits import MAX_DOCUMENT_BYTES
 from .encoder import encoder_for
 from .errors import ArgumentError, ArgumentTypeError, DataError, Message, Setting, plural, short
+from .merges import Merges
 from .merging import Batch, merge_in_batches, merge_serially
 from .model import Model, check_special_tokens
 from .patterns import describe_pattern, resolve_pattern
@@ -259,13 +260,12 @@ def train_on_counts(
             policy=policy,
             on_batch=on_batch,
         )
-    if len(vocab.merges) < wanted:
-        reached = options.vocab_size - wanted + len(vocab.merges)
+    if vocab.merges_done < wanted:
+        reached = options.vocab_size - wanted + vocab.merges_done
         logger.warning("no pairs left to merge: the vocabulary has %d tokens, not %d", reached, options.vocab_size)
     if not isinstance(special_tokens, Mapping):
         special_tokens = {name: token for token, name in enumerate(special_tokens, start=vocab.next_id)}
-    merges = dict(base.merges.items())
-    merges.update((pair, token) for token, pair in enumerate(vocab.merges, start=first_merge))
+    merges = Merges(base.ranked.extended(*vocab.merges, first_merge))
     return replace(base, merges=merges, special_tokens=dict(special_tokens), training=metadata)
 
 

@@ -26,6 +26,13 @@ pub fn parse_ranks<'py>(
 #[pyclass(module = "batchbpe._core", frozen)]
 pub struct RankedTokens(pub encode::RankedTokens);
 
+impl RankedTokens {
+    fn from_merges(py: Python<'_>, byte_ids: &[u32; 256], merges: Vec<(u32, u32, u32)>) -> PyResult<Self> {
+        let cost = merges.len() << 6;
+        Ok(Self(run(py, cost, |_| encode::RankedTokens::from_merges(byte_ids, merges.into_iter()))?))
+    }
+}
+
 #[pymethods]
 impl RankedTokens {
     /// `merges` are pairs of ids, in the order they were made, and the ids they become.
@@ -37,8 +44,7 @@ impl RankedTokens {
             let (first, last) = pair.extract::<(Bound<PyAny>, Bound<PyAny>)>()?;
             try_push(&mut checked, (integer(&first)?, integer(&last)?, integer(&id)?))?;
         }
-        let tokens = run(py, usize::MAX, |_| encode::RankedTokens::from_merges(&byte_ids, checked.into_iter()))?;
-        Ok(Self(tokens))
+        Self::from_merges(py, &byte_ids, checked)
     }
 
     /// Recover the merges from tokens and their ranks, which become their ids.
@@ -56,6 +62,22 @@ impl RankedTokens {
         }
         let tokens = try_collect(spans.into_iter().zip(ranks).map(|(span, &rank)| (&data[span], rank)))?;
         Ok(Self(run(py, data.len(), |cancel| encode::RankedTokens::from_ranks(tokens, cancel))?))
+    }
+
+    /// Return these tokens and those that more pairs become, whose ids start at `next_id`.
+    fn extended(
+        &self,
+        py: Python<'_>,
+        first: PyReadonlyArray1<u32>,
+        last: PyReadonlyArray1<u32>,
+        next_id: u32,
+    ) -> PyResult<Self> {
+        let byte_ids = self.0.ids[..256].try_into().expect("every byte has an id");
+        let (first, last) = (first.as_slice()?, last.as_slice()?);
+        let mut merges = try_with_capacity(self.0.merges().len() + first.len())?;
+        let more = first.iter().zip(last).zip(next_id..).map(|((&first, &last), id)| (first, last, id));
+        merges.extend(self.0.merges().chain(more));
+        Self::from_merges(py, byte_ids, merges)
     }
 
     fn __len__(&self) -> usize {

@@ -1,8 +1,7 @@
-"""Files of chunk counts: parquet, and the two-column csv of the paper's program.
+"""Parquet files of chunk counts.
 
-Parquet has the columns `chunk` (binary) and `count` (uint64). The file's metadata has the version, the pattern and the
-totals as JSON under the key `batchbpe`. Csv has the header `text_chunk,count` (or `str,int`), a row for each chunk, and
-a last row with the pattern and the count 0; a file without that row is truncated.
+They have the columns `chunk` (binary) and `count` (uint64). The metadata has the version, the pattern and the totals as
+JSON under the key `batchbpe`.
 """
 
 from __future__ import annotations
@@ -18,40 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .._core import read_counts_csv
 from ..arrow import bytes_and_offsets
-from ..errors import DataError, Setting, listed, short
+from ..errors import DataError, listed, short
+from .counts_csv import Arrays, check_size, write_csv
 
 VERSION = 1
 KEY = b"batchbpe"
-HEADER = ["text_chunk", "count"]
 ROWS = 1 << 18
 """Number of rows in a row group."""
 SCHEMA = pa.schema([("chunk", pa.large_binary()), ("count", pa.uint64())])  # type: ignore[arg-type]
-
-
-Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]
-"""The bytes of all chunks, the offset of each chunk, and the counts."""
-
-
-def read(path: Path, max_bytes: int | None = None, rows_at_once: int = ROWS) -> tuple[Arrays, str, int | None]:
-    """Read counts, their pattern and, if the file states it, their total. Errors do not name the file.
-
-    Chunks of more than `max_bytes` in total are an error. `rows_at_once` is for parquet.
-    """
-    if path.suffix.lower() != ".csv":
-        return _read_parquet(path, max_bytes, rows_at_once)
-    _check_size(path.stat().st_size, max_bytes)
-    try:
-        data, offsets, counts, pattern = read_counts_csv(path)
-    except ValueError as error:
-        if str(error).startswith("expected the header"):
-            remedy = "if these are documents, save them as parquet or jsonl"
-            raise DataError(f"not a file of chunk counts: {error}", remedy=remedy) from None
-        line, separator, reason = str(error).partition(": ")
-        is_located = separator and line.startswith("line ")
-        raise DataError(reason if is_located else str(error), where=line if is_located else "") from None
-    return (data, offsets, counts), pattern, None
 
 
 def table(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], counts: npt.NDArray[np.uint64]) -> pa.Table:
@@ -68,7 +42,7 @@ def write(
 ) -> None:
     """Write counts as csv, or as parquet with one row group per batch."""
     if as_csv:
-        _write_csv(batches, pattern, path)
+        write_csv(batches, pattern, path)
         return
     metadata = {"version": VERSION, "pattern": pattern, "total": total, "unique": unique}
     schema = SCHEMA.with_metadata({KEY: json.dumps(metadata)})
@@ -79,7 +53,11 @@ def write(
             writer.write_batch(batch)
 
 
-def _read_parquet(path: Path, max_bytes: int | None, rows_at_once: int) -> tuple[Arrays, str, int | None]:
+def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[Arrays, str, int | None]:
+    """Read a parquet file: the counts, their pattern and, if the file states it, their total.
+
+    Errors do not name the file. Chunks of more than `max_bytes` in total are an error.
+    """
     try:
         file = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
@@ -113,7 +91,7 @@ def _read_parquet(path: Path, max_bytes: int | None, rows_at_once: int) -> tuple
             for batch in file.iter_batches(rows_at_once, columns=["chunk", "count"]):
                 part, ends = bytes_and_offsets(batch["chunk"].cast(pa.large_binary()))
                 size += len(part)
-                _check_size(size, max_bytes)
+                check_size(size, max_bytes)
                 data.append(part[ends[0] : ends[-1]].copy())
                 offsets[row + 1 : row + len(ends)] = ends[1:] - ends[0] + offsets[row]
                 if batch["count"].null_count:
@@ -123,36 +101,3 @@ def _read_parquet(path: Path, max_bytes: int | None, rows_at_once: int) -> tuple
         except (pa.ArrowException, OSError) as error:
             raise DataError("the columns are damaged or contain invalid numbers") from error
     return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern, metadata.get("total")
-
-
-def _check_size(size: int, max_bytes: int | None) -> None:
-    if max_bytes is not None and size > max_bytes:
-        raise DataError(
-            f"the counts have more than {max_bytes} bytes, and are loaded as a whole",
-            remedy=("raise ", Setting("max_memory"), " or add them up later"),
-        )
-
-
-def _write_csv(batches: Iterable[pa.RecordBatch], pattern: str, path: Path) -> None:
-    # The csv module does not support zero bytes before Python 3.11.
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.write(f"{','.join(HEADER)}\r\n")
-            for batch in batches:
-                chunks = (bytes(chunk or b"").decode("utf-8") for chunk in batch["chunk"].to_pylist())
-                rows = zip(chunks, batch["count"].to_pylist(), strict=True)
-                file.writelines(f"{_quoted(chunk)},{count}\r\n" for chunk, count in rows)
-            file.write(f"{_quoted(pattern)},0\r\n")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"chunk {short(error.object)} is not valid UTF-8, which csv does not support", remedy="save as .parquet"
-        ) from None
-
-
-def _quoted(field: str) -> str:
-    """Quote a field if necessary.
-
-    >>> print(_quoted(" to"), _quoted('a "b" c'))
-     to "a ""b"" c"
-    """
-    return f'"{field.replace(chr(34), chr(34) * 2)}"' if re.search('[,"\r\n]', field) else field
