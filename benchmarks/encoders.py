@@ -1,4 +1,4 @@
-"""The encoders that are compared, behind one interface. Special tokens are ordinary text for all of them."""
+"""The encoders that are compared, behind one interface. None of them has special tokens."""
 
 import base64
 import importlib
@@ -30,7 +30,7 @@ class Encoder(NamedTuple):
 def batchbpe(ranks):
     from batchbpe import Tokenizer
 
-    tokenizer = Tokenizer.from_tiktoken(ranks, pattern=SPLITS[Path(ranks).stem])
+    tokenizer = Tokenizer.from_tiktoken(ranks, pattern=SPLITS[Path(ranks).stem], special_tokens={})
     tokenizer.encode("")  # builds the encoder, as the constructors of the others do
     return Encoder(
         tokenizer.encode_to_numpy,

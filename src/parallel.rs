@@ -8,6 +8,7 @@ use std::sync::{Mutex, OnceLock};
 use std::thread::Builder;
 
 use crate::error::{Result, check_memory, try_collect_ok, try_with_capacity};
+use crate::huge_pages::use_huge_pages;
 
 /// Calls `work(thread, job)` once for each `job` in `0..jobs`. `thread` is below `threads` and identifies the thread.
 pub fn for_each(jobs: usize, threads: usize, work: impl Fn(usize, usize) + Sync) {
@@ -64,13 +65,17 @@ pub fn map<'a, T: Sync, R: Send + Sync, S>(
 }
 
 /// Concatenates `parts`. The copy is parallel because most of its time goes into the first touch of fresh memory.
-pub fn concat<T: Copy + Default + Send + Sync>(parts: &[Vec<T>], threads: usize) -> Result<Vec<T>> {
+pub fn concat<T: Copy + Default + Send + Sync>(mut parts: Vec<Vec<T>>, threads: usize) -> Result<Vec<T>> {
+    if parts.len() == 1 {
+        return Ok(parts.remove(0));
+    }
     let len = parts.iter().map(Vec::len).sum();
     check_memory(len * size_of::<T>())?;
     let mut result = vec![T::default(); len]; // does not touch the memory if the default is zero
+    use_huge_pages(&mut result);
     let mut rest = &mut result[..];
     let mut copies = try_with_capacity(parts.len())?;
-    for part in parts {
+    for part in &parts {
         let (target, others) = rest.split_at_mut(part.len());
         copies.push(Mutex::new((target, part)));
         rest = others;
@@ -115,7 +120,7 @@ mod tests {
     fn parts_are_concatenated_in_order() {
         let parts: Vec<Vec<usize>> = (0..20).map(|len| (0..len).collect()).collect();
         for threads in [1, 3] {
-            assert_eq!(concat(&parts, threads), Ok(parts.concat()));
+            assert_eq!(concat(parts.clone(), threads), Ok(parts.concat()));
         }
     }
 }

@@ -156,5 +156,5 @@ pub fn sum_and_sort(tables: &[ChunkMap], threads: usize, cancel: &Cancel) -> Res
         offsets.extend(ends.iter().map(|end| start + end));
         start = offsets[offsets.len() - 1];
     }
-    Ok(Counted { data: parallel::concat(&data, threads)?, offsets, counts: parallel::concat(&counts, threads)? })
+    Ok(Counted { data: parallel::concat(data, threads)?, offsets, counts: parallel::concat(counts, threads)? })
 }

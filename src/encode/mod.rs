@@ -38,6 +38,8 @@ use tokens::Tokens;
 
 /// The amount of text that a thread takes at once.
 const PIECE_BYTES: usize = if cfg!(test) { 1 << 6 } else { 1 << 18 };
+/// A batch of texts is cut into at least this many blocks for each thread, so that the threads finish together.
+const BLOCKS_PER_THREAD: usize = 8;
 /// The number of chunks that a thread takes at once in `encode_chunks`.
 const BLOCK_CHUNKS: usize = if cfg!(test) { 1 << 3 } else { 1 << 10 };
 /// Longer tokens, and tokens of higher ranks, are not in `Encoder::vocabulary`.
@@ -122,8 +124,7 @@ impl Encoder {
         let pieces = self.pieces(text, special)?;
         if pieces.len() == 1 || threads == 1 {
             let mut guard = self.caches.take();
-            let mut ids = try_with_capacity(text.len() / 4)?;
-            use_huge_pages(&mut ids);
+            let mut ids = new_ids(text.len())?;
             for piece in &pieces {
                 self.encode_piece(piece, guard.cache(), &mut ids, cancel)?;
             }
@@ -139,7 +140,7 @@ impl Encoder {
                 Ok(ids)
             },
         )?;
-        parallel::concat(&parts, threads)
+        parallel::concat(parts, threads)
     }
 
     /// Returns the last place where `text` can be cut without changing its ids. There is none if a special token
@@ -148,26 +149,39 @@ impl Encoder {
         if self.special.contain_newline() { None } else { self.splitter.cut_before(text, 0, text.len()) }
     }
 
-    /// Encodes each text, in parallel.
+    /// Encodes texts in parallel. Returns the concatenated ids of all texts, and where the ids of each text start.
     pub fn encode_batch(
         &self,
         texts: &[&str],
         special: &SpecialRules,
         threads: usize,
         cancel: &Cancel,
-    ) -> Result<Vec<Vec<u32>>> {
-        parallel::map(
-            texts,
+    ) -> Result<(Vec<u32>, Vec<i64>)> {
+        let parts = parallel::map(
+            &blocks(texts, threads)?,
             threads,
             || self.caches.take(),
-            |guard, text| {
-                let mut ids = try_with_capacity(text.len() / 4)?;
-                for piece in self.pieces(text, special)? {
-                    self.encode_piece(&piece, guard.cache(), &mut ids, cancel)?;
+            |guard, block| {
+                let mut ids = new_ids(block.iter().map(|text| text.len()).sum())?;
+                let mut ends = try_with_capacity(block.len())?;
+                for text in *block {
+                    for piece in self.pieces(text, special)? {
+                        self.encode_piece(&piece, guard.cache(), &mut ids, cancel)?;
+                    }
+                    ends.push(ids.len() as i64);
                 }
-                Ok(ids)
+                Ok((ids, ends))
             },
-        )
+        )?;
+        let mut offsets = try_with_capacity(texts.len() + 1)?;
+        offsets.push(0);
+        let mut start = 0;
+        for (ids, ends) in &parts {
+            offsets.extend(ends.iter().map(|end| start + end));
+            start += ids.len() as i64;
+        }
+        let parts: Vec<Vec<u32>> = parts.into_iter().map(|part| part.0).collect();
+        Ok((parallel::concat(parts, threads)?, offsets))
     }
 
     /// Encodes chunks as they are, without splitting, in parallel. Returns the concatenated ids and the number of ids
@@ -201,7 +215,7 @@ impl Encoder {
             },
         )?;
         let (ids, sizes): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        Ok((parallel::concat(&ids, threads)?, parallel::concat(&sizes, threads)?))
+        Ok((parallel::concat(ids, threads)?, parallel::concat(sizes, threads)?))
     }
 
     /// Returns the ids of a chunk for training that continues from this vocabulary. There are none for a stop word,
@@ -283,4 +297,27 @@ impl Encoder {
             Piece::Special(id) => Ok(try_push(ids, id)?),
         }
     }
+}
+
+/// Returns a vector with room for the ids of a text of `bytes` bytes, which are fewer than half as many in most texts.
+/// Memory that is not written to does not count.
+fn new_ids(bytes: usize) -> Result<Vec<u32>> {
+    let mut ids = try_with_capacity(bytes / 2).or_else(|_| try_with_capacity(bytes / 8))?;
+    use_huge_pages(&mut ids);
+    Ok(ids)
+}
+
+/// Cuts a list of texts into blocks that a thread takes at once.
+fn blocks<'a, 't>(texts: &'a [&'t str], threads: usize) -> Result<Vec<&'a [&'t str]>> {
+    let total: usize = texts.iter().map(|text| text.len()).sum();
+    let least = if threads == 1 { usize::MAX } else { (total / threads / BLOCKS_PER_THREAD).min(PIECE_BYTES) };
+    let (mut blocks, mut start, mut size) = (Vec::new(), 0, 0);
+    for (end, text) in (1..).zip(texts) {
+        size += text.len();
+        if size > least || end == texts.len() {
+            try_push(&mut blocks, &texts[start..end])?;
+            (start, size) = (end, 0);
+        }
+    }
+    Ok(blocks)
 }

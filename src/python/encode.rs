@@ -16,8 +16,7 @@ use super::ranked::RankedTokens;
 use super::{Array, LONG_WORK, Threads, block_text, check_python_memory, run, shared_bytes, spans, threads_or_all};
 use crate::count::utf8;
 use crate::encode::{self, SpecialRules, SpecialSet};
-use crate::error::{Error, check_memory, try_collect, try_collect_ok, try_with_capacity};
-use crate::parallel;
+use crate::error::{Error, check_memory, try_collect, try_collect_ok};
 use crate::split;
 
 /// Encodes text and decodes ids. It is immutable, so any number of threads can use it.
@@ -61,7 +60,7 @@ impl Encoder {
         texts: &[PyBackedStr],
         tokens: TokenSets,
         threads: Option<Threads>,
-    ) -> PyResult<Vec<Vec<u32>>> {
+    ) -> PyResult<(Vec<u32>, Vec<i64>)> {
         let threads = threads_or_all(threads);
         let texts: Vec<&str> = try_collect(texts.iter().map(|text| &text[..]))?;
         let (size, rules) = (texts.iter().map(|text| text.len()).sum(), special_rules(tokens));
@@ -106,24 +105,6 @@ impl Encoder {
         let message = CString::new(message).expect("the message has no zero byte");
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2)
     }
-}
-
-/// Returns the concatenated ids of all texts, and where the ids of each text start.
-#[allow(clippy::type_complexity)]
-fn concat_ids<'py>(
-    py: Python<'py>,
-    ids: &[Vec<u32>],
-    threads: Option<Threads>,
-) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
-    let mut offsets = try_with_capacity(ids.len() + 1)?;
-    offsets.push(0);
-    let mut end = 0;
-    for ids in ids {
-        end += ids.len() as i64;
-        offsets.push(end);
-    }
-    let threads = threads_or_all(threads);
-    Ok((py.detach(|| parallel::concat(ids, threads))?.into_pyarray(py), offsets.into_pyarray(py)))
 }
 
 /// The special tokens allowed and disallowed in a text. `None` allows none and disallows all.
@@ -181,10 +162,11 @@ impl Encoder {
         tokens: TokenSets,
         threads: Option<Threads>,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        let ids = self.encode_texts(py, &texts, tokens, threads)?;
+        let (ids, offsets) = self.encode_texts(py, &texts, tokens, threads)?;
         drop(texts);
-        check_python_memory(ids.len(), ids.iter().map(|ids| 8 * ids.len()).sum())?;
-        try_collect_ok(ids.into_iter().map(|ids| self.to_list(py, &ids)))
+        check_python_memory(offsets.len(), 8 * ids.len())?;
+        let spans = offsets.windows(2).map(|span| &ids[span[0] as usize..span[1] as usize]);
+        try_collect_ok(spans.map(|ids| self.to_list(py, ids)))
     }
 
     /// Return the concatenated ids of all texts, and where the ids of each text start.
@@ -196,7 +178,8 @@ impl Encoder {
         tokens: TokenSets,
         threads: Option<Threads>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
-        concat_ids(py, &self.encode_texts(py, &texts, tokens, threads)?, threads)
+        let (ids, offsets) = self.encode_texts(py, &texts, tokens, threads)?;
+        Ok((ids.into_pyarray(py), offsets.into_pyarray(py)))
     }
 
     /// Encode documents in the layout of a pyarrow string array: their concatenated bytes, and the offset of each.
@@ -213,18 +196,18 @@ impl Encoder {
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let spans = spans(data.as_slice()?, offsets.as_slice()?)?;
         let data = shared_bytes(&data)?;
-        let (rules, n_threads) = (special_rules(tokens), threads_or_all(threads));
+        let (rules, threads) = (special_rules(tokens), threads_or_all(threads));
         let cost = self.encoder.cost(spans.iter().map(Range::len).sum());
-        let ids = run(py, cost, |cancel| {
+        let (ids, offsets) = run(py, cost, |cancel| {
             let document = |(i, span): (usize, Range<usize>)| {
                 let text = utf8(&data[span]);
                 text.map_err(|error| Error::utf8(format_args!("document {i}"), 0, error))
             };
             let texts = try_collect_ok(spans.into_iter().enumerate().map(document))?;
-            self.encoder.encode_batch(&texts, &rules, n_threads, cancel)
+            self.encoder.encode_batch(&texts, &rules, threads, cancel)
         })?;
         self.warn_if_dropped(py)?;
-        concat_ids(py, &ids, threads)
+        Ok((ids.into_pyarray(py), offsets.into_pyarray(py)))
     }
 
     /// Encode chunks as they are, without splitting. Return their concatenated ids, and the number of ids of each.
