@@ -28,7 +28,8 @@ impl RankedTokens {
     pub fn from_merges(byte_ids: &[u32; 256], merges: impl ExactSizeIterator<Item = (u32, u32, u32)>) -> Result<Self> {
         let (mut arena, mut spans) = Arena::of_bytes();
         let (mut ids, mut pairs) = (byte_ids.to_vec(), try_with_capacity(merges.len())?);
-        let mut ranks: HashMap<u32, u32> = byte_ids.iter().copied().zip(0..).collect();
+        let mut ranks = HashMap::with_capacity_and_hasher(256 + merges.len(), Default::default());
+        ranks.extend(byte_ids.iter().copied().zip(0u32..));
         if ranks.len() < 256 || byte_ids.iter().any(|&id| id > MAX_ID) {
             return Err(Error::invalid(format!("the bytes must have different ids, which are at most {MAX_ID}")));
         }
