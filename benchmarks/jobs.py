@@ -142,6 +142,20 @@ def short(inputs):
     yield Table("Encoding 40 characters into a list", inputs.encoders("encoding.short", loops=inputs.scale.loops))
 
 
+def patterns(inputs):
+    size = inputs.scale.text
+    for language in ("english", "multilingual"):
+        path = str(texts.sample(inputs.data, language, size))
+        for name in ("gpt4", "o200k", "qwen2", "nanochat", "deepseek", "starcoder", "kimi"):
+            params = {"path": path, "pattern": name}
+            rows = [
+                Row("batchbpe", "batchbpe", "splitting.batchbpe", params, size, 1),
+                Row("backtracking", "batchbpe", "splitting.batchbpe", params | {"backtracking": True}, size, 1),
+                Row("regex", "regex", "splitting.regex", params, size, 1),
+            ]
+            yield Table(f"Splitting {megabytes(size)} of {language} with the pattern {name}, on one core", rows)
+
+
 def decode(inputs):
     size = inputs.scale.text
     for language in LANGUAGES:
@@ -280,6 +294,7 @@ JOBS: dict[str, Callable[[Inputs], Iterator[Table]]] = {
     "short": short,
     "decode": decode,
     "load": load,
+    "patterns": patterns,
     "long-chunks": long_chunks,
     "sizes": sizes,
     "threads": threads,

@@ -20,7 +20,7 @@ from batchbpe.cli import app
 settings.register_profile("tests", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
 
-CLASSES = ("Lu", "Ll", "Lt", "Lm", "Lo", "N", "M")
+CLASSES = ("Lu", "Ll", "Lt", "Lm", "Lo", "N", "M", "P", "S", "Han")
 
 
 @cache

@@ -79,7 +79,7 @@ BOMBS: dict[str, tuple[Callable[[Path], Path], str]] = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_memory_is_bounded(name: str, tmp_path: Path) -> None:
     make, problem = BOMBS[name]
-    pattern = r"\w+|\W" if name == "pattern" else "gpt4"
+    pattern = r"\w+|\W(?<!x)" if name == "pattern" else "gpt4"
     run = [sys.executable, "-c", CHILD, str(tmp_path), str(make(tmp_path)), pattern]
     child = subprocess.run(run, capture_output=True, text=True)
     assert child.returncode == 0, child.stderr
@@ -120,7 +120,7 @@ def test_stretch_of_text(errors: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ValueError, match=r"a\.txt: \d+ bytes at byte 800 cannot be split, more than .*=500; raise"):
         ChunkCounts.count(path, max_document_bytes=500, errors=errors)
     with pytest.raises(ValueError, match=r"a\.txt: \d+ bytes at byte 0 cannot be split"):
-        ChunkCounts.count(path, r"\S+|\s+", max_document_bytes=1100, errors=errors)
+        ChunkCounts.count(path, r"\S+|\s+(?<!x)", max_document_bytes=1100, errors=errors)
     with pytest.raises(ValueError, match=r"a\.txt: \d+ bytes at byte 800 cannot be split"):
         encode_files(
             Tokenizer.train("aab", 257), sources(path, errors=errors, max_document_bytes=500), tmp_path / "shards"

@@ -143,7 +143,7 @@ def loaded(request: pytest.FixtureRequest, library: list[str], tmp_path_factory:
     return tokenizer, list(loaders(tokenizer, tmp_path_factory.mktemp("loaded")))
 
 
-@settings(max_examples=500)  # of each of four patterns
+@settings(max_examples=150)  # for each pattern
 @given(text=st.lists(st.one_of(texts, st.sampled_from([END, FIM, END + FIM])), max_size=4).map("".join))
 def test_hyp_same_ids_of_any_text(loaded: Any, text: str) -> None:
     tokenizer, tools = loaded

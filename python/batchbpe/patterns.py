@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from . import _core
 from .arguments import check_string
@@ -10,7 +11,7 @@ from .errors import ArgumentError, ArgumentTypeError, short
 from .surrogates import Errors, check_errors, combine_surrogates
 
 PATTERNS: dict[str, str] = dict(_core.patterns())
-"""The regular expression of each named pattern: gpt2, gpt4 (the paper's default), cl100k, o200k."""
+"""The regular expression of each named pattern, such as gpt2, gpt4 (the paper's default) and o200k."""
 _NAMES = {pattern: name for name, pattern in PATTERNS.items()}
 
 
@@ -27,7 +28,7 @@ def resolve_pattern(pattern: str) -> str:
         return PATTERNS[pattern]
     if not pattern:
         raise ArgumentError("pattern", pattern, "must not be empty")
-    if re.fullmatch(r"\w*", pattern):  # probably a misspelled name
+    if re.fullmatch(r"[\w-]*", pattern):  # probably a misspelled name
         raise ArgumentError("pattern", pattern, choices, remedy="a literal word is not accepted")
     check_pattern(pattern)
     return pattern
@@ -81,6 +82,29 @@ def describe_pattern(pattern: str) -> str:
     ('gpt2', "'a+'")
     """
     return _NAMES.get(pattern) or short(pattern)
+
+
+class Explanation(NamedTuple):
+    """How a pattern is run."""
+
+    engine: str
+    """The fastest engine that can run the pattern: "scanner", "automaton" (about half as fast) or "backtracking" (about
+    a tenth as fast)."""
+    reason: str
+    """What the scanner looks for, or why no faster engine can run the pattern."""
+
+
+def explain(pattern: str) -> Explanation:
+    """Return how a pattern, given by name or as a regular expression, is run, and why. See docs/patterns.md.
+
+    >>> explain("gpt2").engine
+    'scanner'
+    >>> explain(r"\\p{Lu}\\p{Ll}*|\\p{Ll}+|\\P{L}")
+    Explanation(engine='automaton', reason='it is not of the GPT family')
+    >>> print(explain(r"\\w+(?<!x)|\\W").reason)
+    it has a look-behind
+    """
+    return Explanation(*_core.explain_pattern(resolve_pattern(pattern)))
 
 
 def split(text: str, pattern: str = "gpt4", *, errors: Errors = "strict") -> list[str]:

@@ -231,10 +231,27 @@ fn matches_empty(pattern: &str) -> PyResult<bool> {
     Ok(split::Splitter::new(pattern)?.matches_empty())
 }
 
-/// Split a text into chunks.
+/// Return the engine that runs a pattern, and why.
 #[pyfunction]
-fn split_text<'py>(py: Python<'py>, pattern: &str, text: PyBackedStr) -> PyResult<Vec<Bound<'py, PyAny>>> {
+fn explain_pattern(pattern: &str) -> PyResult<(&'static str, String)> {
     let splitter = split::Splitter::new(pattern)?;
+    let (engine, reason) = splitter.explain();
+    Ok((engine, reason.to_owned()))
+}
+
+/// Split a text into chunks. The default engine is the fastest that can run the pattern.
+#[pyfunction]
+#[pyo3(signature = (pattern, text, engine = None))]
+fn split_text<'py>(
+    py: Python<'py>,
+    pattern: &str,
+    text: PyBackedStr,
+    engine: Option<&str>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let splitter = match engine {
+        Some(engine) => split::Splitter::with_engine(pattern, engine)?,
+        None => split::Splitter::new(pattern)?,
+    };
     let chunks = run(py, splitter.cost(text.len()), |cancel| {
         let mut chunks: Vec<&str> = Vec::new();
         splitter.split(&text, cancel, |chunk| {
@@ -256,6 +273,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(patterns, module)?)?;
     module.add_function(wrap_pyfunction!(has_scanner, module)?)?;
     module.add_function(wrap_pyfunction!(matches_empty, module)?)?;
+    module.add_function(wrap_pyfunction!(explain_pattern, module)?)?;
     module.add_function(wrap_pyfunction!(split_text, module)?)?;
     module.add_function(wrap_pyfunction!(count::read_counts_csv, module)?)?;
     module.add_function(wrap_pyfunction!(count::is_in_order, module)?)?;

@@ -1,100 +1,132 @@
 //! Cuts text into chunks, exactly as Python's `regex.findall(pattern, text)` does.
 //!
-//! The named patterns are recognized by their regular expressions and have hand-written scanners. All other patterns
-//! run on `fancy_regex`, at a twentieth of the speed. This module does not resolve the names of patterns, and it treats
-//! special tokens as ordinary text.
+//! There are three engines, and all give the same chunks. The fastest that can run a pattern is chosen:
+//!
+//! 1. `scanners`: hand-written, for the patterns of the GPT family (`family`).
+//! 2. `automaton`: for patterns that are regular, or can be rewritten so that they are (`syntax`).
+//! 3. `backtracking`: for all others, at a tenth of the speed.
+//!
+//! This module does not resolve the names of patterns, and it treats special tokens as ordinary text.
 
+mod automaton;
+mod backtracking;
 mod blocks;
 mod chunks;
 mod classes;
-mod custom;
+mod family;
+mod named;
 mod scanners;
+mod syntax;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
 
-use crate::error::{Cancel, Result};
+use std::time::Instant;
+
+use crate::error::{Cancel, Error, Result, quoted};
+use automaton::Automaton;
+use backtracking::Backtracking;
 use chunks::{BATCH, Span};
 pub use chunks::{Chunks, LOOKUP_GROUP, Spans};
-use classes::{Classes, WHITE};
-use custom::Custom;
-use scanners::{Gpt2, Gpt4, O200k, Scan};
+use classes::{ClassTable, WHITE};
+use family::Family;
+pub use named::NAMED;
+use scanners::Scan;
 
-/// The patterns with scanners: name and regular expression, as published.
-///
-/// The `$` of cl100k matches only at the very end in tiktoken, but in Python also before a final newline. This makes no
-/// difference, because the possessive `\s++` has already consumed that newline.
-pub const NAMED: [(&str, &str); 4] = [
-    ("gpt2", r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
-    (
-        "gpt4",
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
-    ),
-    (
-        "cl100k",
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
-    ),
-    (
-        "o200k",
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ),
-];
-
-/// Other published patterns that produce the same chunks.
-const ALIASES: [(&str, &str); 4] = [
-    // The original GPT-2 pattern, and the same without its redundant brackets.
-    ("gpt2", r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
-    ("gpt2", r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
-    // r50k and p50k in tiktoken.
-    ("gpt2", r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"),
-    // The original cl100k pattern, also used by Llama 3.
-    (
-        "gpt4",
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ),
-];
+/// How far an automaton may look beyond the ends of chunks, in bytes: a fixed amount plus an amount per byte of the text.
+/// To look that far takes about ten seconds. A pattern that looks further would practically never finish.
+const LOOK_AHEAD_LIMIT: usize = if cfg!(test) { 1 << 24 } else { 1 << 32 };
+const LOOK_AHEAD_PER_BYTE: usize = 1 << 10;
+/// How far it may look between two checks of `Cancel`.
+const LOOK_AHEAD_PER_CHECK: usize = 1 << 22;
 
 /// A compiled pattern.
-pub struct Splitter(Kind);
+pub struct Splitter {
+    pattern: String,
+    engine: Engine,
+    /// Why not a faster engine, or what the scanner scans for.
+    reason: String,
+}
 
-enum Kind {
+enum Engine {
     Scanner(Scan),
-    Custom(Box<Custom>),
+    Automaton(Box<Automaton>),
+    Backtracking(Box<Backtracking>),
+}
+
+impl Engine {
+    fn backtracking(pattern: &str) -> Result<Self> {
+        Ok(Self::Backtracking(Box::new(Backtracking::new(pattern)?)))
+    }
 }
 
 impl Splitter {
-    /// Compiles a regular expression.
+    /// Compiles a regular expression for the fastest engine.
     pub fn new(pattern: &str) -> Result<Splitter> {
-        let published = NAMED.iter().chain(&ALIASES).find(|(_, regex)| *regex == pattern);
-        Ok(Splitter(match published {
-            Some(("gpt2", _)) => Kind::Scanner(Scan::new::<Gpt2>()),
-            Some(("gpt4", _)) => Kind::Scanner(Scan::new::<Gpt4<false>>()),
-            Some(("cl100k", _)) => Kind::Scanner(Scan::new::<Gpt4<true>>()),
-            Some(("o200k", _)) => Kind::Scanner(Scan::new::<O200k>()),
-            _ => Kind::Custom(Box::new(Custom::new(pattern)?)),
-        }))
+        let alternatives = syntax::parse(pattern);
+        let (engine, reason) = match alternatives.as_ref().map(|alternatives| (alternatives, Family::of(alternatives)))
+        {
+            Ok((_, Some(family))) => (Engine::Scanner(Scan::new(family)), family.describe()),
+            Ok((alternatives, None)) => match Automaton::new(alternatives) {
+                Ok(automaton) => (Engine::Automaton(Box::new(automaton)), "it is not of the GPT family".to_owned()),
+                Err(obstacle) => (Engine::backtracking(pattern)?, format!("it has {obstacle}")),
+            },
+            Err(obstacle) => (Engine::backtracking(pattern)?, format!("it has {obstacle}")),
+        };
+        Ok(Self { pattern: pattern.to_owned(), engine, reason })
     }
 
-    /// Returns whether the pattern has a hand-written scanner.
+    /// Compiles a regular expression for an engine, by the name that `explain` returns. Fails if the engine cannot run
+    /// it.
+    pub fn with_engine(pattern: &str, engine: &str) -> Result<Splitter> {
+        let unsupported = |obstacle: &str| Error::invalid(format!("not for the {engine} engine: it has {obstacle}"));
+        let alternatives = || syntax::parse(pattern).map_err(unsupported);
+        let engine = match engine {
+            "scanner" => {
+                let other = || unsupported("alternatives that are not of the GPT family");
+                Engine::Scanner(Scan::new(Family::of(&alternatives()?).ok_or_else(other)?))
+            }
+            "automaton" => Engine::Automaton(Box::new(Automaton::new(&alternatives()?).map_err(unsupported)?)),
+            "backtracking" => Engine::backtracking(pattern)?,
+            _ => return Err(Error::invalid(format!("no such engine: {}", quoted(engine)))),
+        };
+        Ok(Self { pattern: pattern.to_owned(), engine, reason: String::new() })
+    }
+
+    /// Returns the name of the engine and the reason for it.
+    pub fn explain(&self) -> (&'static str, &str) {
+        let name = match self.engine {
+            Engine::Scanner(_) => "scanner",
+            Engine::Automaton(_) => "automaton",
+            Engine::Backtracking(_) => "backtracking",
+        };
+        (name, &self.reason)
+    }
+
+    /// Returns whether the pattern has a scanner. Such a pattern matches every character of any text.
     pub fn has_scanner(&self) -> bool {
-        !matches!(self.0, Kind::Custom(_))
+        matches!(self.engine, Engine::Scanner(_))
     }
 
     /// Returns whether the pattern matches the empty string somewhere in a text of ASCII characters.
     pub fn matches_empty(&self) -> bool {
-        matches!(&self.0, Kind::Custom(custom) if custom.matches_empty())
+        matches!(&self.engine, Engine::Backtracking(backtracking) if backtracking.matches_empty())
     }
 
     /// Estimates the cost of splitting `size` bytes: the number of bytes that a scanner could split in the same time.
-    /// The regex engine is slower, since it may restart its search at every byte.
+    /// The engine that backtracks is slower, since it may restart its search at every byte.
     pub fn cost(&self, size: usize) -> usize {
-        if self.has_scanner() { size } else { size.saturating_mul(1 << 6) }
+        match self.engine {
+            Engine::Scanner(_) => size,
+            Engine::Automaton(_) => size.saturating_mul(1 << 2),
+            Engine::Backtracking(_) => size.saturating_mul(1 << 6),
+        }
     }
 
     /// Calls `chunk` with each chunk of `text`, in order, and stops if it returns an error. Returns the number of bytes
     /// that are in no chunk: always 0 for the named patterns, which match every character.
     ///
-    /// `cancel` is checked only within a search of a custom pattern. To cancel between chunks, `chunk` must check it.
+    /// `cancel` is checked only within a search that backtracks. To cancel between chunks, `chunk` must check it.
     pub fn split<'t>(
         &self,
         text: &'t str,
@@ -114,22 +146,54 @@ impl Splitter {
     ) -> Result<usize> {
         let spans = &mut spans.0;
         let mut len = 0;
-        match &self.0 {
-            Kind::Scanner(scan) => {
+        match &self.engine {
+            Engine::Scanner(scan) => {
                 let mut start = 0;
                 while start < text.len() {
                     (len, start) = scan.run(text, start, spans);
-                    // SAFETY: the contract of `Scanner`.
+                    // SAFETY: the contract of `scanners`.
                     batch(unsafe { Chunks::new(text, &spans[..len]) })?;
                 }
                 Ok(0)
             }
-            Kind::Custom(custom) => {
+            Engine::Automaton(automaton) => {
+                let (mut start, mut dropped, mut looked_ahead, mut next_check) = (0, 0, 0, LOOK_AHEAD_PER_CHECK);
+                while start < text.len() {
+                    let (end, seen) = automaton.end(text, start);
+                    match end {
+                        Some(end) => {
+                            spans[len] = (start, end);
+                            len += 1;
+                            looked_ahead += seen - end;
+                            start = end;
+                        }
+                        None => {
+                            let next = text.ceil_char_boundary(start + 1);
+                            dropped += next - start;
+                            looked_ahead += seen - start;
+                            start = next;
+                        }
+                    }
+                    if len == BATCH || len > 0 && start == text.len() {
+                        // SAFETY: `end` returns the boundary of a character after `start` and within the text.
+                        batch(unsafe { Chunks::new(text, &spans[..std::mem::take(&mut len)]) })?;
+                    }
+                    if looked_ahead > next_check {
+                        cancel.poll_and_check(Instant::now())?;
+                        next_check = looked_ahead + LOOK_AHEAD_PER_CHECK;
+                    }
+                    if looked_ahead > text.len().saturating_mul(LOOK_AHEAD_PER_BYTE).saturating_add(LOOK_AHEAD_LIMIT) {
+                        return Err(failed(&self.pattern, text, start, "it takes too long"));
+                    }
+                }
+                Ok(dropped)
+            }
+            Engine::Backtracking(backtracking) => {
                 let mut take = |spans: &[Span]| {
                     // SAFETY: matches that are not empty are slices of `text`, one after the other.
                     batch(unsafe { Chunks::new(text, spans) })
                 };
-                let dropped = custom.split(text, cancel, |chunk| {
+                let dropped = backtracking.split(text, cancel, |chunk| {
                     let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
                     spans[len] = (start, start + chunk.len());
                     len += 1;
@@ -144,29 +208,48 @@ impl Splitter {
     }
 
     /// Returns the last place after `from` and not after `at` where `text` can be cut so that the two parts together
-    /// have the same chunks as the whole. Returns `None` if there is no such place, and always for custom patterns.
-    ///
-    /// Such a place is after a newline between two characters that are not white space, the second of which is not `/`.
-    /// Proof, for all named patterns: the newline is a run of white space by itself. It is therefore either a chunk of
-    /// its own or the end of a chunk of symbols (`[\r\n]*`, `[\r\n/]*`), whether the next character follows or the text
-    /// ends. So a chunk ends at this place both in the whole text and in the first part. The chunks of the second part
-    /// are the same, because no pattern looks behind.
+    /// have the same chunks as the whole, or `None` if there is no such place. It is always at the end of a line.
     pub fn cut_before(&self, text: &str, from: usize, at: usize) -> Option<usize> {
-        if !self.has_scanner() {
-            return None;
-        }
-        let classes = Classes::get();
         let bytes = text.as_bytes();
         let mut end = at.min(bytes.len());
         while from < end {
             let newline = from + bytes[from..end].iter().rposition(|&byte| byte == b'\n')?;
-            let solid = |c: Option<char>| c.is_some_and(|c| classes.of_char(c) & WHITE == 0);
-            let next = text[newline + 1..].chars().next();
-            if next != Some('/') && solid(next) && solid(text[..newline].chars().next_back()) {
+            if let Some(before) = text[..newline].chars().next_back()
+                && let Some(after) = text[newline + 1..].chars().next()
+                && self.can_cut(before, after)
+            {
                 return Some(newline + 1);
             }
             end = newline;
         }
         None
     }
+
+    /// Returns whether a text can be cut after a newline between two characters.
+    ///
+    /// Proof, for the GPT family: the newline is a run of white space by itself. It is therefore either a chunk of its
+    /// own or the end of a chunk of symbols (`[\r\n]*`, `[\r\n/]*`), whether the next character follows or the text
+    /// ends. So a chunk ends at this place both in the whole text and in the first part. The chunks of the second part
+    /// are the same, because no pattern looks behind. For automata, see `automaton`.
+    fn can_cut(&self, before: char, after: char) -> bool {
+        match &self.engine {
+            Engine::Scanner(_) => {
+                let is_solid = |c: char| ClassTable::general().of_char(c) & WHITE == 0;
+                is_solid(before) && is_solid(after) && after != '/'
+            }
+            Engine::Automaton(automaton) => automaton.can_cut(before, after),
+            Engine::Backtracking(_) => false,
+        }
+    }
+}
+
+fn failed(pattern: &str, text: &str, start: usize, reason: &str) -> Error {
+    let excerpt: String = text[start..].chars().take(40).collect();
+    Error::Pattern(format!(
+        "pattern {} could not be matched at byte {start} of a text of {} bytes, {excerpt:?}: {reason}. \
+         Make its repetitions possessive (`\\s++` instead of `\\s+`), use a named pattern, or split the \
+         text into shorter documents",
+        quoted(pattern),
+        text.len(),
+    ))
 }

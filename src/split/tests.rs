@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::family::{CL100K, GPT2, GPT4, O200K};
+use super::scanners::Given;
 use super::*;
 use crate::error::{Error, NEVER};
 
@@ -18,6 +20,28 @@ const ALPHABET: [&str; 45] = [
 ];
 /// The number of entries at the start of `ALPHABET` that are ASCII.
 const ASCII: usize = 30;
+
+/// Other spellings of named patterns, and other members of the GPT family.
+const RELATIVES: [&str; 12] = [
+    // The original GPT-2 pattern, and the same without its redundant brackets.
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    // r50k and p50k in tiktoken.
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+    // No contractions.
+    r" ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    // Words with marks, numbers of one digit, contractions in lower case, and marks that are or are not symbols.
+    r"'(?:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r" ?[\p{L}\p{M}]+|\p{N}{1,2}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n/]*|\s*[\r\n]|\s+(?!\S)|\s",
+    // Words without a prefix, and words with contractions.
+    r"\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    r"[^\r\n\p{L}\p{N}]?\p{L}+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+(?!\S)|\s+",
+    r" ?\p{L}+(?:'(?:[sdmt]|ll|ve|re))?+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s++$|\s*[\r\n]+|\s+(?!\S)|\s",
+    // Words by case, with a space, and no slashes after symbols.
+    r"'(?i:[sdmt]|ll|ve|re)| ?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+| ?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+];
 
 /// Generates fewer than `len` entries of the alphabet. They are drawn from a few of its first `size` entries, so that
 /// runs and repetitions occur.
@@ -43,9 +67,13 @@ fn chunks<'t>(splitter: &Splitter, text: &'t str) -> Vec<&'t str> {
     chunks
 }
 
+/// Returns the named patterns and their relatives, each with every engine that can run it.
 fn named() -> impl Iterator<Item = (&'static str, &'static str, Splitter)> {
-    let both = NAMED.into_iter().chain(ALIASES);
-    both.map(|(name, regex)| (name, regex, Splitter::new(regex).unwrap()))
+    let both = NAMED.into_iter().chain(RELATIVES.map(|regex| ("a relative", regex)));
+    let engines = ["scanner", "automaton"];
+    both.flat_map(move |(name, regex)| {
+        engines.into_iter().filter_map(move |engine| Some((name, regex, Splitter::with_engine(regex, engine).ok()?)))
+    })
 }
 
 fn message(result: Result<impl Sized>) -> String {
@@ -53,9 +81,13 @@ fn message(result: Result<impl Sized>) -> String {
 }
 
 #[test]
-fn named_patterns_have_scanners() {
-    for (name, regex, splitter) in named() {
-        assert!(splitter.has_scanner(), "{name} {regex}");
+fn the_fastest_engine_is_chosen() {
+    for (name, regex) in NAMED.into_iter().chain(RELATIVES.map(|regex| ("a relative", regex))) {
+        let expected = if matches!(name, "deepseek" | "starcoder" | "kimi") { "automaton" } else { "scanner" };
+        let (engine, reason) =
+            Splitter::new(regex).map(|splitter| (splitter.explain().0, splitter.explain().1.to_owned())).unwrap();
+        assert_eq!(engine, expected, "{name} {regex}: {reason}");
+        assert!(Splitter::with_engine(regex, "automaton").is_ok(), "{name} {regex}");
     }
 }
 
@@ -81,7 +113,8 @@ proptest! {
             }
             spans
         };
-        for scans in [Scan::all::<Gpt2>(), Scan::all::<Gpt4<true>>(), Scan::all::<O200k>()] {
+        for family in [GPT2, GPT4, CL100K, O200K] {
+            let scans = [Scan::all(family), Scan::compiled::<Given>(family)].concat();
             for scan in &scans[1..] {
                 prop_assert_eq!(spans(*scan), spans(scans[0]));
             }
@@ -151,8 +184,12 @@ fn cut_before_finds_the_last_cut() {
     assert_eq!(cuts[17], Some(4), "no cut before or after white space, or before a slash");
     assert_eq!(cuts[text.len()], Some(18), "no cut at the end");
     assert_eq!(splitter.cut_before(text, 2, 3), None);
-    let custom = Splitter::new(r"\S+|\s+").unwrap();
-    assert_eq!(custom.cut_before(text, 0, text.len()), None);
+    let cut = |pattern| Splitter::new(pattern).unwrap().cut_before(text, 0, text.len());
+    assert_eq!(cut(r"\S+|\s+"), Some(18));
+    assert_eq!(cut(r"\S+|\s+(?!\S)|\s+"), Some(18));
+    assert_eq!(cut(r"\S+|\s+(?!\S)"), None, "a single newline is a chunk only at the end of a text");
+    assert_eq!(cut(r"[a-g\n]+|.+"), Some(18), "no match continues with h after a newline");
+    assert_eq!(cut(r"\S+|(?<!x)\s+"), None, "the engine that backtracks knows nothing");
 }
 
 /// A scanner that looked ahead or back without a bound would take minutes on these runs.
@@ -189,6 +226,31 @@ fn a_search_that_does_not_end_can_be_cancelled() {
         assert_eq!(splitter.split(&text, &Cancel::polling(&poll), |_| Ok(())), Err(Error::Cancelled));
         // The engine still works after unwinding.
         assert_eq!(chunks(&Splitter::new("a(?!b)|c").unwrap(), "cab"), ["c"]);
+    }
+}
+
+#[test]
+fn an_automaton_that_looks_too_far_ahead_is_an_error() {
+    for pattern in ["a*b|a", "a++(?!c)|c"] {
+        let splitter = Splitter::new(pattern).unwrap();
+        assert_eq!(splitter.explain().0, "automaton");
+        let text = "a".repeat(50_000) + "c";
+        let error = message(splitter.split(&text, &NEVER, |_| Ok(())));
+        assert!(error.contains("it takes too long") && error.contains("of a text of 50001"), "{error}");
+        let cancelled = Cancel::default();
+        cancelled.cancel();
+        assert_eq!(splitter.split(&text, &cancelled, |_| Ok(())), Err(Error::Cancelled));
+    }
+}
+
+/// Otherwise each character of the text would be tried as the start of a match.
+#[test]
+fn patterns_that_can_fail_late_are_not_automata() {
+    for pattern in ["a+b", "(?:ab)+c", "x|[ab]*c"] {
+        assert_eq!(Splitter::new(pattern).unwrap().explain().0, "backtracking", "{pattern}");
+    }
+    for pattern in ["a+b|a", "ab|cd", "a+"] {
+        assert_eq!(Splitter::new(pattern).unwrap().explain().0, "automaton", "{pattern}");
     }
 }
 

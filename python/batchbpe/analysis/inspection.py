@@ -12,6 +12,7 @@ from ..counts import ChunkCounts
 from ..data import corpus
 from ..errors import ArgumentError
 from ..merge_tree import MergeTree
+from ..patterns import explain
 from ..tokenizer import Tokenizer
 
 
@@ -81,6 +82,8 @@ class ModelSummary:
     stop_words: int
     special_tokens: Mapping[str, int]
     pattern: str
+    pattern_engine: str
+    """What runs the pattern; see `patterns.explain`."""
     longest_merge: TokenInfo | None
     mean_merge_bytes: float
     training: Mapping[str, Any]
@@ -137,6 +140,7 @@ def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
         stop_words=len(model.stop_words),
         special_tokens=dict(model.special_tokens),
         pattern=model.pattern,
+        pattern_engine=explain(model.pattern).engine,
         longest_merge=None if longest is None else TokenInfo.of(longest, model.vocab[longest]),
         mean_merge_bytes=round(mean, 3),
         training=dict(model.training),

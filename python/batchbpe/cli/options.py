@@ -26,7 +26,7 @@ ModelFile = Annotated[
     Path,
     typer.Argument(help="A .model, .tiktoken or tokenizer.json file, or a transformers folder.", readable=False),
 ]
-PATTERN_HELP = "Split pattern: gpt2, gpt4, cl100k, o200k or a regular expression."
+PATTERN_HELP = "Split pattern: a name, such as gpt4, o200k or llama3 (docs/patterns.md), or a regular expression."
 RankPattern = Annotated[
     str | None,
     option("Split pattern of a .tiktoken file that is not from OpenAI.", "--pattern", metavar="PATTERN"),

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 
-from .._core import has_scanner, matches_empty
+from .._core import matches_empty, patterns
 from ..errors import DataError, short
 
+_PORTABLE = {
+    *dict(patterns()).values(),
+    # r50k and p50k in tiktoken.
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+}
+"""Patterns that all of these engines are known to interpret in the same way."""
 _RISKS = {
     r"\(\?(?!i?:|[=!]|<[=!])": "a flag, a named group or another group starting with (?",
     r"\((?!\?)": "a capturing group",
@@ -47,7 +53,7 @@ def check_portable(pattern: str, tool: str) -> None:
     ...
     batchbpe.errors.DataError: pattern '(\\\\w+)' has a capturing group, '(', which minbpe may interpret differently; rewrite the pattern
     """  # noqa: E501  the last line is an error message
-    if has_scanner(pattern):
+    if pattern in _PORTABLE:
         return
     check_not_empty(pattern, tool)
     escape = re.search(_ESCAPES, pattern)

@@ -1,4 +1,4 @@
-//! Custom patterns, run by `fancy_regex`.
+//! Runs any pattern with `fancy_regex`, which backtracks.
 //!
 //! A chunk is a complete match, regardless of any groups in the pattern. Empty matches are not chunks: where the
 //! pattern prefers one, the engine tries its other alternatives at the same position, as Python does. The dialect is
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use fancy_regex::{CompileError, Error as RegexError, Input, Match, Regex, RegexBuilder, RuntimeError};
 use once_cell::race::OnceBox;
 
-use crate::error::{Cancel, Error, NEVER, Result, quoted};
+use super::failed;
+use crate::error::{Cancel, Error, NEVER, Result};
 
 /// The backtracking steps allowed for one search: a fixed number or, for a long text, a number per byte if that is
 /// larger. A pattern that needs more would practically never finish.
@@ -30,7 +31,7 @@ const ACCESSES_PER_CHECK: usize = 1 << 6;
 /// The most time that is counted between two checks, so that a suspended process does not run into the limit.
 const MAX_TIME_PER_CHECK: Duration = Duration::from_millis(200);
 
-pub struct Custom {
+pub struct Backtracking {
     pattern: String,
     regex: Regex,
     /// The pattern without its empty matches, or `None` if it has no others. The engine runs it more slowly, so it is
@@ -38,10 +39,10 @@ pub struct Custom {
     not_empty: OnceBox<Option<Regex>>,
 }
 
-impl Custom {
-    pub fn new(pattern: &str) -> Result<Custom> {
+impl Backtracking {
+    pub fn new(pattern: &str) -> Result<Backtracking> {
         let regex = compile(pattern, STEP_LIMIT, false)?.ok_or_else(|| Error::invalid("it can never match"))?;
-        Ok(Custom { pattern: pattern.to_owned(), regex, not_empty: OnceBox::new() })
+        Ok(Backtracking { pattern: pattern.to_owned(), regex, not_empty: OnceBox::new() })
     }
 
     /// Implements `Splitter::split`.
@@ -71,8 +72,10 @@ impl Custom {
                     }
                     continue;
                 }
-                Err(Failure::Engine(error)) => return Err(self.failed(text, start, &error.to_string())),
-                Err(Failure::Stopped(Stop::TimedOut)) => return Err(self.failed(text, start, "it takes too long")),
+                Err(Failure::Engine(error)) => return Err(failed(&self.pattern, text, start, &error.to_string())),
+                Err(Failure::Stopped(Stop::TimedOut)) => {
+                    return Err(failed(&self.pattern, text, start, "it takes too long"));
+                }
                 Err(Failure::Stopped(Stop::Cancelled)) => return Err(Error::Cancelled),
             };
             if !found.as_str().is_empty() {
@@ -108,17 +111,6 @@ impl Custom {
     fn not_empty(&self) -> Result<Option<&Regex>> {
         let compiled = self.not_empty.get_or_try_init(|| compile(&self.pattern, STEP_LIMIT, true).map(Box::new))?;
         Ok(compiled.as_ref())
-    }
-
-    fn failed(&self, text: &str, start: usize, reason: &str) -> Error {
-        let excerpt: String = text[start..].chars().take(40).collect();
-        Error::Pattern(format!(
-            "pattern {} could not be matched at byte {start} of a text of {} bytes, {excerpt:?}: {reason}. \
-             Make its repetitions possessive (`\\s++` instead of `\\s+`), use a named pattern, or split the \
-             text into shorter documents",
-            quoted(&self.pattern),
-            text.len(),
-        ))
     }
 }
 

@@ -1,0 +1,374 @@
+//! Recognizes the patterns of the GPT family, which differ only in a few details, for which there is one scanner.
+//!
+//! Their alternatives are, in this order: contractions, words, numbers, symbols and white space.
+
+use std::collections::BTreeSet;
+
+use once_cell::race::OnceBox;
+use regex_syntax::hir::ClassUnicode;
+
+use super::syntax::{self, Alternative, Node, Repeat};
+
+/// What distinguishes a pattern from the others of its family.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Family {
+    /// Contractions that are chunks of their own.
+    pub contractions: Contractions,
+    /// Contractions at the end of words.
+    pub suffixes: Contractions,
+    pub prefix: Prefix,
+    pub words: Words,
+    /// The maximum number of digits in a chunk, or 0 if there is none.
+    pub digits: u8,
+    /// Whether a space before a number belongs to it.
+    pub spaced_numbers: bool,
+    /// Whether marks (`\p{M}`) are symbols.
+    pub marks_are_symbols: bool,
+    pub tail: Tail,
+    pub white: White,
+}
+
+/// `'s 't 're 've 'm 'll 'd`
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Contractions {
+    None,
+    Lower,
+    AnyCase,
+}
+
+/// The optional character before a word.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Prefix {
+    None,
+    Space,
+    /// `[^\r\n\p{L}\p{N}]`
+    Any,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Words {
+    /// `\p{L}+`
+    Letters,
+    /// `[\p{L}\p{M}]+`
+    LettersAndMarks,
+    /// Those of o200k: a new word starts where lower case changes to upper case.
+    Cased,
+}
+
+/// What belongs to the symbols before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tail {
+    None,
+    /// `[\r\n]*`
+    Newlines,
+    /// `[\r\n/]*`
+    NewlinesAndSlashes,
+}
+
+/// The alternatives for white space.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum White {
+    /// `\s+(?!\S)|\s+`
+    Plain,
+    /// `\s*[\r\n]|\s+(?!\S)|\s+`
+    Newlines,
+    /// `\s++$|\s*[\r\n]|\s+(?!\S)|\s+`
+    NewlinesUnlessLast,
+}
+
+pub const GPT2: Family = Family {
+    contractions: Contractions::Lower,
+    suffixes: Contractions::None,
+    prefix: Prefix::Space,
+    words: Words::Letters,
+    digits: 0,
+    spaced_numbers: true,
+    marks_are_symbols: true,
+    tail: Tail::None,
+    white: White::Plain,
+};
+pub const GPT4: Family = Family {
+    contractions: Contractions::AnyCase,
+    suffixes: Contractions::None,
+    prefix: Prefix::Any,
+    words: Words::Letters,
+    digits: 3,
+    spaced_numbers: false,
+    marks_are_symbols: true,
+    tail: Tail::Newlines,
+    white: White::Newlines,
+};
+pub const CL100K: Family = Family { white: White::NewlinesUnlessLast, ..GPT4 };
+pub const O200K: Family = Family {
+    contractions: Contractions::None,
+    suffixes: Contractions::AnyCase,
+    words: Words::Cased,
+    tail: Tail::NewlinesAndSlashes,
+    ..GPT4
+};
+
+impl Family {
+    /// Returns the family member that a pattern is, if it is one.
+    pub fn of(alternatives: &[Alternative]) -> Option<Self> {
+        let sets = Sets::get();
+        let mut rest = alternatives;
+        let mut literals = BTreeSet::new();
+        while let Some((alternative, others)) = rest.split_first()
+            && alternative.ahead.is_none()
+            && let Some(found) = strings(&alternative.node)
+        {
+            literals.extend(found);
+            rest = others;
+        }
+        let contractions = sets.contractions(&literals)?;
+
+        let (prefix, words, suffixes);
+        (prefix, words, suffixes, rest) = sets.words(rest)?;
+        let [numbers, symbols, white @ ..] = rest else { return None };
+        let (digits, spaced_numbers) = sets.numbers(items(numbers)?)?;
+        let (marks_are_symbols, tail) = sets.symbols(items(symbols)?)?;
+        if words == Words::Letters && !marks_are_symbols {
+            return None; // marks would be in no chunk
+        }
+        let white = sets.white(white)?;
+        Some(Self { contractions, suffixes, prefix, words, digits, spaced_numbers, marks_are_symbols, tail, white })
+    }
+
+    /// Describes the family member.
+    pub fn describe(&self) -> String {
+        let case = |contractions| if contractions == Contractions::Lower { "lower case" } else { "any case" };
+        let mut parts = Vec::new();
+        if self.contractions != Contractions::None {
+            parts.push(format!("contractions in {}", case(self.contractions)));
+        }
+        let words = match self.words {
+            Words::Letters => "words of letters",
+            Words::LettersAndMarks => "words of letters and marks",
+            Words::Cased => "words that end where lower case changes to upper case",
+        };
+        let prefix = match self.prefix {
+            Prefix::None => "",
+            Prefix::Space => " with the space before them",
+            Prefix::Any => " with the character before them",
+        };
+        parts.push(format!("{words}{prefix}"));
+        if self.suffixes != Contractions::None {
+            parts.push(format!("contractions in {} at the end of words", case(self.suffixes)));
+        }
+        parts.push(match self.digits {
+            0 => "numbers of any length".to_owned(),
+            1 => "single digits".to_owned(),
+            digits => format!("numbers of up to {digits} digits"),
+        });
+        parts.push(match self.tail {
+            Tail::None => "symbols".to_owned(),
+            Tail::Newlines => "symbols with the newlines after them".to_owned(),
+            Tail::NewlinesAndSlashes => "symbols with the newlines and slashes after them".to_owned(),
+        });
+        parts.push("white space".to_owned());
+        parts.join(", ")
+    }
+}
+
+/// Returns the items that an alternative concatenates.
+fn items(alternative: &Alternative) -> Option<&[Node]> {
+    match (&alternative.node, &alternative.ahead) {
+        (_, Some(_)) => None,
+        (Node::Concat(nodes), _) => Some(nodes),
+        (node, _) => Some(std::slice::from_ref(node)),
+    }
+}
+
+/// Returns the strings that a node matches, if they are few and short.
+fn strings(node: &Node) -> Option<Vec<String>> {
+    const MAX: usize = 64;
+    let found: Vec<String> = match node {
+        Node::Class(class) => {
+            let count: u32 = class.iter().map(|range| range.end() as u32 - range.start() as u32 + 1).sum();
+            if count as usize > MAX {
+                return None;
+            }
+            class.iter().flat_map(|range| range.start()..=range.end()).map(String::from).collect()
+        }
+        Node::Alt(nodes) => nodes.iter().map(strings).collect::<Option<Vec<_>>>()?.concat(),
+        Node::Concat(nodes) => nodes.iter().try_fold(vec![String::new()], |starts, node| {
+            let ends = strings(node)?;
+            let all = starts.iter().flat_map(|start| ends.iter().map(move |end| format!("{start}{end}")));
+            Some(all.take(MAX + 1).collect())
+        })?,
+        _ => return None,
+    };
+    (found.len() <= MAX).then_some(found)
+}
+
+/// The sets of characters and strings that the patterns of the family consist of.
+struct Sets {
+    letters: ClassUnicode,
+    letters_marks: ClassUnicode,
+    upper: ClassUnicode,
+    lower: ClassUnicode,
+    numbers: ClassUnicode,
+    space: ClassUnicode,
+    prefix: ClassUnicode,
+    symbols: ClassUnicode,
+    symbols_not_marks: ClassUnicode,
+    white: ClassUnicode,
+    not_white: ClassUnicode,
+    newlines: ClassUnicode,
+    newlines_slashes: ClassUnicode,
+    contractions: BTreeSet<String>,
+    contractions_any_case: BTreeSet<String>,
+}
+
+static SETS: OnceBox<Sets> = OnceBox::new();
+
+impl Sets {
+    fn get() -> &'static Sets {
+        fn node(regex: &str) -> Node {
+            syntax::parse(regex).expect("a valid constant").remove(0).node
+        }
+        fn set(regex: &str) -> ClassUnicode {
+            let Node::Class(class) = node(regex) else { unreachable!("{regex} is not a class") };
+            class
+        }
+        fn all(regex: &str) -> BTreeSet<String> {
+            strings(&node(regex)).expect("few strings").into_iter().collect()
+        }
+        SETS.get_or_init(|| {
+            Box::new(Sets {
+                letters: set(r"\p{L}"),
+                letters_marks: set(r"[\p{L}\p{M}]"),
+                upper: set(r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"),
+                lower: set(r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"),
+                numbers: set(r"\p{N}"),
+                space: set(" "),
+                prefix: set(r"[^\r\n\p{L}\p{N}]"),
+                symbols: set(r"[^\s\p{L}\p{N}]"),
+                symbols_not_marks: set(r"[^\s\p{L}\p{M}\p{N}]"),
+                white: set(r"\s"),
+                not_white: set(r"\S"),
+                newlines: set(r"[\r\n]"),
+                newlines_slashes: set(r"[\r\n/]"),
+                contractions: all(r"'(?:[sdmt]|ll|ve|re)"),
+                contractions_any_case: all(r"'(?i:[sdmt]|ll|ve|re)"),
+            })
+        })
+    }
+
+    fn contractions(&self, found: &BTreeSet<String>) -> Option<Contractions> {
+        match found {
+            found if found.is_empty() => Some(Contractions::None),
+            found if *found == self.contractions => Some(Contractions::Lower),
+            found if *found == self.contractions_any_case => Some(Contractions::AnyCase),
+            _ => None,
+        }
+    }
+
+    fn words<'a>(&self, alternatives: &'a [Alternative]) -> Option<(Prefix, Words, Contractions, &'a [Alternative])> {
+        let (alternative, rest) = alternatives.split_first()?;
+        let (prefix, word, suffixes) = self.word(alternative)?;
+        let plain = [(&self.letters, Words::Letters), (&self.letters_marks, Words::LettersAndMarks)];
+        if let Some((_, words)) = plain.into_iter().find(|(set, _)| *word == [repeat(set, 1)]) {
+            return Some((prefix, words, suffixes, rest));
+        }
+        let (other, rest) = rest.split_first()?;
+        let first = [repeat(&self.upper, 0), repeat(&self.lower, 1)];
+        let second = [repeat(&self.upper, 1), repeat(&self.lower, 0)];
+        let is_cased = *word == first && self.word(other)? == (prefix, &second[..], suffixes);
+        is_cased.then_some((prefix, Words::Cased, suffixes, rest))
+    }
+
+    /// Returns the prefix of a word, what it consists of, and its suffixes.
+    fn word<'a>(&self, alternative: &'a Alternative) -> Option<(Prefix, &'a [Node], Contractions)> {
+        let (prefix, items) = self.prefix(items(alternative)?)?;
+        if let [word @ .., Node::Repeat(Repeat { child, min: 0, max: Some(1), greedy: true })] = items
+            && let Some(found) = strings(child)
+        {
+            return Some((prefix, word, self.contractions(&found.into_iter().collect())?));
+        }
+        Some((prefix, items, Contractions::None))
+    }
+
+    fn prefix<'a>(&self, items: &'a [Node]) -> Option<(Prefix, &'a [Node])> {
+        let [Node::Repeat(Repeat { child, min: 0, max: Some(1), greedy: true }), rest @ ..] = items else {
+            return Some((Prefix::None, items));
+        };
+        match &**child {
+            Node::Class(set) if *set == self.space => Some((Prefix::Space, rest)),
+            Node::Class(set) if *set == self.prefix => Some((Prefix::Any, rest)),
+            _ => None,
+        }
+    }
+
+    fn numbers(&self, items: &[Node]) -> Option<(u8, bool)> {
+        let (prefix, items) = self.prefix(items)?;
+        let digits = match items {
+            [Node::Class(set)] if *set == self.numbers => 1,
+            [Node::Repeat(Repeat { child, min: 1, max, greedy: true })]
+                if **child == Node::Class(self.numbers.clone()) =>
+            {
+                match max {
+                    None => 0,
+                    Some(max @ 1..=3) => *max as u8,
+                    Some(_) => return None,
+                }
+            }
+            _ => return None,
+        };
+        match (prefix, digits) {
+            (Prefix::None, _) => Some((digits, false)),
+            (Prefix::Space, 0) => Some((digits, true)),
+            _ => None,
+        }
+    }
+
+    fn symbols(&self, items: &[Node]) -> Option<(bool, Tail)> {
+        let (Prefix::Space, [symbols, tail @ ..]) = self.prefix(items)? else { return None };
+        let marks_are_symbols = match symbols {
+            symbols if *symbols == repeat(&self.symbols, 1) => true,
+            symbols if *symbols == repeat(&self.symbols_not_marks, 1) => false,
+            _ => return None,
+        };
+        let tail = match tail {
+            [] => Tail::None,
+            [tail] if *tail == repeat(&self.newlines, 0) => Tail::Newlines,
+            [tail] if *tail == repeat(&self.newlines_slashes, 0) => Tail::NewlinesAndSlashes,
+            _ => return None,
+        };
+        Some((marks_are_symbols, tail))
+    }
+
+    fn white(&self, alternatives: &[Alternative]) -> Option<White> {
+        let (start, [before_word, last]) = alternatives.split_last_chunk()?;
+        let is_before_word = before_word.node == repeat(&self.white, 1)
+            && !before_word.possessive
+            && before_word.ahead.as_ref().is_some_and(|ahead| ahead.negative && ahead.class == self.not_white);
+        // The last alternative gets a single character: longer runs match the one before it.
+        let is_last = last.ahead.is_none()
+            && (last.node == repeat(&self.white, 1) || last.node == Node::Class(self.white.clone()));
+        if !is_before_word || !is_last {
+            return None;
+        }
+        let is = |alternative: &Alternative, nodes: Vec<Node>| {
+            alternative.ahead.is_none() && alternative.node == Node::Concat(nodes)
+        };
+        let is_end = |alternative: &Alternative| is(alternative, vec![repeat(&self.white, 1), Node::End]);
+        // `\s*` takes all newlines but the last, so it does not matter if that may be repeated.
+        let is_newline = |alternative: &Alternative| {
+            is(alternative, vec![repeat(&self.white, 0), Node::Class(self.newlines.clone())])
+                || is(alternative, vec![repeat(&self.white, 0), repeat(&self.newlines, 1)])
+        };
+        match start {
+            [] => Some(White::Plain),
+            [end] if is_end(end) => Some(White::Plain),
+            [newline] if is_newline(newline) => Some(White::Newlines),
+            [end, newline] if is_end(end) && is_newline(newline) => Some(White::NewlinesUnlessLast),
+            _ => None,
+        }
+    }
+}
+
+/// A greedy repetition without a maximum.
+fn repeat(set: &ClassUnicode, min: u32) -> Node {
+    Node::Repeat(Repeat { child: Box::new(Node::Class(set.clone())), min, max: None, greedy: true })
+}
