@@ -243,6 +243,51 @@ def test_tokenizers_trained_by_hugging_face(library: list[str], tmp_path: Path) 
     assert Tokenizer.from_file(tmp_path / "old.json").merges == ours.merges
 
 
+def isolated(regex: str) -> dict[str, Any]:
+    return {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "use_regex"),
+    [
+        ("starcoder", [{"type": "Digits", "individual_digits": True}], True),
+        (
+            "deepseek",
+            [
+                isolated(r"\p{N}{1,3}"),
+                isolated("[一-龥぀-ゟ゠-ヿ]+"),
+                isolated(
+                    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
+                    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+                ),
+            ],
+            False,
+        ),
+    ],
+)
+def test_tokenizer_json_that_splits_in_steps(
+    name: str, steps: list[Any], use_regex: bool, library: list[str], tmp_path: Path
+) -> None:
+    import tokenizers
+
+    text = "".join(library)[:200_000] + multilingual(100_000)
+    tokenizer = Tokenizer.train(iter([text]), 1000, pattern=name)
+    tokenizer.export(tmp_path / "a.json", "huggingface")
+    fields = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": use_regex}
+    fields["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [*steps, byte_level]}
+    (tmp_path / "b.json").write_text(json.dumps(fields), encoding="utf-8")
+    loaded = Tokenizer.from_huggingface(tmp_path / "b.json")
+    assert loaded == tokenizer
+    assert loaded.encode(text) == tokenizers.Tokenizer.from_file(str(tmp_path / "b.json")).encode(text).ids
+    removed = [step | {"behavior": "Removed", "invert": True} for step in steps if step["type"] == "Split"]
+    if removed:
+        fields["pre_tokenizer"]["pretokenizers"] = [*removed, byte_level]
+        (tmp_path / "c.json").write_text(json.dumps(fields), encoding="utf-8")
+        with pytest.raises(ValueError, match="expected one regular expression that splits text, got 3"):
+            Tokenizer.from_huggingface(tmp_path / "c.json")
+
+
 def test_tokenizer_json_converted_from_ranks(library: list[str], tmp_path: Path) -> None:
     """As in Llama 3 and OpenAI's encodings: a merge for every two parts of a token, and `ignore_merges`."""
     text = "".join(library)[:500_000]

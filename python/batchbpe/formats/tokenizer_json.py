@@ -18,17 +18,29 @@ from .unused import unused_name
 
 _NAMED = dict(patterns())
 # Oniguruma interprets {1,3}+ as a repetition of {1,3}, and $ as the end of any line.
-_CL100K_FOR_ONIGURUMA = _NAMED["cl100k"].replace("{1,3}+", "{1,3}").replace("$", r"\z")
+_FOR_ONIGURUMA = {regex: regex.replace("{1,3}+", "{1,3}").replace("$|", r"\z|") for regex in _NAMED.values()}
+_FROM_ONIGURUMA = {translated: regex for regex, translated in _FOR_ONIGURUMA.items()}
 _WHOLE_TEXT = r"[\s\S]+"
+_SINGLE_DIGITS = {"type": "Split", "pattern": {"Regex": r"\p{N}"}, "behavior": "Isolated", "invert": False}
+_STEPS = {
+    (
+        r"\p{N}{1,3}",
+        "[一-龥぀-ゟ゠-ヿ]+",
+        r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
+        r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ): _NAMED["deepseek"],
+    (r"\p{N}", _NAMED["gpt2"]): _NAMED["starcoder"],
+}
+"""The steps of models that split text several times, and the pattern that gives the same chunks."""
 
 
 def pattern_for_oniguruma(pattern: str) -> str:
     """Translate the named patterns to the dialect of Oniguruma, the engine that Hugging Face uses.
 
-    >>> pattern_for_oniguruma(_NAMED["cl100k"]) == _CL100K_FOR_ONIGURUMA, pattern_for_oniguruma("a+")
-    (True, 'a+')
+    >>> "{1,3}+" in _NAMED["cl100k"], "{1,3}+" in pattern_for_oniguruma(_NAMED["cl100k"])
+    (True, False)
     """
-    return _CL100K_FOR_ONIGURUMA if pattern == _NAMED["cl100k"] else pattern
+    return _FOR_ONIGURUMA.get(pattern, pattern)
 
 
 def parse(fields: Any) -> Model:
@@ -161,18 +173,21 @@ def _pattern(pre_tokenizer: Any) -> str:
         raise DataError(f"the last pre-tokenizer must be ByteLevel, got {_type(byte_level)}")
     if byte_level.get("add_prefix_space"):
         raise DataError("add_prefix_space of the pre-tokenizer ByteLevel is not supported")
-    for part in splits:
-        if part.get("type") != "Split":
-            raise DataError(f"pre-tokenizer {_type(part)} is not supported; only Split and ByteLevel are")
-    regexes = [_split(part) for part in splits]
+    splits = [_SINGLE_DIGITS if part == {"type": "Digits", "individual_digits": True} else part for part in splits]
+    steps = [_split(part) for part in splits]
     if byte_level.get("use_regex", True):
-        regexes.append(_NAMED["gpt2"])
-    if len(regexes) > 1:
-        raise DataError(f"expected one regular expression that splits text, got {len(regexes)}")
-    return regexes[0] if regexes else _WHOLE_TEXT
+        steps.append(_NAMED["gpt2"])
+    if tuple(steps) in _STEPS and all(part["behavior"] == "Isolated" for part in splits):
+        return _STEPS[tuple(steps)]
+    if len(steps) > 1:
+        raise DataError(f"expected one regular expression that splits text, got {len(steps)}")
+    return _keep_between(steps[0], splits[0] if splits else {}) if steps else _WHOLE_TEXT
 
 
 def _split(part: Mapping[str, Any]) -> str:
+    """Return the regular expression of a step."""
+    if part.get("type") != "Split":
+        raise DataError(f"pre-tokenizer {_type(part)} is not supported; only Split and ByteLevel are")
     pattern = part.get("pattern")
     if not isinstance(pattern, dict) or not isinstance(pattern.get("Regex"), str):
         raise DataError(f"the pattern of the pre-tokenizer Split must be a Regex, got {short(pattern)}")
@@ -183,8 +198,12 @@ def _split(part: Mapping[str, Any]) -> str:
             "only Isolated, and Removed with invert, are"
         )
     regex: str = pattern["Regex"]
-    regex = _NAMED["cl100k"] if regex == _CL100K_FOR_ONIGURUMA else regex
+    return _FROM_ONIGURUMA.get(regex, regex)
+
+
+def _keep_between(regex: str, part: Mapping[str, Any]) -> str:
+    """Return the pattern of a single step. Isolated keeps the text between matches."""
     check_portable(regex, "Oniguruma")
-    if behavior == "Removed" or has_scanner(regex):
+    if part.get("behavior") != "Isolated" or has_scanner(regex) or regex in _NAMED.values():
         return regex
-    return rf"{regex}|(?:(?!{regex})[\s\S])+"  # Isolated keeps the text between matches
+    return rf"{regex}|(?:(?!{regex})[\s\S])+"
