@@ -76,7 +76,7 @@ pub enum White {
     NewlinesUnlessLast,
 }
 
-pub const GPT2: Family = Family {
+const GPT2: Family = Family {
     contractions: Contractions::Lower,
     suffixes: Contractions::None,
     prefix: Prefix::Space,
@@ -87,7 +87,7 @@ pub const GPT2: Family = Family {
     tail: Tail::None,
     white: White::Plain,
 };
-pub const GPT4: Family = Family {
+const GPT4: Family = Family {
     contractions: Contractions::AnyCase,
     suffixes: Contractions::None,
     prefix: Prefix::Any,
@@ -98,14 +98,16 @@ pub const GPT4: Family = Family {
     tail: Tail::Newlines,
     white: White::Newlines,
 };
-pub const CL100K: Family = Family { white: White::NewlinesUnlessLast, ..GPT4 };
-pub const O200K: Family = Family {
+const CL100K: Family = Family { white: White::NewlinesUnlessLast, ..GPT4 };
+const O200K: Family = Family {
     contractions: Contractions::None,
     suffixes: Contractions::AnyCase,
     words: Words::Cased,
     tail: Tail::NewlinesAndSlashes,
     ..GPT4
 };
+/// The first patterns of `NAMED`. Those are known without parsing them, and the scanner is compiled for each.
+pub const PUBLISHED: [Family; 4] = [GPT2, GPT4, CL100K, O200K];
 
 impl Family {
     /// Returns the family member that a pattern is, if it is one.

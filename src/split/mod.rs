@@ -29,7 +29,7 @@ use backtracking::Backtracking;
 use chunks::{BATCH, Span};
 pub use chunks::{Chunks, LOOKUP_GROUP, Spans};
 use classes::{ClassTable, WHITE};
-use family::Family;
+use family::{Family, PUBLISHED};
 pub use named::NAMED;
 use scanners::Scan;
 
@@ -63,6 +63,10 @@ impl Engine {
 impl Splitter {
     /// Compiles a regular expression for the fastest engine.
     pub fn new(pattern: &str) -> Result<Splitter> {
+        if let Some((_, family)) = NAMED.iter().zip(PUBLISHED).find(|((_, published), _)| *published == pattern) {
+            let engine = Engine::Scanner(Scan::new(family));
+            return Ok(Self { pattern: pattern.to_owned(), engine, reason: family.describe() });
+        }
         let alternatives = syntax::parse(pattern);
         let (engine, reason) = match alternatives.as_ref().map(|alternatives| (alternatives, Family::of(alternatives)))
         {

@@ -15,44 +15,21 @@ use super::blocks::{Avx2, Avx512};
 use super::blocks::{BLOCK, Block, Masks, Portable};
 use super::chunks::Span;
 use super::classes::{CASELESS, ClassTable, LETTER, LOWER, MARK, NEWLINE, NUMBER, OTHER, SYMBOL, Text, UPPER, WHITE};
-use super::family::{CL100K, Contractions, Family, GPT2, GPT4, O200K, Prefix, Tail, White, Words};
+use super::family::{Contractions, Family, PUBLISHED, Prefix, Tail, White, Words};
 
 /// Where the scanner takes its pattern from: a constant, for which it is compiled, or an argument.
 pub trait Source {
     fn family(given: Family) -> Family;
 }
 
-pub struct Gpt2;
-pub struct Gpt4;
-pub struct Cl100k;
-pub struct O200k;
+/// A pattern of `PUBLISHED`.
+pub struct Constant<const INDEX: usize>;
 pub struct Given;
 
-impl Source for Gpt2 {
+impl<const INDEX: usize> Source for Constant<INDEX> {
     #[inline(always)]
     fn family(_: Family) -> Family {
-        GPT2
-    }
-}
-
-impl Source for Gpt4 {
-    #[inline(always)]
-    fn family(_: Family) -> Family {
-        GPT4
-    }
-}
-
-impl Source for Cl100k {
-    #[inline(always)]
-    fn family(_: Family) -> Family {
-        CL100K
-    }
-}
-
-impl Source for O200k {
-    #[inline(always)]
-    fn family(_: Family) -> Family {
-        O200K
+        const { PUBLISHED[INDEX] }
     }
 }
 
@@ -77,16 +54,16 @@ impl Scan {
 
     /// Returns the scanner for each instruction set that the processor has, the fastest first.
     pub fn all(family: Family) -> Vec<Self> {
-        match family {
-            GPT2 => Self::compiled::<Gpt2>(family),
-            GPT4 => Self::compiled::<Gpt4>(family),
-            CL100K => Self::compiled::<Cl100k>(family),
-            O200K => Self::compiled::<O200k>(family),
+        match PUBLISHED.iter().position(|published| *published == family) {
+            Some(0) => Self::compiled::<Constant<0>>(family),
+            Some(1) => Self::compiled::<Constant<1>>(family),
+            Some(2) => Self::compiled::<Constant<2>>(family),
+            Some(3) => Self::compiled::<Constant<3>>(family),
             _ => Self::compiled::<Given>(family),
         }
     }
 
-    /// Like `all`, with the scanner for any pattern of the family.
+    /// Like `all`, for a certain source.
     pub fn compiled<S: Source>(family: Family) -> Vec<Self> {
         let mut all = vec![Self { family, run: scan::<S, Portable> }];
         #[cfg(target_arch = "x86_64")]

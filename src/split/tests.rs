@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::family::{CL100K, GPT2, GPT4, O200K};
 use super::scanners::Given;
 use super::*;
 use crate::error::{Error, NEVER};
@@ -81,6 +80,13 @@ fn message(result: Result<impl Sized>) -> String {
 }
 
 #[test]
+fn published_patterns_are_what_their_regular_expressions_say() {
+    for ((name, regex), family) in NAMED.iter().zip(PUBLISHED) {
+        assert_eq!(Family::of(&syntax::parse(regex).unwrap()), Some(family), "{name}");
+    }
+}
+
+#[test]
 fn the_fastest_engine_is_chosen() {
     for (name, regex) in NAMED.into_iter().chain(RELATIVES.map(|regex| ("a relative", regex))) {
         let expected = if matches!(name, "deepseek" | "starcoder" | "kimi") { "automaton" } else { "scanner" };
@@ -113,7 +119,7 @@ proptest! {
             }
             spans
         };
-        for family in [GPT2, GPT4, CL100K, O200K] {
+        for family in PUBLISHED {
             let scans = [Scan::all(family), Scan::compiled::<Given>(family)].concat();
             for scan in &scans[1..] {
                 prop_assert_eq!(spans(*scan), spans(scans[0]));
