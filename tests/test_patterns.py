@@ -139,6 +139,8 @@ def test_hyp_engines_agree_on_named_patterns(name: str, text: str) -> None:
         ),
         ("kimi", "automaton", "it is not of the GPT family"),
         (r" ?[\p{L}]{1,}|\s+|.", "automaton", "it is not of the GPT family"),
+        (r"(?!a)(?!b)\p{L}+|.", "automaton", "it is not of the GPT family"),
+        ("|".join(rf"\s{{{n}}}(?!\S)" for n in range(1, 10)), "backtracking", "it has too many look-aheads"),
         (r"(?<=a)b|.", "backtracking", "it has a look-behind"),
         (r"(\w)\1|.", "backtracking", "it has a back-reference"),
         (r"\bfoo|.", "backtracking", "it has an anchor or a word boundary"),
@@ -167,6 +169,12 @@ def test_explain_refuses_what_is_not_a_pattern() -> None:
         explain("(")
     with pytest.raises(ValueError, match="pattern must not be empty"):
         explain("")
+    with pytest.raises(ValueError, match=r"got 'a\{2,1\}\(\?!b\)'; its minimum is larger than its maximum"):
+        explain("a{2,1}(?!b)")
+    with pytest.raises(ValueError, match=r"got .*; it is too large"):
+        explain("(?:a{1000}){1000}|.")
+    with pytest.raises(ValueError, match=r"must be a regular expression or one of .*, got 'kimi '"):
+        explain("kimi ")
     with pytest.raises(ValueError, match=r"must be a regular expression or one of .*, got 'o200k-4digits'"):
         explain("o200k-4digits")
 

@@ -28,7 +28,7 @@ def resolve_pattern(pattern: str) -> str:
         return PATTERNS[pattern]
     if not pattern:
         raise ArgumentError("pattern", pattern, "must not be empty")
-    if re.fullmatch(r"[\w-]*", pattern):  # probably a misspelled name
+    if re.fullmatch(r"\s*[\w-]+\s*", pattern):  # probably a misspelled name
         raise ArgumentError("pattern", pattern, choices, remedy="a literal word is not accepted")
     check_pattern(pattern)
     return pattern
@@ -58,12 +58,12 @@ def _cause(pattern: str, problem: str) -> str:
     if not cause.startswith("regex error"):
         return cause
     # The regex crate names a pattern by its index, not what is wrong with it.
-    for name in re.findall(r"\\[pP](?:\{[^}]*\}|.)", pattern):
+    for name in set(re.findall(r"\\[pP](?:\{[^}]*\}|.)", pattern)):
         try:
             _core.split_text(name, "")
         except ValueError:
             return f"unknown Unicode class {name}"
-    return ""
+    return "it is too large" if "NFA" in cause or "size limit" in cause else ""
 
 
 def pattern_name(pattern: str) -> str:

@@ -89,8 +89,11 @@ impl Automaton {
         let mut starts = vec![0];
         starts.extend((1..).zip(alternatives).filter(|(_, alternative)| alternative.ahead.is_some()).map(|(n, _)| n));
         starts.retain(|&start| start < alternatives.len());
-        if alternatives.len() > MAX_ALTERNATIVES || starts.len() > MAX_STAGES {
+        if alternatives.len() > MAX_ALTERNATIVES {
             return Err("too many alternatives");
+        }
+        if starts.len() > MAX_STAGES {
+            return Err("too many look-aheads");
         }
         let stage = |&start: &usize| {
             let ahead = |(number, alternative): (usize, &Alternative)| {

@@ -67,6 +67,9 @@ impl Splitter {
             let engine = Engine::Scanner(Scan::new(family));
             return Ok(Self { pattern: pattern.to_owned(), engine, reason: family.describe() });
         }
+        if syntax::has_impossible_repetition(pattern) {
+            return Err(Error::invalid("Invalid repetition: its minimum is larger than its maximum"));
+        }
         let alternatives = syntax::parse(pattern);
         let (engine, reason) = match alternatives.as_ref().map(|alternatives| (alternatives, Family::of(alternatives)))
         {
@@ -251,7 +254,7 @@ fn failed(pattern: &str, text: &str, start: usize, reason: &str) -> Error {
     let excerpt: String = text[start..].chars().take(40).collect();
     Error::Pattern(format!(
         "pattern {} could not be matched at byte {start} of a text of {} bytes, {excerpt:?}: {reason}. \
-         Make its repetitions possessive (`\\s++` instead of `\\s+`), use a named pattern, or split the \
+         Make its repetitions possessive (`a++` instead of `a+`), use a named pattern, or split the \
          text into shorter documents",
         quoted(pattern),
         text.len(),

@@ -11,7 +11,7 @@ use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 pub type Obstacle = &'static str;
 type Result<T> = std::result::Result<T, Obstacle>;
 
-const TOO_DEEP: Obstacle = "too many nested groups";
+/// Patterns are not nested more deeply than the parser allows, which is less.
 const MAX_DEPTH: usize = 100;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,14 @@ pub struct Alternative {
     pub possessive: bool,
 }
 
+/// Returns whether a pattern contains a repetition such as `{2,1}`, of which the engines make different things.
+pub fn has_impossible_repetition(pattern: &str) -> bool {
+    fn is_in(expr: &Expr) -> bool {
+        matches!(expr, Expr::Repeat { lo, hi, .. } if lo > hi) || expr.children_iter().any(is_in)
+    }
+    Expr::parse_tree(pattern).is_ok_and(|tree| is_in(&tree.expr))
+}
+
 /// Returns the alternatives of a pattern.
 pub fn parse(pattern: &str) -> Result<Vec<Alternative>> {
     let tree = Expr::parse_tree(pattern).map_err(|_| "a syntax error")?;
@@ -80,7 +88,7 @@ fn alternative(node: Node) -> Result<Alternative> {
     };
     let Some(ahead) = ahead else {
         let node = regular(Node::Concat(items), &Rest::nothing())?;
-        if nullable(&node) {
+        if nullable(&node) || first(&node).ranges().is_empty() {
             return Err("an alternative that can be empty");
         }
         return Ok(Alternative { node, ahead: None, possessive: false });
@@ -108,7 +116,7 @@ fn alternative(node: Node) -> Result<Alternative> {
 
 fn convert(expr: &Expr, depth: usize) -> Result<Node> {
     if depth > MAX_DEPTH {
-        return Err(TOO_DEEP);
+        return Err("too many nested groups");
     }
     let child = |expr: &Expr| convert(expr, depth + 1);
     let children = |exprs: &[Expr]| exprs.iter().map(child).collect::<Result<Vec<_>>>();
@@ -297,6 +305,11 @@ fn restrict(node: Option<Node>, ahead: &Ahead) -> Result<Node> {
     };
     match node {
         Some(Node::Class(class)) => Ok(restricted(class)),
+        Some(Node::Concat(mut nodes)) if matches!(nodes.first(), Some(Node::Class(_))) => {
+            let first = nodes.remove(0);
+            nodes.insert(0, restrict(Some(first), ahead)?);
+            Ok(concat(nodes))
+        }
         Some(Node::Repeat(Repeat { child, min: min @ 1.., max, greedy })) if matches!(*child, Node::Class(_)) => {
             let Node::Class(class) = (*child).clone() else { unreachable!("just matched") };
             let more = Repeat { child, min: min - 1, max: max.map(|max| max.saturating_sub(1)), greedy };
