@@ -5,9 +5,9 @@ const MIN_BYTES: usize = 1 << 22;
 
 /// Asks for huge pages for the memory of `values`, which has been reserved but not yet written to.
 ///
-/// A hash table is read at random places, which with small pages means a miss in the processor's table of pages each
-/// time. And a page that is written to for the first time costs a call of the kernel: encoding 10 MB of text, those calls
-/// took a quarter of the time.
+/// This is for hash tables: they are read at random places, which with small pages means a miss in the processor's table
+/// of pages each time. Memory that is read and written in order gains nothing from it, and large pages are more often
+/// new to the process, and in a virtual machine even to the machine.
 pub fn use_huge_pages<T>(values: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     if values.capacity() * size_of::<T>() >= MIN_BYTES {

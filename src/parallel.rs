@@ -8,7 +8,6 @@ use std::sync::{Mutex, OnceLock};
 use std::thread::Builder;
 
 use crate::error::{Result, check_memory, try_collect_ok, try_with_capacity};
-use crate::huge_pages::use_huge_pages;
 
 /// Calls `work(thread, job)` once for each `job` in `0..jobs`. `thread` is below `threads` and identifies the thread.
 pub fn for_each(jobs: usize, threads: usize, work: impl Fn(usize, usize) + Sync) {
@@ -72,7 +71,6 @@ pub fn concat<T: Copy + Default + Send + Sync>(mut parts: Vec<Vec<T>>, threads: 
     let len = parts.iter().map(Vec::len).sum();
     check_memory(len * size_of::<T>())?;
     let mut result = vec![T::default(); len]; // does not touch the memory if the default is zero
-    use_huge_pages(&mut result);
     let mut rest = &mut result[..];
     let mut copies = try_with_capacity(parts.len())?;
     for part in &parts {

@@ -24,7 +24,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::chunk_key::Key;
 use crate::chunk_map::ChunkMap;
 use crate::error::{Cancel, Error, Result, quoted, try_push, try_with_capacity};
-use crate::huge_pages::use_huge_pages;
 use crate::parallel;
 use crate::split::Splitter;
 use batch::append;
@@ -302,9 +301,7 @@ impl Encoder {
 /// Returns a vector with room for the ids of a text of `bytes` bytes, which are fewer than half as many in most texts.
 /// Memory that is not written to does not count.
 fn new_ids(bytes: usize) -> Result<Vec<u32>> {
-    let mut ids = try_with_capacity(bytes / 2).or_else(|_| try_with_capacity(bytes / 8))?;
-    use_huge_pages(&mut ids);
-    Ok(ids)
+    Ok(try_with_capacity(bytes / 2).or_else(|_| try_with_capacity(bytes / 8))?)
 }
 
 /// Cuts a list of texts into blocks that a thread takes at once.

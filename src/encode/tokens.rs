@@ -3,7 +3,6 @@
 use super::ranked::RankedTokens;
 use crate::error::{Cancel, Error, Result, check_memory, try_with_capacity};
 use crate::hash::HashMap;
-use crate::huge_pages::use_huge_pages;
 
 /// The number of ids that are decoded between two checks of `Cancel`.
 const BLOCK: usize = if cfg!(test) { 1 << 3 } else { 1 << 12 };
@@ -126,7 +125,6 @@ impl Tokens {
         }
         check_memory(size + WINDOW)?;
         let mut bytes = vec![0; size + WINDOW]; // does not touch the memory yet
-        use_huge_pages(&mut bytes);
         let mut at = 0;
         for block in ids.chunks(BLOCK) {
             cancel.check()?;

@@ -26,6 +26,8 @@ pub struct Family {
     pub marks_are_symbols: bool,
     pub tail: Tail,
     pub white: White,
+    /// Whether a run of white space before a number is one chunk: `\s+(?![^\s\p{N}])` instead of `\s+(?!\S)`.
+    pub whole_before_numbers: bool,
 }
 
 /// `'s 't 're 've 'm 'll 'd`
@@ -86,6 +88,7 @@ const GPT2: Family = Family {
     marks_are_symbols: true,
     tail: Tail::None,
     white: White::Plain,
+    whole_before_numbers: false,
 };
 const GPT4: Family = Family {
     contractions: Contractions::AnyCase,
@@ -97,6 +100,7 @@ const GPT4: Family = Family {
     marks_are_symbols: true,
     tail: Tail::Newlines,
     white: White::Newlines,
+    whole_before_numbers: false,
 };
 const CL100K: Family = Family { white: White::NewlinesUnlessLast, ..GPT4 };
 const O200K: Family = Family {
@@ -132,8 +136,22 @@ impl Family {
         if words == Words::Letters && !marks_are_symbols {
             return None; // marks would be in no chunk
         }
-        let white = sets.white(white)?;
-        Some(Self { contractions, suffixes, prefix, words, digits, spaced_numbers, marks_are_symbols, tail, white })
+        let (white, whole_before_numbers) = sets.white(white)?;
+        if whole_before_numbers && spaced_numbers {
+            return None;
+        }
+        Some(Self {
+            contractions,
+            suffixes,
+            prefix,
+            words,
+            digits,
+            spaced_numbers,
+            marks_are_symbols,
+            tail,
+            white,
+            whole_before_numbers,
+        })
     }
 
     /// Describes the family member.
@@ -216,6 +234,7 @@ struct Sets {
     symbols_not_marks: ClassUnicode,
     white: ClassUnicode,
     not_white: ClassUnicode,
+    not_white_or_number: ClassUnicode,
     newlines: ClassUnicode,
     newlines_slashes: ClassUnicode,
     contractions: BTreeSet<String>,
@@ -249,6 +268,7 @@ impl Sets {
                 symbols_not_marks: set(r"[^\s\p{L}\p{M}\p{N}]"),
                 white: set(r"\s"),
                 not_white: set(r"\S"),
+                not_white_or_number: set(r"[^\s\p{N}]"),
                 newlines: set(r"[\r\n]"),
                 newlines_slashes: set(r"[\r\n/]"),
                 contractions: all(r"'(?:[sdmt]|ll|ve|re)"),
@@ -340,11 +360,13 @@ impl Sets {
         Some((marks_are_symbols, tail))
     }
 
-    fn white(&self, alternatives: &[Alternative]) -> Option<White> {
+    fn white(&self, alternatives: &[Alternative]) -> Option<(White, bool)> {
         let (start, [before_word, last]) = alternatives.split_last_chunk()?;
+        let ahead = before_word.ahead.as_ref().filter(|ahead| ahead.negative)?;
+        let whole_before_numbers = ahead.class == self.not_white_or_number;
         let is_before_word = before_word.node == repeat(&self.white, 1)
             && !before_word.possessive
-            && before_word.ahead.as_ref().is_some_and(|ahead| ahead.negative && ahead.class == self.not_white);
+            && (whole_before_numbers || ahead.class == self.not_white);
         // The last alternative gets a single character: longer runs match the one before it.
         let is_last = last.ahead.is_none()
             && (last.node == repeat(&self.white, 1) || last.node == Node::Class(self.white.clone()));
@@ -360,13 +382,14 @@ impl Sets {
             is(alternative, vec![repeat(&self.white, 0), Node::Class(self.newlines.clone())])
                 || is(alternative, vec![repeat(&self.white, 0), repeat(&self.newlines, 1)])
         };
-        match start {
-            [] => Some(White::Plain),
-            [end] if is_end(end) => Some(White::Plain),
-            [newline] if is_newline(newline) => Some(White::Newlines),
-            [end, newline] if is_end(end) && is_newline(newline) => Some(White::NewlinesUnlessLast),
-            _ => None,
-        }
+        let white = match start {
+            [] => White::Plain,
+            [end] if is_end(end) => White::Plain,
+            [newline] if is_newline(newline) => White::Newlines,
+            [end, newline] if is_end(end) && is_newline(newline) => White::NewlinesUnlessLast,
+            _ => return None,
+        };
+        Some((white, whole_before_numbers))
     }
 }
 

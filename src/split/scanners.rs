@@ -178,7 +178,8 @@ fn starts(family: Family, block: &Block) -> (u64, u64) {
         _ => 0,
     };
     let cutting_newlines = if family.white == White::Plain { 0 } else { newlines & white };
-    let (white_starts, open) = white_starts(block, white, cutting_newlines);
+    let whole = if family.whole_before_numbers { numbers >> 1 } else { 0 };
+    let (white_starts, open) = white_starts(block, white, cutting_newlines, whole);
     let mut starts = letters & !((letters | prefixes) << 1) | first_numbers | first_symbols | white_starts;
     if family.words == Words::Cased {
         starts |= block.upper & block.lower << 1;
@@ -200,12 +201,13 @@ fn starts(family: Family, block: &Block) -> (u64, u64) {
 }
 
 /// The part of `starts` for `white`, the white space that is not the end of other chunks. A run of it is cut
-/// before its last character, which may belong to the next word, and after the last of `newlines`, if there are any.
+/// before its last character, which may belong to the next word, unless that is in `whole`, and after the last of
+/// `newlines`, if there are any.
 #[inline(always)]
-fn white_starts(block: &Block, white: u64, newlines: u64) -> (u64, u64) {
+fn white_starts(block: &Block, white: u64, newlines: u64, whole: u64) -> (u64, u64) {
     let blanks = white & !newlines;
     let indents = blanks & newlines << 1;
-    let starts = white & !(white << 1) | indents | blanks & !(white >> 1);
+    let starts = white & !(white << 1) | indents | blanks & !(white >> 1) & !whole;
     // The addition carries through each indent to the character after it. Should that be a newline, then the line is
     // blank, and belongs to the chunk of that newline. This is rare enough not to compute which indent it is.
     let after_indents = blanks.wrapping_add(indents) & !blanks;
@@ -262,7 +264,7 @@ impl Text<'_> {
                 };
             }
         }
-        self.white_space(family.white, start)
+        self.white_space(family, start)
     }
 
     /// Returns the end of a word, whose first character has this class and length.
@@ -368,7 +370,7 @@ impl Text<'_> {
 
     /// Returns the end of a chunk of white space that starts at `start`.
     #[inline(always)]
-    fn white_space(self, white: White, start: usize) -> usize {
+    fn white_space(self, family: Family, start: usize) -> usize {
         let (mut last, mut end, mut after_newline) = (start, start, start);
         loop {
             let (class, len) = self.class(end);
@@ -382,14 +384,14 @@ impl Text<'_> {
             }
         }
         let tail = end == self.bytes.len();
-        let by_lines = match white {
+        let by_lines = match family.white {
             White::Plain => false,
             White::Newlines => true,
             White::NewlinesUnlessLast => !tail,
         };
         if by_lines && after_newline > start {
             after_newline
-        } else if tail || last == start {
+        } else if tail || last == start || family.whole_before_numbers && self.class(end).0 & NUMBER != 0 {
             end
         } else {
             last
