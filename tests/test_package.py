@@ -21,6 +21,12 @@ def test_import_is_light_and_silent() -> None:
     assert (ran.stdout, ran.stderr.strip(), ran.returncode) == ("", "", 0)
 
 
+def test_a_command_imports_only_what_it_needs() -> None:
+    heavy = "{'numpy', 'pyarrow'}"
+    ran = python(f"import sys, batchbpe.cli; sys.exit(', '.join({heavy} & set(sys.modules)) or None)")
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_training_needs_no_optional_package() -> None:
     ran = python(
         "import sys, batchbpe\n"

@@ -15,9 +15,9 @@ use crate::split::{Chunks, Spans};
 type Result<T> = std::result::Result<T, OutOfMemory>;
 
 /// A table that would become larger than this is reset to the vocabulary.
-const MAX_BYTES: usize = if cfg!(test) { 1 << 13 } else { 3 << 24 };
+const MAX_BYTES: usize = if cfg!(test) { 1 << 13 } else { 3 << 25 };
 /// Threads use a larger vocabulary without copying it: its copies would leave no room for other chunks.
-const MAX_COPIED_BYTES: usize = MAX_BYTES / 3 * 2;
+const MAX_COPIED_BYTES: usize = MAX_BYTES / 3;
 /// Longer chunks are not cached.
 const MAX_CHUNK_BYTES: usize = 1 << 12;
 /// A thread that has encoded fewer bytes uses the vocabulary, without a table of its own: copying it takes longer.

@@ -7,10 +7,7 @@ import binascii
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core import MAX_ID, RankedTokens, parse_ranks, patterns
 from ..arguments import check_path
@@ -19,6 +16,10 @@ from ..merges import Merges
 from ..model import Model, check_special_tokens
 from ..storage.atomic import replacing
 from .located import locate_errors, not_found
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class Published(NamedTuple):
@@ -190,6 +191,8 @@ def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping
     >>> dict(from_ranks(ranks, r"\\w+", {}).merges)
     {(97, 98): 256, (256, 99): 257}
     """
+    import numpy as np  # not above, because every command would import it
+
     for token, rank in ranks.items():
         if type(rank) is not int or not 0 <= rank <= MAX_ID:
             raise DataError(f"the rank of {short(token)} must be an integer from 0 to {MAX_ID}, got {short(rank)}")
