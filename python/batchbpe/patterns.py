@@ -88,8 +88,8 @@ class Explanation(NamedTuple):
     """How a pattern is run."""
 
     engine: str
-    """The fastest engine that can run the pattern: "scanner", "automaton" (about half as fast) or "backtracking" (about
-    a tenth as fast)."""
+    """The fastest engine that can run the pattern: "scanner", "automaton" (half as fast or better) or
+    "backtracking" (four to ten times slower than the scanner)."""
     reason: str
     """What the scanner looks for, or why no faster engine can run the pattern."""
 

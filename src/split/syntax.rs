@@ -11,7 +11,7 @@ use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 pub type Obstacle = &'static str;
 type Result<T> = std::result::Result<T, Obstacle>;
 
-/// Patterns are not nested more deeply than the parser allows, which is less.
+/// A bound for the recursion. The parser has a lower one.
 const MAX_DEPTH: usize = 100;
 
 #[derive(Clone, Debug, PartialEq)]
