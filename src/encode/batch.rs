@@ -4,14 +4,15 @@
 //! caches. The chunks that are not in the table leave gaps. They are merged together at the end of the batch (see
 //! `lanes`), and then the gaps are filled.
 
+use std::mem::take;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Encoder;
 use super::cache::{ChunkCache, EncodedChunks, INLINE_IDS};
 use crate::chunk_key::Key;
-use crate::error::{Cancel, Result, try_reserve};
-use crate::split::{Chunks, LOOKUP_GROUP};
+use crate::error::{Cancel, Result, try_push, try_reserve};
+use crate::split::{Chunks, LOOKUP_GROUP, Spans};
 
 /// Buffers for a batch.
 #[derive(Default)]
@@ -56,12 +57,15 @@ impl Encoder {
         cancel: &Cancel,
     ) -> Result<()> {
         cache.start(text.len(), &self.vocabulary)?;
-        let mut spans = cache.spans.take().unwrap_or_default();
-        let dropped = self.splitter.split_in_batches(text, &mut spans, cancel, |chunks| {
+        let mut spans = take(&mut cache.spans);
+        if spans.is_empty() {
+            try_push(&mut spans, Spans::default())?;
+        }
+        let dropped = self.splitter.split_in_batches(text, &mut spans[0], cancel, |chunks| {
             cancel.check()?;
             self.encode_batch_of_chunks(chunks, cache, ids, cancel)
         })?;
-        cache.spans = Some(spans);
+        cache.spans = spans;
         if dropped > 0 {
             self.dropped.fetch_add(dropped, Relaxed);
         }
@@ -77,7 +81,10 @@ impl Encoder {
     ) -> Result<()> {
         let (table, batch) = cache.parts(&self.vocabulary);
         batch.gaps.clear();
-        batch.found.resize(INLINE_IDS * chunks.len(), 0);
+        try_reserve(&mut batch.gaps, chunks.len())?;
+        let (room, len) = (INLINE_IDS * chunks.len(), batch.found.len());
+        try_reserve(&mut batch.found, room.saturating_sub(len))?;
+        batch.found.resize(room, 0);
         let len = look_up(table, chunks, &mut batch.found, &mut batch.gaps);
         if !batch.gaps.is_empty() {
             self.find_gaps(chunks, cache, cancel)?;
@@ -100,6 +107,7 @@ impl Encoder {
         let (table, Batch { gaps, extra, missing, .. }) = cache.parts(&self.vocabulary);
         extra.clear();
         missing.clear();
+        try_reserve(missing, gaps.len())?;
         for (index, gap) in gaps.iter_mut().enumerate() {
             match table.get(chunks.get(gap.chunk).as_bytes(), gap.key) {
                 Some(ids) => gap.ids = append(extra, ids.iter().copied())?,

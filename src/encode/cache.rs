@@ -193,7 +193,8 @@ pub struct ChunkCache {
     /// The bytes that this thread has encoded.
     bytes: usize,
     pub batch: Batch,
-    pub spans: Option<Box<Spans>>,
+    /// At most one. The allocation of a `Box` would end the process on failure.
+    pub spans: Vec<Spans>,
 }
 
 impl ChunkCache {

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::chunk_key::Key;
 use crate::chunk_map::ChunkMap;
-use crate::error::{Cancel, Error, Result, quoted, try_push, try_with_capacity};
+use crate::error::{Cancel, Error, Result, quoted, try_collect, try_push, try_with_capacity};
 use crate::parallel;
 use crate::split::Splitter;
 use batch::append;
@@ -186,16 +186,17 @@ impl Encoder {
     /// Encodes chunks as they are, without splitting, in parallel. Returns the concatenated ids and the number of ids
     /// of each chunk.
     pub fn encode_chunks(&self, chunks: &[&[u8]], threads: usize, cancel: &Cancel) -> Result<(Vec<u32>, Vec<u32>)> {
-        let blocks: Vec<&[&[u8]]> = chunks.chunks(BLOCK_CHUNKS).collect();
+        let blocks = try_collect(chunks.chunks(BLOCK_CHUNKS))?;
         let parts = parallel::map(
             &blocks,
             threads,
             || (),
             |(), block| {
                 cancel.check()?;
-                let (mut merged, mut places) = (Vec::new(), vec![0..0; block.len()]);
+                let (mut merged, mut places) = (Vec::new(), try_collect(block.iter().map(|_| 0..0))?);
                 let is_missing = |chunk: &[u8]| self.vocabulary.get(chunk, Key::of(chunk)).is_none();
-                let missing: Vec<usize> = (0..block.len()).filter(|&index| is_missing(block[index])).collect();
+                let mut missing = try_with_capacity(block.len())?;
+                missing.extend((0..block.len()).filter(|&index| is_missing(block[index])));
                 self.merges.apply_all(
                     missing.len(),
                     |index| block[missing[index]],
@@ -205,7 +206,7 @@ impl Encoder {
                         Ok(())
                     },
                 )?;
-                let (mut ids, mut sizes) = (Vec::new(), Vec::with_capacity(block.len()));
+                let (mut ids, mut sizes) = (Vec::new(), try_with_capacity(block.len())?);
                 for (chunk, place) in block.iter().zip(places) {
                     let found = self.vocabulary.get(chunk, Key::of(chunk)).unwrap_or(&merged[place]);
                     sizes.push(append(&mut ids, found.iter().copied())?.len() as u32);
@@ -229,7 +230,7 @@ impl Encoder {
             |_| chunk,
             cancel,
             |_, ranks| {
-                ids.extend(self.ids_of(ranks));
+                append(&mut ids, self.ids_of(ranks))?;
                 Ok(())
             },
         )?;

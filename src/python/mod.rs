@@ -32,6 +32,9 @@ use crate::split;
 /// Work of a lower cost (see `Splitter::cost`) runs on the caller's thread. It either finishes before anyone can press
 /// Ctrl-C, or polls for signals itself.
 const LONG_WORK: usize = 1 << 20;
+/// Long work does not start with less memory. It is for threads and small allocations, whose failure would end the
+/// process.
+const RESERVE: usize = 1 << 24;
 
 create_exception!(batchbpe._core, PatternError, PyValueError, "A pattern failed on a text.");
 create_exception!(batchbpe._core, InvalidUtf8, PyValueError, "A text is not valid UTF-8.");
@@ -109,10 +112,11 @@ fn interruptible<T: Send>(
 /// `work` must not own Python objects, because they would be dropped without the GIL: see `ChunkTable`.
 fn run<T: Send>(py: Python<'_>, cost: usize, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
     let mut work = Some(work);
-    if cost >= LONG_WORK
-        && let Some(result) = interruptible(py, &mut work)
-    {
-        return result;
+    if cost >= LONG_WORK {
+        check_memory(RESERVE)?;
+        if let Some(result) = interruptible(py, &mut work) {
+            return result;
+        }
     }
     let work = work.expect("it has not run");
     let signal = Mutex::new(Ok(()));
