@@ -13,6 +13,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "arguments": {"errors"},
     "reference": set(),
+    "reference_phrases": {"reference"},
     "arrow": set(),
     "lazy": set(),
     "memory": set(),
@@ -36,6 +37,8 @@ USERS = {"jobs", "analysis", "experiments", "cli"}
 FORBIDDEN = {
     "counting": USERS,
     "counts": USERS,
+    "runs": USERS,
+    "phrases": USERS | {"training", "tokenizer"},
     "training": USERS,
     "codec": USERS | {"counting", "counts", "data", "training"},
     "tokenizer": USERS,
@@ -52,7 +55,11 @@ LAZY_EXCEPTIONS = {
 """Exceptions: imports inside functions that are allowed."""
 
 HEAVY = {"IPython", "datasets", "matplotlib", "pandas", "regex", "rich", "tiktoken", "tokenizers", "transformers"}
-HEAVY_EXCEPTIONS = {("reference", "regex"), ("formats.tokenization_batchbpe", "transformers")}
+HEAVY_EXCEPTIONS = {
+    ("reference", "regex"),
+    ("reference_phrases", "regex"),
+    ("formats.tokenization_batchbpe", "transformers"),
+}
 """Modules that are useless without the package."""
 
 

@@ -130,6 +130,17 @@ class Codec(CompatibleNames):
         words = self.model.stop_words
         return MappingProxyType({word.decode("utf-8", "surrogateescape"): token for word, token in words.items()})
 
+    @property
+    def phrases(self) -> Mapping[tuple[int, ...], int]:
+        """The phrases: sequences of tokens that are whole chunks, and the ids they become (read-only).
+
+        >>> from batchbpe import Tokenizer
+        >>> tokenizer = Tokenizer(Model(pattern=r" ?\\w+", merges={(32, 98): 256}, phrases={(97, 256): 257}))
+        >>> tokenizer.encode("a b a b b"), tokenizer.phrases[97, 256]
+        ([257, 32, 97, 256, 256], 257)
+        """
+        return self.model.phrases
+
     def merge_tree(self, token: int) -> MergeTree:
         """Return the tree of merges that builds a token.
 

@@ -14,7 +14,7 @@ MAX_SHOWN_BYTES = 200
 
 @dataclass(frozen=True, repr=False, eq=False)
 class MergeTree:
-    """A token and, unless it is a leaf, the two tokens it was merged from.
+    """A token and, unless it is a leaf, the tokens it was made from.
 
     `str` draws the tree with one token per line. A tree can be deep, and drawn out it can have more nodes than fit in
     memory, so `str` shows at most 100 levels and 10,000 lines, replaces the rest with "… N more tokens", and shows the
@@ -33,8 +33,8 @@ class MergeTree:
     """The id of the token."""
     value: bytes
     """Its bytes."""
-    parts: tuple[MergeTree, MergeTree] | tuple[()] = ()
-    """The two tokens it was merged from."""
+    parts: tuple[MergeTree, ...] = ()
+    """The two tokens it was merged from, or the chunks of a phrase."""
 
     def __str__(self) -> str:
         """Draw the tree with one token per line."""

@@ -5,9 +5,12 @@ Training creates models, formats translate them to and from files, and `Tokenize
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -40,7 +43,7 @@ class UnknownTokenError(DataError, KeyError):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Model:
-    """A pattern and the tokens: bytes, stop words, merges in the order they were made, and special tokens.
+    """A pattern and the tokens: bytes, stop words, merges in the order they were made, phrases and special tokens.
 
     The mappings are copied and read-only. Models with the same pattern and tokens are equal, however they were trained.
 
@@ -67,6 +70,8 @@ class Model:
     """The id of each byte."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """How the model was trained. This is for information only and not part of equality."""
+    phrases: Mapping[tuple[int, ...], int] = field(default_factory=dict)
+    """Sequences of tokens that are whole chunks, such as those of " of" and " the", and the ids they become."""
 
     def __post_init__(self) -> None:
         """Copy the arguments into read-only mappings and validate them."""
@@ -77,7 +82,7 @@ class Model:
         if self.pattern in NAMED_PATTERNS:  # as a regular expression it would only match itself
             remedy = f"use batchbpe.PATTERNS[{self.pattern!r}]"
             raise ArgumentError("pattern", self.pattern, "must be a regular expression, not a name", remedy=remedy)
-        for name in ("merges", "stop_words", "special_tokens", "training"):
+        for name in ("merges", "stop_words", "special_tokens", "training", "phrases"):
             value = getattr(self, name)
             if not isinstance(value, Mapping):
                 raise ArgumentTypeError(name, value, "must be a mapping")
@@ -88,6 +93,8 @@ class Model:
         object.__setattr__(self, "byte_ids", tuple(self.byte_ids))
         object.__setattr__(self, "merges", Merges(_rank(self.byte_ids, self.merges)))
         _check_others(self)
+        if self.phrases:
+            _check_phrases(self)
 
     @property
     def ranked(self) -> RankedTokens:
@@ -109,7 +116,8 @@ class Model:
 
     @lazy
     def _largest_id(self) -> int:
-        return max((self.ranked.largest_id, *self.stop_words.values(), *self.special_tokens.values()))
+        others = (self.stop_words, self.special_tokens, self.phrases)
+        return max(self.ranked.largest_id, *(max(ids.values(), default=0) for ids in others))
 
     @property
     def vocab_size(self) -> int:
@@ -118,7 +126,7 @@ class Model:
         >>> Model(pattern=r"\\w+", merges={}, special_tokens={"<e>": 300}).vocab_size
         257
         """
-        return 256 + len(self.merges) + len(self.stop_words) + len(self.special_tokens)
+        return 256 + len(self.merges) + len(self.stop_words) + len(self.special_tokens) + len(self.phrases)
 
     @lazy
     def vocab(self) -> Mapping[int, bytes]:
@@ -129,6 +137,7 @@ class Model:
         """
         vocab = self.ranked.vocab()
         vocab.update((token, word) for word, token in self.stop_words.items())
+        vocab.update((token, b"".join(map(vocab.__getitem__, parts))) for parts, token in self.phrases.items())
         vocab.update((token, name.encode()) for name, token in self.special_tokens.items())
         return MappingProxyType(dict(sorted(vocab.items())))
 
@@ -142,9 +151,22 @@ class Model:
         256
         """
         ids: dict[bytes, int] = {}
-        for token in (*self.stop_words.values(), *self.byte_ids, *self.merges.values()):
+        for token in (*self.stop_words.values(), *self.byte_ids, *self.merges.values(), *self.phrases.values()):
             ids.setdefault(self.vocab[token], token)
         return MappingProxyType(ids)
+
+    @lazy
+    def tokens_id(self) -> str:
+        """Identifies the pattern, bytes, merges and stop words: the same in every process.
+
+        >>> model = Model(pattern=r"\\w+", merges={})
+        >>> model.tokens_id == Model(pattern=r"\\w+", merges={}, special_tokens={"<s>": 256}).tokens_id
+        True
+        """
+        merges = array("I", chain.from_iterable((*pair, token) for pair, token in self.merges.items()))
+        words = sorted((token, word) for word, token in self.stop_words.items())
+        others = repr((self.pattern, self.byte_ids, words)).encode()
+        return hashlib.blake2b(others + merges.tobytes(), digest_size=16).hexdigest()
 
     def merge_tree(self, token: int) -> MergeTree:
         """Return the tree of merges that builds a token.
@@ -157,7 +179,8 @@ class Model:
         check_integer("token", token)
         if token not in self.vocab:
             raise UnknownTokenError.of_id(token, self.n_vocab - 1)
-        pairs = {merged: pair for pair, merged in self.merges.items()}
+        pairs: dict[int, tuple[int, ...]] = {merged: pair for pair, merged in self.merges.items()}
+        pairs |= {phrase: parts for parts, phrase in self.phrases.items()}
         needed: set[int] = set()
         stack = [token]
         while stack:
@@ -166,15 +189,16 @@ class Model:
                 needed.add(part)
                 stack += pairs.get(part, ())
         trees = {part: MergeTree(part, self.vocab[part]) for part in needed - pairs.keys()}
-        for (first, last), merged in self.merges.items():  # parts come before what they are merged into
+        for merged, parts in pairs.items():  # parts come before what they are merged into
             if merged in needed:
-                trees[merged] = MergeTree(merged, self.vocab[merged], (trees[first], trees[last]))
+                trees[merged] = MergeTree(merged, self.vocab[merged], tuple(trees[part] for part in parts))
         return trees[token]
 
     def __repr__(self) -> str:
         """Show the numbers of tokens and the pattern, by name if it has one."""
         names = {regex: name for name, regex in patterns()}
-        counts = (f"{name}={len(getattr(self, name))}" for name in ("merges", "stop_words", "special_tokens"))
+        shown = ("merges", "stop_words", "special_tokens", *(["phrases"] if self.phrases else []))
+        counts = (f"{name}={len(getattr(self, name))}" for name in shown)
         pattern = names.get(self.pattern) or self.pattern
         return f"Model(tokens={self.vocab_size}, {', '.join(counts)}, pattern={short(pattern, 60)})"
 
@@ -185,6 +209,7 @@ class Model:
         return self is other or (
             (self.pattern, self.byte_ids) == (other.pattern, other.byte_ids)
             and (self.stop_words, self.special_tokens) == (other.stop_words, other.special_tokens)
+            and self.phrases == other.phrases
             and len(self.merges) == len(other.merges)
             and all(mine == theirs for mine, theirs in zip(self.merges.items(), other.merges.items(), strict=True))
         )
@@ -195,13 +220,14 @@ class Model:
 
     @lazy
     def _hash(self) -> int:
-        unordered = frozenset(self.stop_words.items()), frozenset(self.special_tokens.items())
+        mappings = (self.stop_words, self.special_tokens, self.phrases)
+        unordered = tuple(frozenset(mapping.items()) for mapping in mappings)
         return hash((self.pattern, self.byte_ids, unordered, tuple(self.merges.items())))
 
     def __reduce__(self) -> Any:
         """Pickle the fields as plain dicts, since read-only mappings cannot be pickled."""
         mappings = (dict(self.merges), dict(self.stop_words), dict(self.special_tokens))
-        return type(self), (self.pattern, *mappings, self.byte_ids, dict(self.training))
+        return type(self), (self.pattern, *mappings, self.byte_ids, dict(self.training), dict(self.phrases))
 
     def __copy__(self) -> Model:
         """Return the model itself, which is immutable."""
@@ -315,6 +341,30 @@ def _check_others(model: Model) -> None:
         except UnicodeEncodeError as error:
             raise DataError(f"special token {short(name)} has a surrogate at character {error.start}") from None
         _add(vocab, token, value, f"special token {short(name)}")
+
+
+def _check_phrases(model: Model) -> None:
+    """Raise unless phrases are sequences of ordinary tokens without newlines, and have ids of their own."""
+    for parts in model.phrases:
+        if not isinstance(parts, tuple) or {*map(type, parts)} != {int}:
+            raise ArgumentTypeError("phrases", parts, "must have tuples of integers as keys")
+        if len(parts) < 2:
+            raise ArgumentError("phrases", parts, "must have tuples of two or more ids as keys")
+    _check_ids("phrase", model.phrases)
+    vocab = model.ranked.vocab() | {token: word for word, token in model.stop_words.items()}
+    ordinary = dict(vocab)
+    vocab |= {token: name.encode() for name, token in model.special_tokens.items()}
+    for parts, token in model.phrases.items():
+        for part in parts:
+            if part not in ordinary:
+                reason = "must contain only ids of bytes, stop words and merges"
+                raise DataError(f"phrase {short(parts)} {reason}, got {part}")
+            if b"\n" in ordinary[part]:
+                reason = f"must not contain a newline, as token {part}, {short(ordinary[part])}, does"
+                raise DataError(f"phrase {short(parts)} {reason}")
+        if token in vocab:
+            _add(vocab, token, b"phrase", f"phrase {short(parts)}")
+        vocab[token] = b"phrase"
 
 
 def _check_ids(kind: str, ids: Mapping[Any, int]) -> None:

@@ -1,4 +1,4 @@
-//! Counts the chunks of texts in parallel.
+//! Counts the chunks of texts in parallel, or runs of them (`runs`).
 //!
 //! Each thread fills its own table, and the tables are summed at the end. The counts therefore depend neither on the
 //! number of threads nor on the order of the texts. Large texts are cut where no chunk can cross the cut.
@@ -11,6 +11,7 @@
 //! caller can free. Texts that have been counted are kept until `drop_spent` is called or the table is dropped.
 
 mod order;
+mod runs;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +31,8 @@ use crate::error::{Cancel, Error, Result, quoted, try_push};
 use crate::special::special_matcher;
 use crate::split::{Chunks, LOOKUP_GROUP, Spans, Splitter};
 pub use order::Counted;
+use runs::OpenRun;
+pub use runs::{CutRule, EligibleChunks, What};
 
 /// The amount of text that a thread takes at once: enough to make the queue cheap, little enough to share evenly.
 const PIECE_BYTES: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
@@ -95,8 +98,8 @@ impl Drop for Piece {
 pub struct ChunkTable {
     counter: Arc<Counter>,
     threads: usize,
-    /// The chunks counted on the caller's thread.
-    own: ChunkMap,
+    /// What the caller's thread has counted.
+    own: Tally,
     /// The bytes of text added so far.
     size: usize,
     /// Started when there is enough text.
@@ -113,11 +116,22 @@ struct Workers {
     /// `None` once it is closed.
     queue: Option<Sender<Piece>>,
     pieces: Receiver<Piece>,
-    results: Receiver<Result<ChunkMap>>,
+    results: Receiver<Result<Tally>>,
+}
+
+/// What a thread has counted.
+#[derive(Default)]
+pub struct Tally {
+    /// Chunks or runs, and how often they occur.
+    counts: ChunkMap,
+    /// The counters of pairs, if they are counted.
+    sketch: Vec<u32>,
+    run: OpenRun,
 }
 
 /// The state that the threads share.
 struct Counter {
+    what: What,
     splitter: Splitter,
     special: Option<AhoCorasick>,
     newline_in_special: bool,
@@ -139,8 +153,15 @@ struct Counter {
 
 impl ChunkTable {
     /// Creates an empty table. Chunks longer than `max_chunk_bytes` are skipped; `finish` returns how many there were.
-    pub fn new(splitter: Splitter, special_tokens: &[String], max_chunk_bytes: usize, threads: usize) -> Result<Self> {
+    pub fn new(
+        what: What,
+        splitter: Splitter,
+        special_tokens: &[String],
+        max_chunk_bytes: usize,
+        threads: usize,
+    ) -> Result<Self> {
         let counter = Counter {
+            what,
             splitter,
             special: special_matcher(special_tokens)?,
             newline_in_special: special_tokens.iter().any(|token| token.contains('\n')),
@@ -153,7 +174,7 @@ impl ChunkTable {
             queued: AtomicUsize::new(0),
             cancel: Cancel::default(),
         };
-        let (counter, own) = (Arc::new(counter), ChunkMap::default());
+        let (counter, own) = (Arc::new(counter), Tally::default());
         Ok(Self { counter, threads, own, size: 0, workers: None, spent: unbounded() })
     }
 
@@ -267,24 +288,24 @@ impl ChunkTable {
         chunks: impl ExactSizeIterator<Item = (&'a [u8], u64)>,
         cancel: &Cancel,
     ) -> Result<()> {
-        self.own.reserve(chunks.len())?;
+        self.own.counts.reserve(chunks.len())?;
         let own = &mut self.own;
-        self.counter.track_growth(own, |own| add_counts_to(own, chunks, cancel))
+        self.counter.track_growth(own, |own| add_counts_to(&mut own.counts, chunks, cancel))
     }
 
-    /// Helps the workers to empty the queue and waits for them. Returns their tables, or the error that stopped them.
-    fn join_workers(&mut self, cancel: &Cancel) -> Result<Vec<ChunkMap>> {
+    /// Helps the workers to empty the queue and waits for them. Returns what they counted, or the error that stopped them.
+    fn join_workers(&mut self, cancel: &Cancel) -> Result<Vec<Tally>> {
         self.check_process()?;
         let Some(mut workers) = self.workers.take() else { return Ok(Vec::new()) };
         workers.queue = None; // The threads end when the queue is closed and empty.
         for piece in workers.pieces.iter().take_while(|_| self.counter.cancel.check().is_ok()) {
             self.counter.count_piece(&piece, &mut self.own, cancel)?;
         }
-        let mut tables = Vec::new();
+        let mut tallies = Vec::new();
         let mut error = None;
         loop {
             match workers.results.recv_timeout(POLL_INTERVAL) {
-                Ok(Ok(table)) => tables.push(table),
+                Ok(Ok(tally)) => tallies.push(tally),
                 // A worker that fails cancels the others: its error takes precedence over theirs.
                 Ok(Err(Error::Cancelled)) => error = error.or(Some(Error::Cancelled)),
                 Ok(Err(failure)) => error = Some(failure),
@@ -294,19 +315,26 @@ impl ChunkTable {
         }
         match error {
             Some(error) => Err(error),
-            None if tables.len() < workers.threads => panic!("a counting thread panicked"),
-            None => Ok(tables),
+            None if tallies.len() < workers.threads => panic!("a counting thread panicked"),
+            None => Ok(tallies),
         }
     }
 
     /// Sums the threads' tables and sorts the chunks. Also returns the number of bytes dropped and of chunks skipped.
     /// The table cannot be used again.
     pub fn finish(&mut self, cancel: &Cancel) -> Result<(Counted, usize, usize)> {
-        let mut tables = self.join_workers(cancel)?;
-        tables.push(std::mem::take(&mut self.own));
-        tables.retain(|table| !table.is_empty());
+        let tallies = self.join_workers(cancel)?.into_iter().chain([std::mem::take(&mut self.own)]);
+        let tables: Vec<ChunkMap> = tallies.map(|tally| tally.counts).filter(|counts| !counts.is_empty()).collect();
         let counted = order::sum_and_sort(&tables, self.threads, cancel)?;
         Ok((counted, self.counter.dropped.load(Relaxed), self.counter.skipped.load(Relaxed)))
+    }
+}
+
+impl ChunkTable {
+    /// Returns the counters of pairs: the sum of the threads'. The table cannot be used again.
+    pub fn finish_pairs(&mut self, cancel: &Cancel) -> Result<Vec<u32>> {
+        let tallies = self.join_workers(cancel)?.into_iter().chain([std::mem::take(&mut self.own)]);
+        runs::sum_sketches(tallies.map(|tally| tally.sketch))
     }
 }
 
@@ -339,16 +367,16 @@ impl Workers {
         for _ in 0..threads {
             let (counter, pieces, done) = (counter.clone(), pieces.clone(), done.clone());
             let started = std::thread::Builder::new().spawn(move || {
-                let mut table = ChunkMap::default();
+                let mut tally = Tally::default();
                 let counted = pieces.iter().try_for_each(|piece| {
                     counter.queued.fetch_sub(piece.size, Relaxed);
-                    counter.count_piece(&piece, &mut table, &counter.cancel)
+                    counter.count_piece(&piece, &mut tally, &counter.cancel)
                 });
                 if counted.is_err() {
                     counter.cancel.cancel();
                 }
                 // Sending fails if the `ChunkTable` was dropped in the meantime.
-                let _ = done.send(counted.map(|()| table));
+                let _ = done.send(counted.map(|()| tally));
             });
             // If the system refuses to start a thread, continue with fewer: the caller counts in any case.
             running += usize::from(started.is_ok());
@@ -359,34 +387,38 @@ impl Workers {
 }
 
 impl Counter {
-    fn count_piece(&self, piece: &Piece, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
+    fn count_piece(&self, piece: &Piece, tally: &mut Tally, cancel: &Cancel) -> Result<()> {
         cancel.check()?;
         let mut spans = Spans::default();
-        let count_texts = |table: &mut ChunkMap| {
-            piece.texts.iter().try_for_each(|text| self.count_text(text.as_str(), &mut spans, table, cancel))
+        let count_texts = |tally: &mut Tally| {
+            piece.texts.iter().try_for_each(|text| self.count_text(text.as_str(), &mut spans, tally, cancel))
         };
-        self.track_growth(table, count_texts)
+        self.track_growth(tally, count_texts)
     }
 
-    /// Runs `work` on a table and records by how much it has grown.
-    fn track_growth<T>(&self, table: &mut ChunkMap, work: impl FnOnce(&mut ChunkMap) -> T) -> T {
-        let (unique, memory) = (table.len(), table.memory());
-        let result = work(table);
-        self.unique.fetch_add(table.len() - unique, Relaxed);
-        self.memory.fetch_add(table.memory() - memory, Relaxed);
+    /// Runs `work` on a tally and records by how much it has grown.
+    fn track_growth<T>(&self, tally: &mut Tally, work: impl FnOnce(&mut Tally) -> T) -> T {
+        let (unique, memory) = (tally.counts.len(), tally.counts.memory());
+        let result = work(tally);
+        self.unique.fetch_add(tally.counts.len() - unique, Relaxed);
+        self.memory.fetch_add(tally.counts.memory() - memory, Relaxed);
         result
     }
 
     /// Counts the chunks of the text between its special tokens.
-    fn count_text(&self, text: &str, spans: &mut Spans, table: &mut ChunkMap, cancel: &Cancel) -> Result<()> {
+    fn count_text(&self, text: &str, spans: &mut Spans, tally: &mut Tally, cancel: &Cancel) -> Result<()> {
         let mut count = |text: &str| -> Result<()> {
             let dropped = self.splitter.split_in_batches(text, spans, cancel, |chunks| {
                 self.total.fetch_add(chunks.len(), Relaxed);
                 cancel.check()?;
-                self.count_chunks(chunks, table)
+                match &self.what {
+                    What::Chunks => self.count_chunks(chunks, &mut tally.counts),
+                    What::Pairs(eligible) => runs::count_pairs(eligible, chunks, tally),
+                    What::Runs(eligible, rule) => runs::count_runs(eligible, rule, chunks, tally),
+                }
             })?;
             self.dropped.fetch_add(dropped, Relaxed);
-            Ok(())
+            runs::end_run(&self.what, tally)
         };
         let mut start = 0;
         if let Some(special) = &self.special {

@@ -10,9 +10,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Encoder;
 use super::cache::{ChunkCache, EncodedChunks, INLINE_IDS};
+use super::phrases::TOUCHES;
 use crate::chunk_key::Key;
 use crate::error::{Cancel, Result, try_push, try_reserve};
 use crate::split::{Chunks, LOOKUP_GROUP, Spans};
+
+/// A larger buffer of marked ids is not kept.
+const MAX_MARKED: usize = 1 << 20;
 
 /// Buffers for a batch.
 #[derive(Default)]
@@ -61,11 +65,35 @@ impl Encoder {
         if spans.is_empty() {
             try_push(&mut spans, Spans::default())?;
         }
+        let mut marked = take(&mut cache.marked);
+        let mut end = 0;
         let dropped = self.splitter.split_in_batches(text, &mut spans[0], cancel, |chunks| {
             cancel.check()?;
-            self.encode_batch_of_chunks(chunks, cache, ids, cancel)
+            if self.phrases.is_none() {
+                return self.encode_batch_of_chunks(chunks, cache, ids, cancel);
+            }
+            if self.splitter.has_scanner() {
+                return self.encode_batch_of_chunks(chunks, cache, &mut marked, cancel);
+            }
+            for touching in chunks.touching() {
+                let first = marked.len();
+                self.encode_batch_of_chunks(touching, cache, &mut marked, cancel)?;
+                if touching.span(0).0 > end {
+                    marked[first] &= !TOUCHES;
+                }
+                end = touching.span(touching.len() - 1).1;
+            }
+            Ok(())
         })?;
         cache.spans = spans;
+        if let Some(phrases) = &self.phrases {
+            try_push(&mut marked, 0)?;
+            phrases.replace(&marked, ids, cancel)?;
+            marked.clear();
+            if marked.capacity() <= MAX_MARKED {
+                cache.marked = marked;
+            }
+        }
         if dropped > 0 {
             self.dropped.fetch_add(dropped, Relaxed);
         }
@@ -116,7 +144,8 @@ impl Encoder {
         }
         let chunk = |index: usize| chunks.get(missing[index].0).as_bytes();
         self.merges.apply_all(missing.len(), chunk, cancel, |index, ranks| {
-            gaps[missing[index].1].ids = append(extra, self.ids_of(ranks))?;
+            let mark = if ranks.len() == 1 { self.mark } else { 0 };
+            gaps[missing[index].1].ids = append(extra, self.ids_of(ranks).map(|id| id | mark))?;
             Ok(())
         })?;
         Ok(cache.insert_merged(chunks, &self.vocabulary)?)

@@ -195,6 +195,8 @@ pub struct ChunkCache {
     pub batch: Batch,
     /// At most one. The allocation of a `Box` would end the process on failure.
     pub spans: Vec<Spans>,
+    /// Ids before phrases are found in them; empty between calls.
+    pub marked: Vec<u32>,
 }
 
 impl ChunkCache {

@@ -12,6 +12,7 @@ mod cache;
 mod lanes;
 mod merge;
 mod pair_ranks;
+mod phrases;
 mod ranked;
 mod special;
 #[cfg(test)]
@@ -30,6 +31,8 @@ use batch::append;
 use cache::{CachePool, ChunkCache, EncodedChunks};
 use merge::Merges;
 pub use pair_ranks::MAX_MERGES;
+pub use phrases::Phrase;
+use phrases::{ID, Phrases, TOUCHES, WHOLE};
 pub use ranked::{MAX_ID, RankedTokens};
 use special::SpecialTokens;
 pub use special::{SpecialRules, SpecialSet};
@@ -55,6 +58,9 @@ pub struct Encoder {
     ids: Vec<u32>,
     tokens: Tokens,
     special: SpecialTokens,
+    phrases: Option<Phrases>,
+    /// The marks of whole chunks if there are phrases, otherwise 0.
+    mark: u32,
     caches: CachePool,
     /// Bytes of all texts so far that the pattern did not match.
     dropped: AtomicUsize,
@@ -72,19 +78,21 @@ impl Encoder {
         tokens: &RankedTokens,
         stop_words: &[(Vec<u8>, u32)],
         special_tokens: Vec<(String, u32)>,
+        phrases: &[Phrase],
         cancel: &Cancel,
     ) -> Result<Self> {
+        let mark = if phrases.is_empty() { 0 } else { WHOLE | TOUCHES };
         let seeds = tokens.ids.len().min(MAX_VOCABULARY);
         let mut vocabulary = EncodedChunks::with_capacity(seeds + stop_words.len())?;
         let mut stop_word_set = ChunkMap::with_capacity(stop_words.len())?;
         for (word, id) in stop_words {
-            vocabulary.insert(word, Key::of(word), &[*id])?;
+            vocabulary.insert(word, Key::of(word), &[*id | mark])?;
             stop_word_set.entry(word)?;
         }
         let short = |rank: &usize| tokens.get(*rank).len() <= MAX_VOCABULARY_BYTES;
         let candidates: Vec<usize> = (0..seeds).filter(short).collect();
         let mut insert =
-            |rank: usize| vocabulary.insert(tokens.get(rank), Key::of(tokens.get(rank)), &[tokens.ids[rank]]);
+            |rank: usize| vocabulary.insert(tokens.get(rank), Key::of(tokens.get(rank)), &[tokens.ids[rank] | mark]);
         for block in candidates.chunks(BLOCK_CHUNKS) {
             cancel.check()?;
             if tokens.merge_to_themselves {
@@ -106,8 +114,10 @@ impl Encoder {
             stop_words: stop_word_set,
             merges: Arc::clone(&tokens.merges),
             ids: tokens.ids.clone(),
-            tokens: Tokens::new(tokens, stop_words, &special_tokens)?,
+            tokens: Tokens::new(tokens, stop_words, &special_tokens, phrases)?,
             special: SpecialTokens::new(special_tokens)?,
+            phrases: Phrases::new(phrases)?,
+            mark,
             caches: CachePool::default(),
             dropped: AtomicUsize::new(0),
         })
@@ -183,7 +193,7 @@ impl Encoder {
         Ok((parallel::concat(parts, threads)?, offsets))
     }
 
-    /// Encodes chunks as they are, without splitting, in parallel. Returns the concatenated ids and the number of ids
+    /// Encodes chunks as they are, without splitting and without phrases, in parallel. Returns the concatenated ids and the number of ids
     /// of each chunk.
     pub fn encode_chunks(&self, chunks: &[&[u8]], threads: usize, cancel: &Cancel) -> Result<(Vec<u32>, Vec<u32>)> {
         let blocks = try_collect(chunks.chunks(BLOCK_CHUNKS))?;
@@ -209,7 +219,7 @@ impl Encoder {
                 let (mut ids, mut sizes) = (Vec::new(), try_with_capacity(block.len())?);
                 for (chunk, place) in block.iter().zip(places) {
                     let found = self.vocabulary.get(chunk, Key::of(chunk)).unwrap_or(&merged[place]);
-                    sizes.push(append(&mut ids, found.iter().copied())?.len() as u32);
+                    sizes.push(append(&mut ids, found.iter().map(|id| id & ID))?.len() as u32);
                 }
                 Ok((ids, sizes))
             },
@@ -244,6 +254,16 @@ impl Encoder {
     /// Returns the number of bytes, in all texts so far, that the pattern did not match: always 0 for named patterns.
     pub fn dropped(&self) -> usize {
         self.dropped.load(Relaxed)
+    }
+
+    /// Returns the pattern that splits texts into chunks.
+    pub fn pattern(&self) -> &str {
+        self.splitter.pattern()
+    }
+
+    /// Returns the bytes of a token.
+    pub fn token(&self, id: u32) -> Result<&[u8]> {
+        self.tokens.get(id)
     }
 
     /// Returns one more than the largest id.

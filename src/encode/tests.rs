@@ -37,7 +37,7 @@ fn encoder(pattern: &str, merges: &[(u32, u32, u32)], stop_words: &[&str], speci
     };
     let stop_words: Vec<_> = numbered(stop_words).into_iter().map(|(word, id)| (word.into_bytes(), id)).collect();
     let special = numbered(special);
-    Encoder::new(splitter, &ranked(merges), &stop_words, special, &NEVER).expect("within the limits")
+    Encoder::new(splitter, &ranked(merges), &stop_words, special, &[], &NEVER).expect("within the limits")
 }
 
 /// Merges one pair at a time: lowest rank first, and the leftmost of equal pairs.
@@ -195,7 +195,7 @@ fn a_held_lock_is_not_waited_for() {
 fn distant_and_unknown_ids() {
     let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
     let special = vec![("<s>".to_owned(), (1 << 24) - 1)];
-    let encoder = Encoder::new(splitter, &ranked(&[]), &[], special, &NEVER).expect("valid merges");
+    let encoder = Encoder::new(splitter, &ranked(&[]), &[], special, &[], &NEVER).expect("valid merges");
     assert_eq!(encoder.n_vocab(), 1 << 24);
     assert_eq!(encoder.tokens.spans.len(), 256);
     assert_eq!(encoder.decode(&[97, (1 << 24) - 1], &NEVER), Ok(b"a<s>".to_vec()));
@@ -207,13 +207,70 @@ fn distant_and_unknown_ids() {
 fn special_tokens_have_a_size_limit() {
     let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
     let special = vec![("x".repeat(1 << 21), 256)];
-    let error = Encoder::new(splitter, &ranked(&[]), &[], special, &NEVER).err().expect("too long").to_string();
+    let error = Encoder::new(splitter, &ranked(&[]), &[], special, &[], &NEVER).err().expect("too long").to_string();
     assert!(error.contains("the special tokens have 2097152 bytes in total; at most 1048576"), "{error}");
 
     // The longest token allowed. If its automaton were built in quadratic time, this test would not finish.
     let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
     let special = vec![("x".repeat(1 << 20), 256)];
-    let encoder = Encoder::new(splitter, &ranked(&[]), &[], special, &NEVER).expect("within the limit");
+    let encoder = Encoder::new(splitter, &ranked(&[]), &[], special, &[], &NEVER).expect("within the limit");
     let text = "x".repeat((1 << 20) + 2);
     assert_eq!(encoder.encode(&text, &allow_all(), 1, &NEVER), Ok(vec![256, 120, 120]));
+}
+
+/// Finds the longest phrase at each whole chunk. A chunk of no ids stands between chunks that do not touch.
+fn phrases_simply(chunks: &[Vec<u32>], phrases: &[Phrase]) -> Vec<u32> {
+    let (mut ids, mut at) = (Vec::new(), 0);
+    while at < chunks.len() {
+        let matches = |phrase: &&Phrase| {
+            phrase.0.iter().enumerate().all(|(i, &id)| chunks.get(at + i).is_some_and(|chunk| chunk[..] == [id]))
+        };
+        match phrases.iter().filter(matches).max_by_key(|phrase| phrase.0.len()) {
+            Some((parts, id)) => {
+                ids.push(*id);
+                at += parts.len();
+            }
+            None => {
+                ids.extend(&chunks[at]);
+                at += 1;
+            }
+        }
+    }
+    ids
+}
+
+proptest! {
+    #[test]
+    fn the_longest_phrase_is_taken(
+        merges in merges(),
+        text in "([a-d]{1,3}|[ ,\\n]){0,80}",
+        phrases in vec(vec(prop_oneof![97..=100u32, 256..262u32], 2..5), 0..12),
+        pattern in prop_oneof![Just(r" ?[a-d]+|\s|,"), Just("[a-d]|\n"), Just(NAMED[0].1), Just(NAMED[3].1)],
+        threads in 1..4usize,
+    ) {
+        let last = 255 + merges.len() as u32;
+        let mut phrases: Vec<Phrase> =
+            phrases.into_iter().filter(|ids| ids.iter().all(|&id| id <= last)).zip(20_000..).collect();
+        phrases.sort();
+        phrases.dedup_by(|a, b| a.0 == b.0);
+        let splitter = Splitter::new(pattern).expect("a valid pattern");
+        let (mut chunks, mut end) = (Vec::new(), 0);
+        splitter.split(&text, &NEVER, |chunk| {
+            let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
+            if start > end {
+                chunks.push(Vec::new());
+            }
+            end = start + chunk.len();
+            chunks.push(merge_simply(chunk.as_bytes(), &merges));
+            Ok(())
+        }).expect("nothing fails");
+        let encoder = Encoder::new(splitter, &ranked(&merges), &[], Vec::new(), &phrases, &NEVER).expect("valid ids");
+        let expected = phrases_simply(&chunks, &phrases);
+        for _ in 0..2 {
+            let found = encoder.encode(&text, &allow_all(), threads, &NEVER).expect("nothing fails");
+            prop_assert_eq!(&found, &expected);
+        }
+        let (alone, _) = encoder.encode_chunks(&[b"a"], 1, &NEVER).expect("nothing fails");
+        prop_assert_eq!(alone, [97]);
+    }
 }

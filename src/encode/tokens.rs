@@ -1,5 +1,6 @@
 //! The bytes of each token, and decoding: ids → bytes.
 
+use super::phrases::Phrase;
 use super::ranked::RankedTokens;
 use crate::error::{Cancel, Error, Result, check_memory, try_with_capacity};
 use crate::hash::HashMap;
@@ -65,10 +66,16 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    pub fn new(ranked: &RankedTokens, stop_words: &[(Vec<u8>, u32)], special_tokens: &[(String, u32)]) -> Result<Self> {
+    pub fn new(
+        ranked: &RankedTokens,
+        stop_words: &[(Vec<u8>, u32)],
+        special_tokens: &[(String, u32)],
+        phrases: &[Phrase],
+    ) -> Result<Self> {
         let mut arena = ranked.arena.clone();
         let merged = ranked.ids.iter().copied().zip(ranked.spans.iter().copied());
-        let ids = merged.clone().map(|token| token.0).chain(stop_words.iter().map(|word| word.1));
+        let others = stop_words.iter().map(|word| word.1).chain(phrases.iter().map(|phrase| phrase.1));
+        let ids = merged.clone().map(|token| token.0).chain(others);
         let n_ordinary = ids.max().map_or(0, |id| id as usize + 1);
         let mut spans: Vec<Span> = try_with_capacity(n_ordinary)?;
         spans.resize(n_ordinary, (0, 0));
@@ -77,6 +84,16 @@ impl Tokens {
         }
         for (word, id) in stop_words {
             spans[*id as usize] = arena.push(word)?;
+        }
+        for (parts, id) in phrases {
+            let mut bytes = Vec::new();
+            for &part in parts {
+                let &span = spans.get(part as usize).filter(|span| span.1 > 0).ok_or_else(|| {
+                    Error::invalid(format!("phrase {id} contains {part}, which is not the id of a token"))
+                })?;
+                bytes.extend_from_slice(arena.get(span));
+            }
+            spans[*id as usize] = arena.push(&bytes)?;
         }
         let mut special_spans = HashMap::default();
         for (token, id) in special_tokens {
@@ -93,7 +110,6 @@ impl Tokens {
     }
 
     /// Returns the bytes of a token.
-    #[cfg(test)]
     pub fn get(&self, id: u32) -> Result<&[u8]> {
         Ok(self.arena.get(self.span(id)?))
     }

@@ -12,10 +12,11 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PySequence, PyString};
 
+use super::encode::Encoder;
 use super::{Array, Threads, block_text, run, shared_bytes, spans, threads_or_all};
-use crate::count::{self, SharedText};
+use crate::count::{self, CutRule, EligibleChunks, SharedText, What};
 use crate::counts_csv;
-use crate::error::{Error, Result, try_collect, try_push, try_with_capacity};
+use crate::error::{Error, Result, try_collect, try_collect_ok, try_push, try_with_capacity};
 use crate::split;
 
 /// Counts the chunks of texts and adds existing counts. Unusable after `finish`.
@@ -26,7 +27,36 @@ use crate::split;
 #[pyclass(module = "batchbpe._core")]
 pub struct ChunkTable(Option<count::ChunkTable>);
 
+/// Returns those of the tokens that are chunks by themselves.
+fn eligible_chunks(py: Python<'_>, encoder: &Encoder, ids: &[u32]) -> PyResult<EligibleChunks> {
+    let encoder = &encoder.encoder;
+    run(py, ids.len() << 6, |cancel| {
+        let tokens = try_collect_ok(ids.iter().map(|&id| encoder.token(id)))?;
+        let (encoded, sizes) = encoder.encode_chunks(&tokens, 1, cancel)?;
+        let mut encoded = encoded.iter();
+        let mut eligible = try_with_capacity(ids.len())?;
+        for ((&id, token), size) in ids.iter().zip(tokens).zip(sizes) {
+            if encoded.by_ref().take(size as usize).eq([&id]) {
+                eligible.push((token, id));
+            }
+        }
+        EligibleChunks::new(eligible.into_iter())
+    })
+}
+
 impl ChunkTable {
+    fn create(
+        what: What,
+        pattern: &str,
+        special_tokens: &[String],
+        threads: Option<Threads>,
+        max_chunk_bytes: Option<usize>,
+    ) -> PyResult<Self> {
+        let (splitter, max_chunk_bytes) = (split::Splitter::new(pattern)?, max_chunk_bytes.unwrap_or(usize::MAX));
+        let threads = threads_or_all(threads);
+        Ok(Self(Some(count::ChunkTable::new(what, splitter, special_tokens, max_chunk_bytes, threads)?)))
+    }
+
     fn table(&mut self) -> PyResult<&mut count::ChunkTable> {
         self.0.as_mut().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is already finished; create a new one"))
     }
@@ -56,8 +86,45 @@ impl ChunkTable {
         threads: Option<Threads>,
         max_chunk_bytes: Option<usize>,
     ) -> PyResult<Self> {
-        let (splitter, max_chunk_bytes) = (split::Splitter::new(pattern)?, max_chunk_bytes.unwrap_or(usize::MAX));
-        Ok(Self(Some(count::ChunkTable::new(splitter, &special_tokens, max_chunk_bytes, threads_or_all(threads))?)))
+        Self::create(What::Chunks, pattern, &special_tokens, threads, max_chunk_bytes)
+    }
+
+    /// Create a table that counts the pairs of neighbouring chunks that are single tokens, in a sketch.
+    ///
+    /// `eligible` are the ids of the tokens that such a chunk may be.
+    #[staticmethod]
+    fn of_pairs(
+        py: Python<'_>,
+        encoder: &Encoder,
+        eligible: PyReadonlyArray1<u32>,
+        special_tokens: Vec<String>,
+        threads: Option<Threads>,
+    ) -> PyResult<Self> {
+        let eligible = eligible_chunks(py, encoder, eligible.as_slice()?)?;
+        Self::create(What::Pairs(eligible), encoder.encoder.pattern(), &special_tokens, threads, None)
+    }
+
+    /// Create a table that counts runs of neighbouring chunks that are single tokens.
+    ///
+    /// With a sketch of the same texts, runs are cut between the chunks of pairs that occur fewer than `min_count` times.
+    #[staticmethod]
+    #[pyo3(signature = (encoder, eligible, special_tokens, threads, sketch = None, min_count = 1))]
+    fn of_runs(
+        py: Python<'_>,
+        encoder: &Encoder,
+        eligible: PyReadonlyArray1<u32>,
+        special_tokens: Vec<String>,
+        threads: Option<Threads>,
+        sketch: Option<PyReadonlyArray1<u32>>,
+        min_count: u32,
+    ) -> PyResult<Self> {
+        let eligible = eligible_chunks(py, encoder, eligible.as_slice()?)?;
+        let sketch = match &sketch {
+            Some(sketch) => try_collect(sketch.as_slice()?.iter().copied())?,
+            None => Vec::new(),
+        };
+        let rule = CutRule::new(sketch, min_count)?;
+        Self::create(What::Runs(eligible, rule), encoder.encoder.pattern(), &special_tokens, threads, None)
     }
 
     /// The number of chunks found in the texts so far, including repetitions.
@@ -147,6 +214,13 @@ impl ChunkTable {
         let (counted, dropped, skipped) = run(py, table.finish_cost(), |cancel| table.finish(cancel))?;
         let offsets = counted.offsets.into_pyarray(py);
         Ok((counted.data.into_pyarray(py), offsets, counted.counts.into_pyarray(py), dropped, skipped))
+    }
+
+    /// Return the sketch of a table of pairs: an upper bound on the counts of all pairs that share a counter.
+    fn finish_pairs<'py>(&mut self, py: Python<'py>) -> PyResult<Array<'py, u32>> {
+        self.table()?;
+        let mut table = self.0.take().expect("checked above");
+        Ok(run(py, usize::MAX, |cancel| table.finish_pairs(cancel))?.into_pyarray(py))
     }
 }
 

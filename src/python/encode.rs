@@ -127,10 +127,11 @@ impl Encoder {
         tokens: &RankedTokens,
         stop_words: Vec<(Vec<u8>, u32)>,
         special_tokens: Vec<(String, u32)>,
+        phrases: Vec<(Vec<u32>, u32)>,
     ) -> PyResult<Self> {
         let splitter = split::Splitter::new(pattern)?;
         let encoder = run(py, usize::MAX, |cancel| {
-            encode::Encoder::new(splitter, &tokens.0, &stop_words, special_tokens, cancel)
+            encode::Encoder::new(splitter, &tokens.0, &stop_words, special_tokens, &phrases, cancel)
         })?;
         Ok(Self { encoder, integers: PyOnceLock::new(), warned: AtomicBool::new(false) })
     }

@@ -21,7 +21,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOverflowError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 
 use crate::count::utf8;
 use crate::encode::{MAX_ID, MAX_MERGES};
@@ -268,6 +268,25 @@ fn split_text<'py>(
     try_collect_ok(chunks.iter().map(|chunk| Ok(chunk.into_pyobject(py)?.into_any())))
 }
 
+/// Return for each token whether the pattern matches all of it at once.
+#[pyfunction]
+fn matches_whole(py: Python<'_>, pattern: &str, tokens: Vec<PyBackedBytes>) -> PyResult<Vec<bool>> {
+    let splitter = split::Splitter::new(pattern)?;
+    let size = tokens.iter().map(|token| token.len()).sum();
+    run(py, splitter.cost(size), |cancel| {
+        try_collect_ok(tokens.iter().map(|token| {
+            let Ok(text) = std::str::from_utf8(token) else { return Ok(false) };
+            let mut first = None;
+            splitter.split(text, cancel, |chunk| {
+                first.get_or_insert(chunk);
+                Ok(())
+            })?;
+            cancel.check()?;
+            Ok(first == Some(text))
+        }))
+    })
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     hash::randomize();
@@ -279,6 +298,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(matches_empty, module)?)?;
     module.add_function(wrap_pyfunction!(explain_pattern, module)?)?;
     module.add_function(wrap_pyfunction!(split_text, module)?)?;
+    module.add_function(wrap_pyfunction!(matches_whole, module)?)?;
     module.add_function(wrap_pyfunction!(count::read_counts_csv, module)?)?;
     module.add_function(wrap_pyfunction!(count::is_in_order, module)?)?;
     module.add_class::<count::ChunkTable>()?;

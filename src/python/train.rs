@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::encode::Encoder;
-use super::{Array, BAD_OFFSETS, Threads, run, threads_or_all};
+use super::{Array, BAD_OFFSETS, Threads, run, spans, threads_or_all};
 use crate::hash::HashSet;
 use crate::train::{self, Pair};
 
@@ -72,6 +72,34 @@ impl PairTable {
             let sequences = chunks.map(|(chunk, count)| (ids(chunk).into_iter(), count));
             let table = train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel);
             failure.map_or(table, Err)
+        })?))
+    }
+
+    /// Create a table from runs of chunks and their counts. `data` has the ids of all runs, four bytes each.
+    #[staticmethod]
+    fn from_runs(
+        py: Python<'_>,
+        data: PyReadonlyArray1<u8>,
+        offsets: PyReadonlyArray1<i64>,
+        counts: PyReadonlyArray1<u64>,
+        next_id: u32,
+        merges: usize,
+        threads: Option<Threads>,
+    ) -> PyResult<Self> {
+        let (data, counts) = (data.as_slice()?, counts.as_slice()?);
+        let spans = spans(data, offsets.as_slice()?)?;
+        let id = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
+        if spans.len() != counts.len()
+            || spans.iter().any(|span| span.len() % 4 != 0)
+            || data.chunks_exact(4).any(|bytes| id(bytes) >= next_id)
+        {
+            return Err(PyValueError::new_err("the runs are damaged; count them again"));
+        }
+        let threads = threads_or_all(threads);
+        Ok(Self(run(py, data.len(), |cancel| {
+            let runs = spans.into_iter().zip(counts);
+            let sequences = runs.map(|(span, &count)| (data[span].chunks_exact(4).map(id), count));
+            train::PairTable::new(sequences, next_id, merges, false, threads, cancel)
         })?))
     }
 

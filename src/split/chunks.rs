@@ -50,9 +50,20 @@ impl<'t, 's> Chunks<'t, 's> {
         unsafe { self.text.get_unchecked(start..end) }
     }
 
+    /// Returns where a chunk starts and ends in the text.
+    #[inline(always)]
+    pub fn span(self, index: usize) -> Span {
+        self.spans[index]
+    }
+
     #[inline(always)]
     pub fn iter(self) -> impl ExactSizeIterator<Item = &'t str> + use<'t, 's> {
         (0..self.len()).map(move |index| self.get(index))
+    }
+
+    /// Returns the same chunks in groups within which each chunk starts where the one before it ends.
+    pub fn touching(self) -> impl Iterator<Item = Self> + use<'t, 's> {
+        self.spans.chunk_by(|before, after| before.1 == after.0).map(move |spans| Self { spans, ..self })
     }
 
     /// Returns the same chunks in groups of `LOOKUP_GROUP`.

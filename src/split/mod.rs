@@ -100,6 +100,10 @@ impl Splitter {
         Ok(Self { pattern: pattern.to_owned(), engine, reason: String::new() })
     }
 
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
     /// Returns the name of the engine and the reason for it.
     pub fn explain(&self) -> (&'static str, &str) {
         let name = match self.engine {

@@ -4,7 +4,7 @@
 
 mod inputs;
 
-use batchbpe::count::{ChunkTable, Counted, SharedText};
+use batchbpe::count::{ChunkTable, Counted, SharedText, What};
 use batchbpe::encode::{Encoder, RankedTokens, SpecialRules, SpecialSet};
 use batchbpe::error::NEVER;
 use batchbpe::split::{NAMED, Splitter};
@@ -100,7 +100,7 @@ fn latin_documents() -> Vec<SharedText> {
 }
 
 fn count(texts: &[SharedText]) -> Counted {
-    let mut table = ChunkTable::new(splitter("cl100k"), &[], usize::MAX, 1).expect("no special tokens");
+    let mut table = ChunkTable::new(What::Chunks, splitter("cl100k"), &[], usize::MAX, 1).expect("no special tokens");
     table.add(texts.iter().cloned().map(Ok), &NEVER).expect("named patterns do not fail");
     table.finish(&NEVER).expect("named patterns do not fail").0
 }
@@ -150,7 +150,7 @@ fn trained() -> Vec<(u32, u32, u32)> {
 fn build(merges: &[(u32, u32, u32)]) -> Encoder {
     let bytes: [u32; 256] = std::array::from_fn(|byte| byte as u32);
     let tokens = RankedTokens::from_merges(&bytes, merges.iter().copied()).expect("valid merges");
-    Encoder::new(splitter("cl100k"), &tokens, &[], vec![], &NEVER).expect("small")
+    Encoder::new(splitter("cl100k"), &tokens, &[], vec![], &[], &NEVER).expect("small")
 }
 
 fn merges_of_ranks() {

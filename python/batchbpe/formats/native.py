@@ -17,6 +17,7 @@ FORMAT = "batchbpe"
 IN_FOLDER = "batchbpe.model"
 """Name of the file in a transformers folder, as in tokenization_batchbpe.py."""
 VERSION = 1
+VERSION_WITH_PHRASES = 2
 _JSON_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a string"}
 
 
@@ -30,7 +31,7 @@ def write(model: Model, path: Path) -> None:
     """Write a model directly to a file, without replacing it atomically."""
     fields = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION_WITH_PHRASES if model.phrases else VERSION,
         "training": dict(model.training),
         "pattern": model.pattern,
         "special_tokens": dict(model.special_tokens),
@@ -39,7 +40,9 @@ def write(model: Model, path: Path) -> None:
     }
     merges = ",\n".join(f"[{first},{last},{token}]" for (first, last), token in model.merges.items())
     head = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in fields.items())
-    path.write_text(f'{{\n{head}"merges": [\n{merges}\n]\n}}\n', encoding="utf-8")
+    phrases = ",\n".join(f"[{','.join(map(str, (*parts, token)))}]" for parts, token in model.phrases.items())
+    tail = f',\n"phrases": [\n{phrases}\n]' if phrases else ""
+    path.write_text(f'{{\n{head}"merges": [\n{merges}\n]{tail}\n}}\n', encoding="utf-8")
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -78,9 +81,9 @@ def _parse(fields: Any) -> Model:
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise DataError(f'not a batchbpe model file: expected an object with "format": "{FORMAT}"')
     version = fields.get("version")
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or not VERSION <= version <= VERSION_WITH_PHRASES:
         remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
-        raise DataError(f"version must be {VERSION}, got {short(version)}", remedy=remedy)
+        raise DataError(f"version must be {VERSION} or {VERSION_WITH_PHRASES}, got {short(version)}", remedy=remedy)
     merges: dict[tuple[int, int], int] = {}
     for rank, row in enumerate(_field(fields, "merges", list)):
         if not isinstance(row, list) or len(row) != 3 or not all(type(token) is int for token in row):
@@ -104,7 +107,21 @@ def _parse(fields: Any) -> Model:
         special_tokens=_field(fields, "special_tokens", dict),
         byte_ids=tuple(_field(fields, "byte_ids", list)),
         training=_field(fields, "training", dict),
+        phrases=_phrases(_field(fields, "phrases", list)) if version == VERSION_WITH_PHRASES else {},
     )
+
+
+def _phrases(rows: list[Any]) -> dict[tuple[int, ...], int]:
+    phrases: dict[tuple[int, ...], int] = {}
+    for number, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) < 3 or not all(type(token) is int for token in row):
+            reason = f"expected the ids of two or more tokens and an id, all integers, got {short(row)}"
+            raise DataError(reason, where=f"phrase {number}")
+        if tuple(row[:-1]) in phrases:
+            reason = f"{short(row)} repeats the tokens of phrase {phrases[tuple(row[:-1])]}"
+            raise DataError(reason, where=f"phrase {number}")
+        phrases[tuple(row[:-1])] = row[-1]
+    return phrases
 
 
 def _field(fields: dict[str, Any], name: str, kind: type) -> Any:
@@ -117,7 +134,8 @@ def _field(fields: dict[str, Any], name: str, kind: type) -> Any:
 
 def write_vocab(model: Model, path: Path) -> None:
     """Write a human-readable list of tokens: the parts of each merge, the text and the id."""
-    parts = {token: pair for pair, token in model.merges.items()}
+    parts: dict[int, tuple[int, ...]] = {token: pair for pair, token in model.merges.items()}
+    parts |= {token: phrase for phrase, token in model.phrases.items()}
     with path.open("w", encoding="utf-8") as file:
         for token, value in model.vocab.items():
             merged = "".join(f"[{_readable(model.vocab[part])}]" for part in parts.get(token, ()))
