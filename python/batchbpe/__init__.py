@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from .merging import Batch
     from .model import Model
     from .patterns import PATTERNS, split
+    from .phrases import train_phrases
+    from .runs import RunCounts
     from .tokenizer import Tokenizer
     from .training import train
 
@@ -22,10 +24,12 @@ __all__ = [
     "ChunkCounts",
     "Model",
     "QuickTokenizer",
+    "RunCounts",
     "Tokenizer",
     "policies",
     "split",
     "train",
+    "train_phrases",
 ]
 
 _MODULES = {
@@ -35,9 +39,11 @@ _MODULES = {
     "ChunkCounts": "counts",
     "Model": "model",
     "QuickTokenizer": "batch_tokenizer",
+    "RunCounts": "runs",
     "Tokenizer": "tokenizer",
     "split": "patterns",
     "train": "training",
+    "train_phrases": "phrases",
 }
 
 

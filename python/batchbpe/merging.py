@@ -79,7 +79,7 @@ def merge_in_batches(
         except ValueError as error:
             raise ValueError(f"policy {policy_name(policy)} chose pairs that cannot be merged: {error}") from None
         token_lengths[vocab.next_id : vocab.next_id + len(pairs_to_merge)] = pairs_to_merge.merged_length
-        vocab.add(pairs_to_merge.first, pairs_to_merge.last)
+        vocab.add(pairs_to_merge.first, pairs_to_merge.last, pairs_to_merge.count)
         merges_remaining -= len(pairs_to_merge)
         batch_count += 1
         if on_batch:
@@ -106,7 +106,7 @@ def merge_serially(
         first, last, counts = table.merge_serially(min(merges_wanted - done, 1000))
         if not len(first):
             break  # no pairs are left
-        vocab.add(first, last)
+        vocab.add(first, last, counts)
         seconds = time.perf_counter() - start
         if on_batch:
             for number, count in enumerate(counts.tolist(), start=done + 1):

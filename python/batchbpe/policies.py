@@ -37,7 +37,7 @@ class GrowingVocab(Mapping[int, bytes]):
     """The bytes of each token while the vocabulary grows, built on demand because most policies never need it.
 
     >>> vocab = GrowingVocab({0: b"a", 1: b"b"})
-    >>> vocab.add(np.array([0, 2]), np.array([1, 0]))
+    >>> vocab.add(np.array([0, 2]), np.array([1, 0]), np.array([9, 5]))
     >>> vocab[3], vocab.next_id, len(vocab)
     (b'aba', 4, 4)
     """
@@ -49,13 +49,15 @@ class GrowingVocab(Mapping[int, bytes]):
         self._first_new = max(self._tokens) + 1 if next_id is None else next_id
         self._first: list[Ids] = []
         self._last: list[Ids] = []
+        self._counts: list[Counts] = []
         self.merges_done = 0
         """The number of new tokens."""
 
-    def add(self, first: Ids, last: Ids) -> None:
-        """Add the tokens that pairs become."""
+    def add(self, first: Ids, last: Ids, counts: Counts) -> None:
+        """Add the tokens that pairs become, and how often each pair occurred."""
         self._first.append(first)
         self._last.append(last)
+        self._counts.append(counts)
         self.merges_done += len(first)
 
     @property
@@ -63,6 +65,11 @@ class GrowingVocab(Mapping[int, bytes]):
         """The first and last tokens of the pairs that became the new tokens, in order."""
         none = np.zeros(0, np.uint32)
         return np.concatenate([none, *self._first]), np.concatenate([none, *self._last])
+
+    @property
+    def merge_counts(self) -> Counts:
+        """How often each of these pairs occurred when it was merged."""
+        return np.concatenate([np.zeros(0, np.uint64), *self._counts])
 
     @property
     def next_id(self) -> int:

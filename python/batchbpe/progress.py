@@ -132,14 +132,16 @@ def format_size(number: float) -> str:
 
 
 @contextmanager
-def counting_bar(counter: ChunkCounter, sources: Sequence[Source], *, show: bool = True) -> Iterator[None]:
+def counting_bar(
+    counter: ChunkCounter, sources: Sequence[Source], *, show: bool = True, title: str = "counting"
+) -> Iterator[None]:
     """Show how much of some sources has been counted."""
     if not show:
         yield
         return
     total = sum(source.size for source in sources)
     on_progress, start, before = counter.on_progress, time.monotonic(), counter.bytes_read
-    with bar("counting", total) as update:
+    with bar(title, total) as update:
 
         def report(position: int) -> None:
             on_progress(position)
@@ -155,7 +157,7 @@ def counting_bar(counter: ChunkCounter, sources: Sequence[Source], *, show: bool
 
 
 @contextmanager
-def training_bar(*, show: bool = True) -> Iterator[Callable[[Batch], None] | None]:
+def training_bar(*, show: bool = True, title: str = "training") -> Iterator[Callable[[Batch], None] | None]:
     """Yield a function to call after each batch, which shows how many merges are done. None if nothing is shown."""
     if not show:
         yield None
@@ -164,7 +166,7 @@ def training_bar(*, show: bool = True) -> Iterator[Callable[[Batch], None] | Non
 
     def on_batch(batch: Batch) -> None:
         if not started:
-            started.append(bar("training", batch.merges_wanted))
+            started.append(bar(title, batch.merges_wanted))
             started.append(started[0].__enter__())
         note = f"{batch.merges_done:,} of {batch.merges_wanted:,} merges, batch of {batch.size}"
         started[1](batch.merges_done, note)

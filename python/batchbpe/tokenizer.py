@@ -19,10 +19,12 @@ from .formats import Format, huggingface, load_file, native, save_file
 from .formats import tiktoken as rank_file
 from .formats.dialects import check_not_empty
 from .formats.located import locate_errors
+from .formats.phrase_pattern import pattern_with_phrases
 from .merging import Batch
 from .model import Model
 from .patterns import resolve_pattern
 from .policies import Policy
+from .runs import PhraseChunks
 from .storage.atomic import replacing_all, writing
 from .surrogates import Errors
 
@@ -64,6 +66,10 @@ class Tokenizer(Codec):
         policy: Policy | str = "continue_search",
         overlapping: bool = False,
         base: Tokenizer | Model | None = None,
+        phrases: int | Literal["auto"] = 0,
+        phrase_chunks: PhraseChunks = "letters",
+        max_words: int = 4,
+        phrase_sample: float | None = None,
         text_column: str = "text",
         errors: Literal["strict", "replace"] = "strict",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -94,6 +100,12 @@ class Tokenizer(Codec):
         overlapping: count "aa" four times in "aaaaa", as QuickTokenizer does, instead of twice.
         base: tokenizer to extend. Its tokens keep their ids, except for special tokens that `special_tokens` lists
             again.
+        phrases: number of tokens for phrases such as " of the", or "auto" to balance them with merges. They are part of
+            `vocab_size`, and the data is read again to find them.
+        phrase_chunks: which chunks a phrase may consist of: "letters" (those with a letter), "text" (also punctuation),
+            a regular expression, or a function that receives a chunk.
+        max_words: largest number of chunks in a phrase.
+        phrase_sample: share of the text from which phrases are learned; by default as much as makes 256 MiB.
         text_column: column of tables, or field of jsonl files, that holds the text.
         errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
         max_document_bytes: largest row, line, or part of a text file that cannot be cut.
@@ -124,6 +136,10 @@ class Tokenizer(Codec):
                 policy=policy,
                 overlapping=overlapping,
                 base=getattr(base, "model", base),
+                phrases=phrases,
+                phrase_chunks=phrase_chunks,
+                max_words=max_words,
+                phrase_sample=phrase_sample,
                 text_column=text_column,
                 errors=errors,
                 max_document_bytes=max_document_bytes,
@@ -228,7 +244,8 @@ class Tokenizer(Codec):
                     remedy="rename one of them",
                 )
         ranks = rank_file.ranks_of(self.model, remedy="export to another format to keep them")
-        return tiktoken.Encoding(self.name, pat_str=self.pattern, mergeable_ranks=ranks, special_tokens=special_tokens)
+        pattern = pattern_with_phrases(self.model) if self.phrases else self.pattern
+        return tiktoken.Encoding(self.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special_tokens)
 
     def view(self, text: str, *, errors: Errors = "strict") -> Encoding:
         """Encode a text for display: a notebook shows it with coloured tokens. Special tokens are encoded as such.

@@ -7,19 +7,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from ._core import MAX_ID, MAX_MERGES, PairTable
 from .arguments import check_bool, check_function, check_integer
 from .counts import ChunkCounts
 from .data import corpus
 from .data.limits import MAX_DOCUMENT_BYTES
+from .data.sampling import Sampling
 from .encoder import encoder_for
 from .errors import ArgumentError, ArgumentTypeError, DataError, Message, Setting, plural, short
 from .merges import Merges
 from .merging import Batch, merge_in_batches, merge_serially
 from .model import Model, check_special_tokens
 from .patterns import describe_pattern, resolve_pattern
-from .policies import GrowingVocab, Policy, policy_name, resolve_policy, serial
+from .phrases import MAX_TEXT, PhraseOptions, TooFewRunsError, balance, least_count, train_phrases
+from .policies import Counts, GrowingVocab, Policy, policy_name, resolve_policy, serial
 from .progress import training_bar
+from .runs import ChunksOfPhrases, PhraseChunks, RunReader, check_rereadable
 
 logger = logging.getLogger(__name__)
 
@@ -132,6 +137,10 @@ def train(
     policy: Policy | str = "continue_search",
     overlapping: bool = False,
     base: Model | HasModel | None = None,
+    phrases: int | Literal["auto"] = 0,
+    phrase_chunks: PhraseChunks = "letters",
+    max_words: int = 4,
+    phrase_sample: float | None = None,
     text_column: str = "text",
     errors: Literal["strict", "replace"] = "strict",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -150,6 +159,7 @@ def train(
     data, pattern, texts, files, text_column, errors, max_document_bytes, sample, seed, limit_bytes: what to train on;
         see `ChunkCounts.count`.
     vocab_size, …, base: how to train; see `TrainingOptions`.
+    phrases, phrase_chunks, max_words, phrase_sample: tokens across chunks; see `PhraseOptions`.
     progress: True shows progress bars; a function is called with the number of bytes read so far.
     on_counts: called with the counts before training.
     on_batch: called with a `Batch` after each batch.
@@ -174,13 +184,17 @@ def train(
     )
     check_function("on_counts", on_counts)
     check_function("on_batch", on_batch)
+    chosen = corpus.choose(data, texts, files)
+    reading: dict[str, Any] = {"text_column": text_column, "errors": errors, "max_document_bytes": max_document_bytes}
+    phrase_options = PhraseOptions(phrases, phrase_chunks, max_words, phrase_sample)
+    if phrases:
+        check_room(phrase_options, options)
+        check_rereadable(chosen)
     counts = ChunkCounts.count(
-        corpus.choose(data, texts, files),
+        chosen,
         pattern_for(options, pattern),
         special_tokens=list(options.all_special_tokens),
-        text_column=text_column,
-        errors=errors,
-        max_document_bytes=max_document_bytes,
+        **reading,
         sample=sample,
         seed=seed,
         limit_bytes=limit_bytes,
@@ -189,17 +203,15 @@ def train(
     )
     if on_counts:
         on_counts(counts)
+    if phrases:
+        sampling = Sampling(sample, seed, limit_bytes)
+        special_tokens = list(options.all_special_tokens)
+        reader = RunReader(chosen, reading, sampling, special_tokens, progress is True, threads)
+        return train_with_phrases(counts, options, phrase_options, reader, on_batch)
     with training_bar(show=progress is True) as show:
-
-        def after_batch(batch: Batch) -> None:
-            if show:
-                show(batch)
-            if on_batch:
-                on_batch(batch)
-
         handed_over = [counts]
-        del data, counts  # so that training can free them
-        return train_on_counts(handed_over.pop(), options, on_batch=after_batch, threads=threads)
+        del data, chosen, counts  # so that training can free them
+        return train_on_counts(handed_over.pop(), options, on_batch=both(show, on_batch), threads=threads)
 
 
 def pattern_for(options: TrainingOptions, pattern: str | None) -> str | None:
@@ -229,6 +241,18 @@ def train_on_counts(
     >>> len(train_on_counts(ChunkCounts.count("aaabdaaabac"), TrainingOptions(259)).vocab)
     259
     """
+    handed_over = [counts]
+    del counts
+    return _train(handed_over.pop(), options, on_batch, threads)[0]
+
+
+def _train(
+    counts: ChunkCounts,
+    options: TrainingOptions,
+    on_batch: Callable[[Batch], object] | None = None,
+    threads: int | None = None,
+) -> tuple[Model, Counts]:
+    """Train on counts. Return the model, and how often each pair occurred when it was merged."""
     if not counts.unique:
         pattern = describe_pattern(counts.pattern)
         raise DataError(f"nothing to train on: the data is empty, or the pattern {pattern} matches none of it")
@@ -266,7 +290,96 @@ def train_on_counts(
     if not isinstance(special_tokens, Mapping):
         special_tokens = {name: token for token, name in enumerate(special_tokens, start=vocab.next_id)}
     merges = Merges(base.ranked.extended(*vocab.merges, first_merge))
-    return replace(base, merges=merges, special_tokens=dict(special_tokens), training=metadata)
+    return replace(base, merges=merges, special_tokens=dict(special_tokens), training=metadata), vocab.merge_counts
+
+
+def check_room(phrase_options: PhraseOptions, options: TrainingOptions) -> None:
+    """Raise if a number of phrases leaves no room for the tokens that are known before counting.
+
+    >>> check_room(PhraseOptions(50), TrainingOptions(300))
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: phrases must be at most 44, which vocab_size leaves, got 50
+    """
+    base = options.base
+    if base and base.phrases:
+        raise ArgumentError("base", base, "must not have phrases")
+    known = base.vocab_size - len(base.special_tokens) if base else 256 + options.stop_list_size
+    room = options.vocab_size - known - len(options.all_special_tokens)
+    if phrase_options.phrases != "auto" and phrase_options.phrases > room:
+        reason = (f"must be at most {room}, which ", Setting("vocab_size"), " leaves")
+        raise ArgumentError("phrases", phrase_options.phrases, reason)
+
+
+def train_with_phrases(
+    counts: ChunkCounts,
+    options: TrainingOptions,
+    phrase_options: PhraseOptions,
+    reader: RunReader,
+    on_batch: Callable[[Batch], object] | None = None,
+) -> Model:
+    """Train on counts and on the text that was counted; see `train`.
+
+    The result is what training with fewer tokens gives, and phrases in place of the others.
+    """
+    special_tokens = options.all_special_tokens
+    if not isinstance(special_tokens, Mapping):  # they get the last ids
+        options = replace(options, special_tokens=(), vocab_size=options.vocab_size - len(special_tokens))
+    share = phrase_options.phrase_sample
+    if share is None:
+        text_bytes = int(np.dot(counts.chunk_bytes.astype(np.float64), counts.arrays.counts.astype(np.float64)))
+        share = min(1.0, MAX_TEXT / max(text_bytes, 1))
+    reader = replace(reader, sampling=replace(reader.sampling, sample=reader.sampling.sample * share))
+
+    def run(vocab_size: int, on_batch: Callable[[Batch], object] | None) -> tuple[Model, Counts]:
+        with training_bar(show=reader.progress) as show:
+            return _train(counts, replace(options, vocab_size=vocab_size), both(show, on_batch), reader.threads)
+
+    wanted = phrase_options.phrases
+    if wanted == "auto":
+        model, merge_counts = run(options.vocab_size, None)
+        chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
+        wanted = balance(merge_counts, reader.sketch(chunks), share)
+    model, _ = run(options.vocab_size - wanted, on_batch)
+    chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
+    sketch = reader.sketch(chunks)
+    min_count = least_count(sketch, wanted)
+    while True:
+        try:
+            with training_bar(show=reader.progress, title="training phrases") as show:
+                model = train_phrases(
+                    model,
+                    reader.runs(chunks, sketch, min_count),
+                    wanted,
+                    max_words=phrase_options.max_words,
+                    policy=options.policy,
+                    cap_divisor=options.cap_divisor,
+                    max_batch_size=options.max_batch_size,
+                    on_batch=both(show, on_batch),
+                    threads=reader.threads,
+                )
+            break
+        except TooFewRunsError:
+            min_count //= 2
+    if not isinstance(special_tokens, Mapping):
+        special_tokens = {name: token for token, name in enumerate(special_tokens, start=model.n_vocab)}
+    metadata: dict[str, Any] = {"vocab_size": model.vocab_size + len(special_tokens), "phrases": wanted}
+    metadata |= {"phrase_chunks": chunks.kind, "max_words": phrase_options.max_words, "phrase_sample": share}
+    return replace(model, special_tokens=special_tokens, training={**model.training, **metadata})
+
+
+def both(
+    show: Callable[[Batch], object] | None, on_batch: Callable[[Batch], object] | None
+) -> Callable[[Batch], object] | None:
+    """Return a function that calls both functions, as far as there are any."""
+
+    def after_batch(batch: Batch) -> None:
+        if show:
+            show(batch)
+        if on_batch:
+            on_batch(batch)
+
+    return after_batch
 
 
 def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, list[int]]:

@@ -35,7 +35,7 @@ class Audit:
     unused: list[int] | None
     """Tokens that do not occur in the data. None if no data was given."""
     scaffolds: list[int] | None
-    """Unused tokens from which a token in the data was merged."""
+    """Unused tokens from which a token in the data was made."""
 
 
 def audit(
@@ -92,6 +92,7 @@ def audit(
         used = set(np.flatnonzero(frequencies).tolist())
         unused = [token for token in vocab if token not in used]
         needed = used & vocab.keys()
+        needed |= {part for parts, token in model.phrases.items() if token in used for part in parts}
         for (first, last), token in reversed(list(model.merges.items())):
             if token in needed:
                 needed |= {first, last}

@@ -207,7 +207,7 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads
 
 
 def encodes_chunks(tokenizer: object) -> TypeGuard[Tokenizer]:
-    """Return whether the core can encode chunks for a tokenizer: a `Tokenizer` whose `encode` is not overridden.
+    """Return whether the core can encode chunks for a tokenizer: a `Tokenizer` without phrases, and as `is_plain`.
 
     >>> class Lower(Tokenizer):
     ...     def encode(self, text, *options):
@@ -215,6 +215,15 @@ def encodes_chunks(tokenizer: object) -> TypeGuard[Tokenizer]:
     >>> tokenizer = Tokenizer.train("to be", 256)
     >>> encodes_chunks(tokenizer), encodes_chunks(Lower(tokenizer.model))
     (True, False)
+    """
+    return is_plain(tokenizer) and not tokenizer.phrases
+
+
+def is_plain(tokenizer: object) -> TypeGuard[Tokenizer]:
+    """Return whether a tokenizer is a `Tokenizer` whose `encode` is not overridden.
+
+    >>> is_plain(Tokenizer.train("to be", 256))
+    True
     """
     return (
         isinstance(tokenizer, Tokenizer)
@@ -244,7 +253,11 @@ class _DocumentEncoder:
         self._frequencies[: len(shorter)] += shorter
 
     def _encode(self, text: str) -> npt.NDArray[np.int64]:
-        ids = self._tokenizer.encode(text)
+        ids: Sequence[int] | npt.NDArray[np.uint32]
+        if is_plain(self._tokenizer):
+            ids = self._tokenizer.encode_to_numpy(text, "none")
+        else:
+            ids = self._tokenizer.encode(text)
         try:
             array = np.asarray(ids if len(ids) else np.zeros(0, np.int64))
         except (TypeError, ValueError):

@@ -12,6 +12,7 @@ from ..counts import ChunkCounts
 from ..data import corpus
 from ..errors import ArgumentError
 from ..merge_tree import MergeTree
+from ..model import Model
 from ..patterns import explain
 from ..tokenizer import Tokenizer
 
@@ -38,7 +39,7 @@ class TokenInfo:
 
 @dataclass(frozen=True)
 class TreeNode(TokenInfo):
-    """A token and the ids of the two tokens from which it was merged, if it was.
+    """A token and the ids of the tokens from which it was made: two, or the chunks of a phrase.
 
     >>> list(tree_nodes(Tokenizer.train("aab aab", 257).merge_tree(256)))[0].parts
     (97, 97)
@@ -86,6 +87,8 @@ class ModelSummary:
     """What runs the pattern; see `patterns.explain`."""
     longest_merge: TokenInfo | None
     mean_merge_bytes: float
+    phrases: int
+    longest_phrase: TokenInfo | None
     training: Mapping[str, Any]
     """Options and data size that training recorded."""
 
@@ -131,7 +134,6 @@ def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
     (3, TokenInfo(id=258, text='aaab', hex='61616162', bytes=4))
     """
     model = tokenizer.model
-    longest = max(model.merges.values(), key=lambda token: len(model.vocab[token]), default=None)
     mean = sum(len(model.vocab[token]) for token in model.merges.values()) / max(1, len(model.merges))
     return ModelSummary(
         tokens=len(model.vocab),
@@ -141,10 +143,17 @@ def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
         special_tokens=dict(model.special_tokens),
         pattern=model.pattern,
         pattern_engine=explain(model.pattern).engine,
-        longest_merge=None if longest is None else TokenInfo.of(longest, model.vocab[longest]),
+        longest_merge=_longest(model, model.merges.values()),
         mean_merge_bytes=round(mean, 3),
+        phrases=len(model.phrases),
+        longest_phrase=_longest(model, model.phrases.values()),
         training=dict(model.training),
     )
+
+
+def _longest(model: Model, tokens: Iterable[int]) -> TokenInfo | None:
+    longest = max(tokens, key=lambda token: len(model.vocab[token]), default=None)
+    return None if longest is None else TokenInfo.of(longest, model.vocab[longest])
 
 
 def find_tokens(tokenizer: Tokenizer, *, search: str | None = None, longest: int | None = None) -> list[TokenInfo]:

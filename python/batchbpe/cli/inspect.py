@@ -102,8 +102,10 @@ def _print_model(title: str, summary: ModelSummary, json: bool) -> None:
         print_json(rows)
         return
     rows["pattern"] = pattern_name(summary.pattern)
-    merge = summary.longest_merge
-    rows["longest_merge"] = merge and f"{_quoted(merge)} ({plural(merge.bytes, 'byte')})"
+    for name, token in {"longest_merge": summary.longest_merge, "longest_phrase": summary.longest_phrase}.items():
+        rows[name] = token and f"{_quoted(token)} ({plural(token.bytes, 'byte')})"
+    if not summary.phrases:
+        del rows["phrases"], rows["longest_phrase"]
     print_rows(title, {name.replace("_", " "): value for name, value in rows.items()})
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from ..errors import plural
+from ..errors import plural, short
 from .app import command, find_sources, load, note, print_json
 from .options import (
     PATTERN_HELP,
@@ -29,6 +29,17 @@ from .usage import UsageError, number, one_of
 
 PolicyName = Literal["serial", "naive", "positional", "continue_search"]
 """The policies of the paper."""
+
+
+def _count_or_auto() -> dict[str, Any]:
+    """Return the settings of an option whose value is a number or auto."""
+
+    def parse(text: str) -> str:
+        if text != "auto" and not text.isdecimal():
+            raise typer.BadParameter(f"must be a number or auto, got {short(text)}")
+        return text
+
+    return {"parser": parse, "metavar": "N"}
 
 
 @command
@@ -62,6 +73,24 @@ def train(
     ] = 0,
     overlapping: Annotated[bool, option("Count overlapping pairs, as QuickTokenizer does.", "--overlapping")] = False,
     base: Annotated[Path | None, option("Model to extend.", metavar="MODEL")] = None,
+    phrases: Annotated[
+        str,
+        option(
+            'Number of tokens for phrases such as " of the", or auto to balance them with merges.', **_count_or_auto()
+        ),
+    ] = "0",
+    phrase_chunks: Annotated[
+        str,
+        option(
+            "Chunks of which phrases consist: letters, text (also punctuation), or a regular expression.",
+            metavar="KIND",
+        ),
+    ] = "letters",
+    max_words: Annotated[int, option("Largest number of chunks in a phrase.", **number(int, least=2))] = 4,
+    phrase_sample: Annotated[
+        float | None,
+        option("Share of the text to learn phrases from.", show_default="up to 256 MiB of text", **number(float)),
+    ] = None,
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
     limit_bytes: LimitBytes = None,
@@ -105,6 +134,10 @@ def train(
         policy=policy,
         overlapping=overlapping,
         base=load(base) if base else None,
+        phrases="auto" if phrases == "auto" else int(phrases),
+        phrase_chunks=phrase_chunks,
+        max_words=max_words,
+        phrase_sample=phrase_sample,
         errors=errors,
         sample=sampled_share(sample, seed),
         seed=seed,
@@ -117,15 +150,18 @@ def train(
     tokenizer.save(output)
     seconds = time.monotonic() - counted[-1]
     result = {
-        "model": str(path), "tokens": len(tokenizer.vocab), "merges": len(tokenizer.merges), "batches": len(sizes),
+        "model": str(path), "tokens": len(tokenizer.vocab), "merges": len(tokenizer.merges),
+        "phrases": len(tokenizer.phrases), "batches": len(sizes),
         "seconds_reading": round(counted[-1] - start, 3), "seconds": round(seconds, 3), "peak_memory": peak_memory(),
     }  # fmt: skip
     if json:
         print_json(result)
     mean = sum(sizes) / max(1, len(sizes))
+    made = [plural(sum(sizes) - len(tokenizer.phrases), "merge")]
+    made += [plural(len(tokenizer.phrases), "phrase")] * bool(tokenizer.phrases)
     note(
         f"trained {plural(len(tokenizer.vocab), 'token')}: {plural(len(tokenizer.stop_words), 'stop word')}, "
-        f"{plural(len(tokenizer.special_tokens), 'special token')}, {plural(sum(sizes), 'merge')} in "
+        f"{plural(len(tokenizer.special_tokens), 'special token')}, {' and '.join(made)} in "
         f"{plural(len(sizes), 'batch')} "
         f"(mean size {mean:.0f}); {counted[-1] - start:.1f} s reading, {seconds:.1f} s training, "
         f"{format_size(peak_memory())} of memory\n{path}",

@@ -126,6 +126,19 @@ def sources(
     return list(_sources(data, ReadOptions(text_column, errors, max_document_bytes), "data"))
 
 
+def read_once(data: Any) -> str:
+    """Return what kind of data it is if it can be read only once, otherwise "". Items of lists are not checked.
+
+    >>> read_once(iter(["to be"])), read_once("to be")
+    ('a list_iterator', '')
+    """
+    if isinstance(data, _Chosen):
+        data = data.texts
+    if isinstance(data, Source):
+        return "" if data.is_rereadable else data.name or "data in memory"
+    return f"a {type(data).__name__}" if isinstance(data, Iterator) else ""
+
+
 def _sources(data: Any, options: ReadOptions, where: str) -> Iterator[Source]:
     """Yield the sources in `data`, which `where` names in errors."""
     # Classes are compared by name, so that pyarrow and datasets are not imported just to rule them out.

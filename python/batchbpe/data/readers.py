@@ -54,9 +54,10 @@ def standard_input(stream: BinaryIO, jsonl_field: str | None, options: ReadOptio
     name = "standard input"
     if jsonl_field is None:
         file = TextFile(name, lambda: stream, opens_once=True, max_document_bytes=options.max_document_bytes)
-        return Source(name, lambda _: [file])
+        return Source(name, lambda _: [file], is_rereadable=False)
     lines = json_lines(stream, name, options)
-    return Source(name, lambda _: batched(text_fields(lines, jsonl_field, f"{name}, line")))
+    texts = text_fields(lines, jsonl_field, f"{name}, line")
+    return Source(name, lambda _: batched(texts), is_rereadable=False)
 
 
 def _read_jsonl(place: Path | str, options: ReadOptions, source: Source) -> Iterator[Documents]:

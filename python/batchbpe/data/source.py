@@ -32,6 +32,7 @@ class Source:
         read: Callable[[Source], Iterable[Documents]],
         size: int = 0,
         rows: Callable[[], Rows] | None = None,
+        is_rereadable: bool = True,
     ) -> None:
         """Create a source.
 
@@ -41,9 +42,10 @@ class Source:
         read: reads the documents; called with the source, whose `position` it updates.
         size: the size of the file in bytes, or 0 if unknown.
         rows: reads a table once more, to find the row that an error is about.
+        is_rereadable: whether the documents can be read more than once.
 
         """
-        self.name, self.size = name, size
+        self.name, self.size, self.is_rereadable = name, size, is_rereadable
         self.position = 0
         """Number of bytes read so far."""
         self._read, self._rows = read, rows
@@ -98,7 +100,7 @@ class Source:
 
 def in_memory(documents: Iterable[Documents]) -> Source:
     """Return a source for documents that are not in a file."""
-    return Source("", lambda _: documents)
+    return Source("", lambda _: documents, is_rereadable=False)
 
 
 def in_arrays(columns: Callable[[], Iterable[pa.Array[Any] | pa.ChunkedArray[Any]]], errors: str) -> Source:

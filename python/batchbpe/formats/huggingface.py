@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .._core import Encoder
 from ..arguments import check_path
 from ..errors import ArgumentTypeError, DataError, Setting, json_problem, short
 from ..model import Model
@@ -20,6 +21,7 @@ from . import native
 from .byte_level import from_byte_level, to_byte_level
 from .dialects import check_portable
 from .located import locate_errors, not_found
+from .phrase_pattern import pattern_with_phrases
 from .tokenizer_json import parse, pattern_for_oniguruma
 from .unused import unused_tokens
 
@@ -47,12 +49,15 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
     _check_special(model)
     merged = {token: model.vocab[token] for token in (*model.byte_ids, *model.merges.values())}
     vocab: dict[str, int] = {}
+    if not allow_inexact:
+        merged |= {token: model.vocab[token] for token in model.phrases.values()}
     for token, value in sorted(merged.items()):
         vocab.setdefault(to_byte_level(value), token)
     vocab |= model.special_tokens
     if fill_gaps:
         vocab |= unused_tokens(model, vocab.values())
-    split = {"Regex": pattern_for_oniguruma(model.pattern)}
+    with_phrases = model.phrases and not allow_inexact
+    split = {"Regex": pattern_for_oniguruma(pattern_with_phrases(model) if with_phrases else model.pattern)}
     return {
         "version": "1.0",
         "truncation": None,
@@ -81,7 +86,7 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
             "end_of_word_suffix": None,
             "fuse_unk": False,
             "byte_fallback": False,
-            "ignore_merges": False,
+            "ignore_merges": bool(with_phrases),  # a phrase is found as a whole
             "vocab": vocab,
             "merges": [[to_byte_level(merged[first]), to_byte_level(merged[last])] for first, last in model.merges],
         },
@@ -105,7 +110,7 @@ def check(model: Model) -> None:
         )
     check_portable(model.pattern, "Oniguruma")
     seen: dict[bytes, int] = {model.vocab[token]: token for token in model.byte_ids}
-    for token in model.merges.values():
+    for token in (*model.merges.values(), *model.phrases.values()):
         other = seen.setdefault(model.vocab[token], token)
         if other != token:
             raise DataError(
@@ -114,6 +119,28 @@ def check(model: Model) -> None:
                 remedy=("use ", keep, " to keep both, or ", drop, " to drop one"),
             )
     _check_special(model)
+    if model.phrases:
+        pattern_with_phrases(model)
+        _check_whole_tokens(model)
+
+
+def _check_whole_tokens(model: Model) -> None:
+    """Raise if a token is not what its own bytes are encoded to: with phrases, whole chunks are not merged."""
+    import numpy as np  # not above, because every command would import it
+
+    tokens = [*model.merges.values()]
+    values = [model.vocab[token] for token in tokens]
+    offsets = np.cumsum([0, *map(len, values)], dtype=np.int64)
+    encoder = Encoder(model.pattern, model.ranked, [], [], [])
+    ids, sizes = encoder.encode_chunks(np.frombuffer(b"".join(values), np.uint8), offsets, None)
+    starts = np.cumsum(sizes) - sizes
+    wrong = np.flatnonzero((sizes != 1) | (ids[starts] != np.array(tokens, np.uint32)))
+    if len(wrong):
+        value = short(values[wrong[0]])
+        raise DataError(
+            f"{value} is a token, but is encoded as {sizes[wrong[0]]} tokens, unlike in a tokenizer.json with phrases",
+            remedy=("use ", Setting("format", "transformers")),
+        )
 
 
 def _check_special(model: Model) -> None:

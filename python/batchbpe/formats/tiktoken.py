@@ -6,6 +6,8 @@ import base64
 import binascii
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +16,9 @@ from ..arguments import check_path
 from ..errors import ArgumentTypeError, DataError, Message, Setting, short
 from ..merges import Merges
 from ..model import Model, check_special_tokens
-from ..storage.atomic import replacing
+from ..storage.atomic import replacing_all, writing
 from .located import locate_errors, not_found
+from .phrase_pattern import check_not_in_chunks, has_phrases, parts_of, pattern_with_phrases, phrases_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,6 +85,8 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
         raise not_found(source, f"pass {DOWNLOADED if is_encoding else DOWNLOADED_FOR_MODEL}")
     published = PUBLISHED.get(path.stem)
     with locate_errors(path):
+        if pattern is None and _pattern_path(path).is_file():
+            pattern = _pattern_path(path).read_text("utf-8")
         if pattern is None and published is None:
             raise DataError(
                 f"rank files do not store their pattern, and the name is not one of {', '.join(PUBLISHED)}",
@@ -132,6 +137,10 @@ def _parse(content: bytes) -> _Ranks:
 
 
 def _model(ranks: _Ranks, pattern: str, special_tokens: Mapping[str, int]) -> Model:
+    if has_phrases(pattern):
+        data, ends = ranks.data.tobytes(), ranks.offsets.tolist()
+        tokens = (data[start:end] for start, end in pairwise(ends))
+        return from_ranks(dict(zip(tokens, ranks.ranks.tolist(), strict=True)), pattern, special_tokens)
     try:
         ranked = RankedTokens.from_ranks(*ranks)
     except ValueError as error:
@@ -140,10 +149,22 @@ def _model(ranks: _Ranks, pattern: str, special_tokens: Mapping[str, int]) -> Mo
 
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
-    """Write a rank file. It does not store the pattern or the special tokens."""
-    lines = [b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in ranks_of(model, allow_inexact).items()]
-    with replacing(path) as temporary:
-        temporary.write_bytes(b"".join(lines))
+    """Write a rank file. It does not store the special tokens, and the pattern only with phrases, in a second file."""
+    content = b"".join(
+        b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in ranks_of(model, allow_inexact).items()
+    )
+    files = {path: content}
+    if model.phrases and not allow_inexact:
+        files = {_pattern_path(path): pattern_with_phrases(model).encode(), **files}
+    with replacing_all([*files]) as temporaries:
+        for temporary, (place, each) in zip(temporaries, files.items(), strict=True):
+            with writing(place):
+                temporary.write_bytes(each)
+
+
+def _pattern_path(path: Path) -> Path:
+    """Return the file that holds the pattern of a model with phrases."""
+    return path.with_name(f"{path.name}.pattern")
 
 
 def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_OR_DROP) -> dict[bytes, int]:
@@ -157,6 +178,8 @@ def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_
         ranks.setdefault(model.vocab[token], token)
     if allow_inexact:
         return ranks
+    if model.phrases:
+        check_not_in_chunks(model)
     if model.stop_words:
         word = short(next(iter(model.stop_words)))
         raise DataError(
@@ -173,6 +196,11 @@ def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_
             f"encoding by ranks would differ from encoding by merges: {_why_not_ranks(model, differing)}",
             remedy=remedy,
         )
+    for token in model.phrases.values():
+        other = ranks.setdefault(model.vocab[token], token)
+        if other != token:
+            value = short(model.vocab[token])
+            raise DataError(f"tokens {other} and {token} are both {value}, and tiktoken would use the first")
     return ranks
 
 
@@ -193,6 +221,11 @@ def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping
     """
     import numpy as np  # not above, because every command would import it
 
+    if has_phrases(pattern):
+        original, phrases = phrases_in(pattern, ranks)
+        plain = {token: rank for token, rank in ranks.items() if token not in phrases}
+        model = from_ranks(plain, original, special_tokens)
+        return replace(model, phrases=dict(parts_of(original, phrases, plain)))
     for token, rank in ranks.items():
         if type(rank) is not int or not 0 <= rank <= MAX_ID:
             raise DataError(f"the rank of {short(token)} must be an integer from 0 to {MAX_ID}, got {short(rank)}")

@@ -6,6 +6,7 @@ The post-processor, truncation and padding are ignored: they do not change how a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from .._core import has_scanner, patterns
@@ -14,6 +15,7 @@ from ..model import Model
 from . import tiktoken
 from .byte_level import from_byte_level, to_byte_level
 from .dialects import check_portable
+from .phrase_pattern import has_phrases, parts_of, phrases_in
 from .unused import unused_name
 
 _NAMED = dict(patterns())
@@ -40,7 +42,17 @@ def pattern_for_oniguruma(pattern: str) -> str:
     >>> "{1,3}+" in _NAMED["cl100k"], "{1,3}+" in pattern_for_oniguruma(_NAMED["cl100k"])
     (True, False)
     """
-    return _FOR_ONIGURUMA.get(pattern, pattern)
+    for regex, translated in _FOR_ONIGURUMA.items():
+        if pattern == regex or pattern.endswith(f")|{regex}"):  # after phrases
+            return pattern.removesuffix(regex) + translated
+    return pattern
+
+
+def _from_oniguruma(pattern: str) -> str:
+    for translated, regex in _FROM_ONIGURUMA.items():
+        if pattern == translated or pattern.endswith(f")|{translated}"):
+            return pattern.removesuffix(translated) + regex
+    return pattern
 
 
 def parse(fields: Any) -> Model:
@@ -71,6 +83,11 @@ def parse(fields: Any) -> Model:
     ranks = _ranks(model.get("vocab"), special_tokens)
     pattern = _pattern(fields.get("pre_tokenizer"))
     tiktoken.check_bytes(ranks)
+    if has_phrases(pattern):
+        original, phrases = phrases_in(pattern, ranks)
+        plain = {value: token for value, token in ranks.items() if value not in phrases}
+        without = _model(original, plain, merges, special_tokens, ignore_merges=False)
+        return replace(without, phrases=dict(parts_of(original, phrases, plain)))
     return _model(pattern, ranks, merges, special_tokens, ignore_merges=bool(model.get("ignore_merges")))
 
 
@@ -198,12 +215,13 @@ def _split(part: Mapping[str, Any]) -> str:
             "only Isolated, and Removed with invert, are"
         )
     regex: str = pattern["Regex"]
-    return _FROM_ONIGURUMA.get(regex, regex)
+    return _from_oniguruma(regex)
 
 
 def _keep_between(regex: str, part: Mapping[str, Any]) -> str:
     """Return the pattern of a single step. Isolated keeps the text between matches."""
-    check_portable(regex, "Oniguruma")
+    if not has_phrases(regex):
+        check_portable(regex, "Oniguruma")
     if part.get("behavior") != "Isolated" or has_scanner(regex) or regex in _NAMED.values():
         return regex
     return rf"{regex}|(?:(?!{regex})[\s\S])+"

@@ -1,0 +1,62 @@
+"""Parquet files of runs: the columns `run` (list of uint32) and `count` (uint64), and metadata as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import DataError, short
+from .counts_csv import Arrays
+
+VERSION = 1
+KEY = b"batchbpe_runs"
+SCHEMA = pa.schema([("run", pa.large_list(pa.uint32())), ("count", pa.uint64())])
+_TYPES = {"model_id": str, "kind": str, "min_count": int}
+
+
+def write(
+    data: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.uint64],
+    metadata: dict[str, Any],
+    path: Path,
+) -> None:
+    """Write runs. `data` has the ids, four bytes each."""
+    ids = pa.array(data.view(np.uint32), pa.uint32())
+    runs = pa.LargeListArray.from_arrays(pa.array(offsets // 4, pa.int64()), ids)
+    rows = {"version": VERSION, "unique": len(counts)} | metadata
+    schema = SCHEMA.with_metadata({KEY: json.dumps(rows)})
+    table = pa.Table.from_arrays([runs, pa.array(counts, pa.uint64())], schema=schema)
+    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+
+
+def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
+    """Read runs, and what they were counted with. Errors do not name the file."""
+    try:
+        table = pq.read_table(path, page_checksum_verification=True)
+        metadata = json.loads((table.schema.metadata or {})[KEY])
+        version = metadata.pop("version")
+    except (pa.ArrowException, OSError) as error:
+        raise DataError("not a parquet file, or damaged") from error
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise DataError("not a file of runs", remedy="create one with RunCounts.save") from None
+    if version != VERSION:
+        remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
+        raise DataError(f"version must be {VERSION}, got {short(version)}", remedy=remedy)
+    columns = [table.column(name).combine_chunks() for name in SCHEMA.names if name in table.column_names]
+    is_whole = not any(column.null_count for column in columns) and metadata.pop("unique", None) == table.num_rows
+    has_types = metadata.keys() == _TYPES.keys() and all(type(metadata[name]) is _TYPES[name] for name in _TYPES)
+    if not is_whole or not has_types or not table.schema.equals(SCHEMA):
+        raise DataError("not a file of runs, or damaged", remedy="count again")
+    runs: Any = columns[0]
+    offsets = runs.offsets.to_numpy()
+    ids = runs.values.to_numpy()[offsets[0] : offsets[-1]]
+    if np.diff(offsets).min(initial=2) < 2 or runs.values.null_count:
+        raise DataError("a run must have two or more ids", remedy="count again")
+    return (ids.view(np.uint8), 4 * (offsets - offsets[0]), columns[1].to_numpy()), metadata

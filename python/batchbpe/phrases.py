@@ -1,0 +1,265 @@
+"""Train phrases: tokens for sequences of chunks, such as " of the". See docs/phrases.md.
+
+A run of chunks is merged like a chunk of bytes: the same table, loop and policies. Only the chunks are tokens already,
+and a phrase is used where it is the longest match, whichever pairs it was merged from.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ._core import MAX_ID, PairTable
+from .arguments import check_integer
+from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
+from .merging import Batch, merge_in_batches
+from .model import Model
+from .policies import Candidates, Counts, GrowingVocab, Ids, Mask, Policy, resolve_policy
+from .runs import PhraseChunks, RunCounts, Sketch, check_phrase_chunks
+
+if TYPE_CHECKING:
+    from .training import HasModel
+
+logger = logging.getLogger(__name__)
+Phrase = tuple[int, ...]
+"""The ids of the chunks of a phrase."""
+
+MAX_TEXT = 1 << 28
+"""Bytes of text from which phrases are learned by default. More text hardly changes them."""
+KEPT_PAIRS = 4
+"""Runs are cut so that about this many times as many pairs remain as there will be phrases."""
+PAIRS_PER_PHRASE = 1.7
+"""The n-th phrase is about as frequent as this multiple of n in the order of pairs: merging some makes others rarer."""
+
+
+@dataclass(frozen=True)
+class PhraseOptions:
+    """The options of training phrases. Invalid options raise an error here, before anything is counted."""
+
+    phrases: int | Literal["auto"] = 0
+    """Number of phrases, which are part of `vocab_size`, or "auto" to balance them with merges."""
+    phrase_chunks: PhraseChunks = "letters"
+    """Which chunks a phrase may consist of: "letters", "text", a regular expression, or a function."""
+    max_words: int = 4
+    """Largest number of chunks in a phrase."""
+    phrase_sample: float | None = None
+    """Share of the text from which phrases are learned; by default as much as makes 256 MiB."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.phrases != "auto":
+            if isinstance(self.phrases, str):
+                raise ArgumentError("phrases", self.phrases, "must be a number or 'auto'")
+            check_integer("phrases", self.phrases, least=0)
+        if not callable(self.phrase_chunks):
+            check_phrase_chunks(self.phrase_chunks)
+        check_integer("max_words", self.max_words, least=2)
+        if self.phrase_sample is not None:
+            if isinstance(self.phrase_sample, bool) or not isinstance(self.phrase_sample, int | float):
+                raise ArgumentTypeError("phrase_sample", self.phrase_sample, "must be a number")
+            if not 0 < self.phrase_sample <= 1:
+                raise ArgumentError("phrase_sample", self.phrase_sample, "must be greater than 0 and at most 1")
+
+
+class TooFewRunsError(DataError):
+    """Runs were cut at pairs that a phrase would need.
+
+    >>> raise TooFewRunsError.of(10)
+    Traceback (most recent call last):
+    ...
+    batchbpe.phrases.TooFewRunsError: the runs were cut at pairs that occur fewer than 10 times, but rarer ones are needed; count them with a smaller min_count
+    """  # noqa: E501  the last line is an error message
+
+    @classmethod
+    def of(cls, min_count: int) -> TooFewRunsError:
+        """Create the error for runs that were cut with `min_count`."""
+        reason = f"the runs were cut at pairs that occur fewer than {min_count} times, but rarer ones are needed"
+        return cls(reason, remedy=("count them with a smaller ", Setting("min_count")))
+
+
+class _CutTable:
+    """A table of runs that were cut. It raises as soon as a result could differ from that of uncut runs."""
+
+    def __init__(self, table: PairTable, min_count: int) -> None:
+        self._table, self._min_count = table, min_count
+        self.merge, self.forget = table.merge, table.forget
+
+    def top(self, n: int) -> tuple[Ids, Ids, Counts]:
+        first, last, count = self._table.top(n)
+        if self._min_count > 1 and (len(count) < n or count[-1] < self._min_count):
+            raise TooFewRunsError.of(self._min_count)
+        return first, last, count
+
+
+def train_phrases(
+    model: Model | HasModel,
+    runs: RunCounts,
+    phrases: int,
+    *,
+    max_words: int = 4,
+    policy: Policy | str = "continue_search",
+    cap_divisor: int = 2,
+    max_batch_size: int = 0,
+    on_batch: Callable[[Batch], object] | None = None,
+    threads: int | None = None,
+) -> Model:
+    """Add phrases to a model, or fewer if no pairs are left. Their ids follow the largest id of the model.
+
+    Parameters
+    ----------
+    model: a model or tokenizer without phrases.
+    runs: what to learn the phrases from, counted with the same model.
+    phrases: number of phrases.
+    max_words: largest number of chunks in a phrase.
+    policy, cap_divisor, max_batch_size, on_batch, threads: as in `train`.
+
+    >>> model = Model(pattern=r" ?\\w+", merges={(32, 98): 256})
+    >>> dict(train_phrases(model, RunCounts.count("a b a b a b", model), 1).phrases)
+    {(97, 256): 257}
+
+    """
+    model = getattr(model, "model", model)
+    if not isinstance(model, Model):
+        raise ArgumentTypeError("model", model, "must be a Tokenizer or a Model")
+    if not isinstance(runs, RunCounts):
+        raise ArgumentTypeError("runs", type(runs).__name__, "must be RunCounts", remedy="use RunCounts.count")
+    check_integer("phrases", phrases, least=0)
+    check_integer("max_words", max_words, least=2)
+    check_integer("cap_divisor", cap_divisor, least=1)
+    check_integer("max_batch_size", max_batch_size, least=0)
+    if model.phrases:
+        raise DataError(f"the model already has {plural(len(model.phrases), 'phrase')}", remedy="use one without")
+    if runs.arrays.model_id != model.tokens_id:
+        raise DataError("the runs were counted with another model", remedy="count them with this one")
+    if model.n_vocab + phrases > MAX_ID:
+        raise ArgumentError("phrases", phrases, f"must leave all ids below {MAX_ID}")
+    special = {*model.special_tokens.values()}
+    vocab = GrowingVocab({token: value for token, value in model.vocab.items() if token not in special}, model.n_vocab)
+    chunks_of: dict[int, Phrase] = {token: (token,) for token in vocab}
+    table = PairTable.from_runs(*runs.arrays[:3], model.n_vocab, phrases, threads)
+    choose = _Choice(resolve_policy(policy), chunks_of, max_words, model.n_vocab + phrases)
+    merge_in_batches(
+        _CutTable(table, runs.arrays.min_count),
+        vocab,
+        phrases,
+        cap_divisor=cap_divisor,
+        max_batch_size=max_batch_size or max(phrases, 1),
+        policy=choose,
+        on_batch=on_batch,
+    )
+    if vocab.merges_done < phrases:
+        logger.warning("no pairs of chunks left: there are %d phrases, not %d", vocab.merges_done, phrases)
+    choose.update(vocab)
+    return replace(model, phrases={chunks_of[token]: token for token in range(model.n_vocab, vocab.next_id)})
+
+
+class _Choice:
+    """A policy that vetoes pairs with too many chunks, or with the chunks of a phrase, and asks another to choose."""
+
+    def __init__(self, policy: Policy, chunks_of: dict[int, Phrase], max_words: int, ids: int) -> None:
+        functools.update_wrapper(self, policy)
+        self._policy, self._chunks_of, self._max_words = policy, chunks_of, max_words
+        self._token_of = {chunks: token for token, chunks in chunks_of.items()}
+        self._phrases = 0
+        self._words = np.ones(ids, np.int64)
+        """The number of chunks of each token."""
+        self._waiting: dict[Phrase, list[tuple[Phrase, Phrase]]] = {}
+        """The two parts of phrases, by the part that is not a token yet."""
+
+    def __call__(self, candidates: Candidates) -> Candidates:
+        vocab = candidates.vocab
+        assert isinstance(vocab, GrowingVocab)
+        unwanted = self.update(vocab)
+        if unwanted:
+            first, last = (np.array(tokens, np.uint32) for tokens in zip(*unwanted, strict=True))
+            candidates.source.forget(first, last)
+            candidates = candidates.more(len(candidates))
+        batch = self._policy(candidates.keep(self._is_short))
+        return batch[self._unique(batch)] if isinstance(batch, Candidates) else batch
+
+    def _is_short(self, candidates: Candidates) -> Mask:
+        words: Mask = self._words[candidates.first] + self._words[candidates.last] <= self._max_words
+        return words
+
+    def _unique(self, batch: Candidates) -> Mask:
+        """Return which pairs do not have the same chunks as one before them."""
+        seen: set[Phrase] = set()
+        mask = np.ones(len(batch), bool)
+        for place, (first, last) in enumerate(batch.tuples):
+            chunks = self._chunks_of[first] + self._chunks_of[last]
+            mask[place] = chunks not in seen
+            seen.add(chunks)
+        return mask
+
+    def update(self, vocab: GrowingVocab) -> list[tuple[int, int]]:
+        """Take note of new phrases. Return the other pairs that have the chunks of a phrase, as far as they are new."""
+        first, last = (tokens[self._phrases :].tolist() for tokens in vocab.merges)
+        unwanted: list[tuple[int, int]] = []
+        for token, pair in enumerate(zip(first, last, strict=True), start=vocab.next_id - len(first)):
+            chunks = self._chunks_of[pair[0]] + self._chunks_of[pair[1]]
+            self._chunks_of[token] = chunks
+            self._token_of[chunks] = token
+            self._words[token] = len(chunks)
+            splits = [(chunks[:place], chunks[place:]) for place in range(1, len(chunks))] if len(chunks) > 2 else []
+            for parts in (*splits, *self._waiting.pop(chunks, ())):
+                missing = next((part for part in parts if part not in self._token_of), None)
+                if missing is None:
+                    unwanted.append((self._token_of[parts[0]], self._token_of[parts[1]]))
+                else:
+                    self._waiting.setdefault(missing, []).append(parts)
+        self._phrases += len(first)
+        return unwanted
+
+
+def least_count(sketch: Sketch, phrases: int) -> int:
+    """Return the `min_count` at which runs are cut for a number of phrases.
+
+    >>> least_count(np.array([0, 9, 5, 7, 8, 6], np.uint32), 1)
+    6
+    """
+    kept = min(KEPT_PAIRS * max(phrases, 1), len(sketch))
+    return max(1, int(_largest(sketch, kept)[-1]))
+
+
+def _largest(sketch: Sketch, n: int) -> Sketch:
+    """Return the n largest counters, in descending order. Most counters are small, so only a few have to be sorted.
+
+    >>> _largest(np.array([3, 9, 0, 7, 100_000], np.uint32), 3).tolist()
+    [100000, 9, 7]
+    """
+    most = 1 << 12
+    at_least = np.bincount(np.minimum(sketch, most), minlength=most + 1)[::-1].cumsum()[::-1]
+    least = int(np.flatnonzero(at_least >= n)[-1])  # counters below this are not among the n largest
+    return np.sort(sketch[sketch >= least])[::-1][:n]
+
+
+def balance(merge_counts: npt.NDArray[np.uint64], sketch: Sketch, share: float = 1.0) -> int:
+    """Return the number of phrases at which the last one is as frequent as the merge that it replaces.
+
+    Parameters
+    ----------
+    merge_counts: how often each pair occurred when it was merged.
+    sketch: the counters of pairs of chunks.
+    share: how much of the counted text the sketch covers.
+
+    >>> balance(np.array([90, 50, 10, 9], np.uint64), np.array([80, 60, 50, 12, 8, 5], np.uint32))
+    2
+
+    """
+    n = len(merge_counts)
+    most = min(n, int(len(sketch) / PAIRS_PER_PHRASE) - 1)
+    needed = min(len(sketch), math.ceil(PAIRS_PER_PHRASE * most) + 1)
+    largest = _largest(sketch, needed)
+    # Counts in batches are not in order, so a merge is compared with the best of those after it.
+    following = np.maximum.accumulate(merge_counts[::-1])
+    phrases = np.arange(1, most + 1)
+    frequency = largest[np.ceil(PAIRS_PER_PHRASE * phrases).astype(np.int64) - 1] / share
+    better = np.flatnonzero(frequency > following[:most])
+    return int(better[-1]) + 1 if len(better) else 0

@@ -1,0 +1,350 @@
+"""`RunCounts`: how often each run of chunks occurs that are single tokens, the input of training phrases."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from .arguments import check_integer, check_path
+from .counting import ChunkArrays, ChunkCounter, total_of
+from .data import corpus
+from .data.limits import MAX_DOCUMENT_BYTES
+from .data.sampling import Sampling
+from .encoder import encoder_for
+from .errors import ArgumentError, ArgumentTypeError, DataError, Setting
+from .lazy import lazy
+from .model import Model
+from .patterns import resolve_pattern
+from .progress import counting_bar
+from .storage.atomic import replacing
+
+if TYPE_CHECKING:
+    from .training import HasModel
+
+Sketch: TypeAlias = "npt.NDArray[np.uint32]"
+"""Counters of pairs. Pairs share a counter by their hash, so it is an upper bound on the count of each."""
+PhraseChunks: TypeAlias = "str | Callable[[str], bool]"
+"""Which chunks a phrase may consist of: a name in `KINDS`, a regular expression for the whole chunk, or a function."""
+
+KINDS: Mapping[str, str] = {
+    "letters": r"[^\r\n]*\p{L}[^\r\n]*",
+    "text": r"[^\S\r\n]*[^\s\p{N}][^\p{N}\r\n]*",
+}
+"""letters: chunks with a letter. text: also punctuation, but no digits. Neither has newlines."""
+
+
+class RunCounts:
+    """How often each run of chunks occurs: neighbours in one text that are single tokens of a model.
+
+    Runs of the same model add up, so they can be counted file by file or on several machines.
+
+    >>> model = Model(pattern=r" ?\\w", merges={(32, 97): 256, (32, 98): 257})
+    >>> runs = RunCounts.count("a b a b c a b", model)
+    >>> runs
+    RunCounts(total=2, unique=2)
+    >>> list(runs)
+    [((256, 257), 1), ((97, 257, 256, 257), 1)]
+    """
+
+    def __init__(self, arrays: RunArrays) -> None:
+        """Wrap arrays of the core; use `count` or `load` to create counts."""
+        if not isinstance(arrays, RunArrays):
+            raise ArgumentTypeError("arrays", arrays, "must be RunArrays", remedy="use RunCounts.count")
+        self.arrays = arrays
+
+    @classmethod
+    def count(
+        cls,
+        data: corpus.Data | None = None,
+        model: Model | HasModel | None = None,
+        *,
+        phrase_chunks: PhraseChunks = "letters",
+        min_count: int = 1,
+        texts: str | Iterable[str] | None = None,
+        files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+        text_column: str = "text",
+        errors: Literal["strict", "replace"] = "strict",
+        max_document_bytes: int = MAX_DOCUMENT_BYTES,
+        sample: float = 1.0,
+        seed: int = 0,
+        limit_bytes: int | None = None,
+        progress: bool = False,
+        threads: int | None = None,
+    ) -> RunCounts:
+        """Count the runs of a dataset.
+
+        Parameters
+        ----------
+        data, texts, files, text_column, errors, max_document_bytes, sample, seed, limit_bytes, threads: as in
+            `ChunkCounts.count`. The special tokens of the model are removed from the text.
+        model: the model or tokenizer for which phrases will be trained.
+        phrase_chunks: "letters", "text", a regular expression, or a function; see `KINDS`.
+        min_count: cut runs at pairs of chunks that occur fewer times, which takes a second pass over the data and saves
+            most of the memory. Only runs that were not cut can be added to others.
+        progress: True shows progress bars.
+
+        """
+        model = getattr(model, "model", model)
+        if not isinstance(model, Model):
+            raise ArgumentTypeError("model", model, "must be a Tokenizer or a Model")
+        check_integer("min_count", min_count, least=1)
+        chosen = corpus.choose(data, texts, files)
+        options = {"text_column": text_column, "errors": errors, "max_document_bytes": max_document_bytes}
+        reader = RunReader(
+            chosen, options, Sampling(sample, seed, limit_bytes), [*model.special_tokens], progress, threads
+        )
+        chunks = ChunksOfPhrases(model, phrase_chunks)
+        if min_count == 1:
+            return reader.runs(chunks)
+        return reader.runs(chunks, reader.sketch(chunks), min_count)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> RunCounts:
+        """Load runs from a parquet file.
+
+        >>> RunCounts.load("nowhere.parquet")
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: file not found: nowhere.parquet
+        """
+        from .formats import runs as format  # imports pyarrow
+        from .formats.located import locate_errors
+
+        check_path("path", path)
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"file not found: {path}")
+        with locate_errors(Path(path)):
+            arrays, metadata = format.read(Path(path))
+            return cls(RunArrays(*arrays, **metadata))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save as .parquet."""
+        from .formats import runs as format  # imports pyarrow
+
+        check_path("path", path)
+        if Path(path).suffix.lower() != ".parquet":
+            raise ArgumentError("path", os.fspath(path), "must end in .parquet")
+        data, offsets, counts, model_id, kind, min_count = self.arrays
+        metadata = {"model_id": model_id, "kind": kind, "min_count": min_count}
+        with replacing(path) as temporary:
+            format.write(data, offsets, counts, metadata, temporary)
+
+    @property
+    def total(self) -> int:
+        """Number of runs, with repetition."""
+        return total_of(self.arrays.counts)
+
+    @property
+    def unique(self) -> int:
+        """Number of different runs."""
+        return len(self.arrays.counts)
+
+    def __len__(self) -> int:
+        """Return the number of different runs."""
+        return self.unique
+
+    def __iter__(self) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Iterate over the runs, as tuples of ids, and their counts."""
+        ids, ends = self.arrays.data.view(np.uint32), self.arrays.offsets // 4
+        for start, end, count in zip(ends[:-1].tolist(), ends[1:].tolist(), self.arrays.counts.tolist(), strict=True):
+            yield tuple(ids[start:end].tolist()), count
+
+    def __add__(self, other: object) -> RunCounts:
+        """Add up the counts of two datasets."""
+        if not isinstance(other, RunCounts):
+            return NotImplemented
+        ours, theirs = self.arrays, other.arrays
+        for name, what in {"model_id": "another model", "kind": "another kind of chunks"}.items():
+            if getattr(ours, name) != getattr(theirs, name):
+                raise DataError(f"cannot add runs of {what}", remedy="count both with the same one")
+        if ours.min_count > 1 or theirs.min_count > 1:
+            reason = f"cannot add runs that were cut, with min_count {max(ours.min_count, theirs.min_count)}"
+            raise DataError(reason, remedy=("count with ", Setting("min_count", 1)))
+        table = _core.ChunkTable(r"\w+", [], None)
+        for arrays in (ours, theirs):
+            table.add_counts(arrays.data, arrays.offsets, arrays.counts)
+        data, offsets, counts, *_ = table.finish()
+        return RunCounts(ours._replace(data=data, offsets=offsets, counts=counts))
+
+    def __radd__(self, other: object) -> RunCounts:
+        """Support `sum`, which starts with 0."""
+        return self if other == 0 else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        """Compare runs and counts, and what they were counted with."""
+        if not isinstance(other, RunCounts):
+            return NotImplemented
+        ours, theirs = self.arrays, other.arrays
+        return ours[3:] == theirs[3:] and all(
+            np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in ("data", "offsets", "counts")
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Show the sizes."""
+        return f"RunCounts(total={self.total}, unique={self.unique})"
+
+
+class RunArrays(NamedTuple):
+    """Runs and counts as the core exchanges them."""
+
+    data: npt.NDArray[np.uint8]
+    """The ids of all runs, four bytes each."""
+    offsets: npt.NDArray[np.int64]
+    """The offset of each run in `data`, and the end of the last one."""
+    counts: npt.NDArray[np.uint64]
+    model_id: str
+    """Identifies the model whose tokens these are; see `Model.tokens_id`."""
+    kind: str
+    """Which chunks a run may contain."""
+    min_count: int
+    """Runs were cut at pairs of chunks that occur fewer times."""
+
+
+@dataclass(frozen=True)
+class ChunksOfPhrases:
+    """The chunks that the phrases of a model may consist of.
+
+    >>> model = Model(pattern=r"\\w+|.", merges={(97, 97): 256})
+    >>> chunks = ChunksOfPhrases(model, lambda chunk: "a" in chunk)
+    >>> chunks.eligible.tolist()
+    [97, 256]
+    """
+
+    model: Model
+    chunks: PhraseChunks
+    eligible: npt.NDArray[np.uint32] = field(init=False)
+    """The ids of tokens that may be such chunks."""
+    kind: str = field(init=False)
+    """What `chunks` is, for files and messages."""
+
+    def __post_init__(self) -> None:
+        """Find the eligible tokens."""
+        special = {*self.model.special_tokens.values(), *self.model.phrases.values()}
+        tokens = [(token, value) for token, value in self.model.vocab.items() if token not in special]
+        if callable(self.chunks):
+            kind = getattr(self.chunks, "__name__", type(self.chunks).__name__)
+            is_eligible = [_decodes(value) and bool(self.chunks(value.decode())) for _, value in tokens]
+        else:
+            kind = check_phrase_chunks(self.chunks)
+            is_eligible = _core.matches_whole(KINDS.get(kind, kind), [value for _, value in tokens])
+        eligible = [token for (token, _), each in zip(tokens, is_eligible, strict=True) if each]
+        object.__setattr__(self, "eligible", np.array(eligible, np.uint32))
+        object.__setattr__(self, "kind", kind)
+
+    @lazy
+    def encoder(self) -> _core.Encoder:
+        """The encoder of the model."""
+        return encoder_for(self.model)
+
+
+def check_phrase_chunks(chunks: object) -> str:
+    """Return a kind of chunks, or raise unless it is a name or a regular expression.
+
+    >>> check_phrase_chunks("numbers")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: phrase_chunks must be 'letters', 'text', a regular expression or a function, got 'numbers'; a literal word is not accepted
+    """  # noqa: E501  the last line is an error message
+    expected = f"must be {', '.join(map(repr, KINDS))}, a regular expression or a function"
+    if not isinstance(chunks, str):
+        raise ArgumentTypeError("phrase_chunks", chunks, expected)
+    if chunks not in KINDS:
+        try:
+            resolve_pattern(chunks)
+        except ArgumentError as error:
+            raise ArgumentError("phrase_chunks", chunks, expected, remedy=error.remedy) from None
+    return chunks
+
+
+def _decodes(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class _RunCounter(ChunkCounter):
+    """Counts runs or pairs instead of chunks. It feeds documents to the core like `ChunkCounter`."""
+
+    def __init__(self, start: Callable[[], _core.ChunkTable], pattern: str, errors: str) -> None:
+        super().__init__(None, errors=errors)
+        self.pattern = pattern
+        self._start = start
+
+    def _started(self) -> _core.ChunkTable:
+        if self._table is None:
+            self._table = self._start()
+        return self._table
+
+    def _add_counts(self, counts: ChunkArrays) -> None:
+        remedy = "pass the text that was counted, or train without phrases"
+        raise DataError("phrases need text, but this is a count of chunks", remedy=remedy)
+
+    def finish_pairs(self) -> Sketch:
+        return self._started().finish_pairs()
+
+
+@dataclass(frozen=True)
+class RunReader:
+    """Reads a dataset as often as necessary, to count the pairs and the runs in it."""
+
+    data: Any
+    options: Mapping[str, Any]
+    """How to read it; see `corpus.sources`."""
+    sampling: Sampling
+    special_tokens: Sequence[str]
+    progress: bool
+    threads: int | None
+
+    def sketch(self, chunks: ChunksOfPhrases) -> Sketch:
+        """Count the pairs of chunks."""
+        start = self._table(_core.ChunkTable.of_pairs, chunks)
+        return self._read(start, chunks, "counting pairs").finish_pairs()
+
+    def runs(self, chunks: ChunksOfPhrases, sketch: Sketch | None = None, min_count: int = 1) -> RunCounts:
+        """Count runs, cut at the pairs whose counter in the sketch is below `min_count`."""
+        if sketch is not None:
+            check_rereadable(self.data)
+        start = self._table(_core.ChunkTable.of_runs, chunks, sketch, min_count)
+        arrays = self._read(start, chunks, "counting runs").take()
+        return RunCounts(RunArrays(*arrays[:3], chunks.model.tokens_id, chunks.kind, min_count))
+
+    def _table(
+        self, create: Callable[..., _core.ChunkTable], chunks: ChunksOfPhrases, *more: object
+    ) -> Callable[[], _core.ChunkTable]:
+        return lambda: create(chunks.encoder, chunks.eligible, self.special_tokens, self.threads, *more)
+
+    def _read(self, start: Callable[[], _core.ChunkTable], chunks: ChunksOfPhrases, title: str) -> _RunCounter:
+        sources = corpus.sources(self.data, **self.options)
+        counter = _RunCounter(start, chunks.model.pattern, str(self.options["errors"]))
+        sampling = Sampling(self.sampling.sample, self.sampling.seed, self.sampling.limit_bytes)
+        with counting_bar(counter, sources, show=self.progress, title=title):
+            counter.add_sources(sources, sampling)
+        return counter
+
+
+def check_rereadable(data: Any) -> None:
+    """Raise unless data can be read more than once.
+
+    >>> check_rereadable(["to be", iter(["or not"])])
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: phrases need to read the data several times, but a list_iterator can be read only once; pass a list or files
+    """  # noqa: E501  the last line is an error message
+    if isinstance(data, list | tuple):
+        for item in data:
+            check_rereadable(item)
+    name = corpus.read_once(data)
+    if name:
+        reason = f"phrases need to read the data several times, but {name} can be read only once"
+        raise DataError(reason, remedy="pass a list or files")

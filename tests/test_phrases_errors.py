@@ -1,0 +1,97 @@
+"""Phrases: bad input raises an error that names the value and the remedy, before anything is counted if possible."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import run, untouched
+
+from batchbpe import ChunkCounts, Model, RunCounts, Tokenizer, train, train_phrases
+
+TEXT = "to be or not to be, that is the question\n" * 30
+MODEL = Model(pattern=r" ?\w+|\W", merges={(116, 111): 256, (32, 98): 257, (257, 101): 258})
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"phrases": -1}, "phrases must be at least 0, got -1"),
+        ({"phrases": "many"}, "phrases must be a number or 'auto', got 'many'"),
+        ({"phrases": 2.5}, "phrases must be an integer, got 2.5"),
+        ({"phrases": 50}, "phrases must be at most 44, which vocab_size leaves, got 50"),
+        ({"phrases": 43, "special_tokens": ["<s>", "<t>"]}, "phrases must be at most 42"),
+        ({"phrases": 9, "max_words": 1}, "max_words must be at least 2, got 1"),
+        ({"phrases": 9, "phrase_chunks": 3}, "phrase_chunks must be 'letters', 'text', a regular expression"),
+        ({"phrases": 9, "phrase_chunks": "("}, r"phrase_chunks must be .* got '\('"),
+        ({"phrases": 9, "phrase_sample": 0}, "phrase_sample must be greater than 0 and at most 1, got 0"),
+        ({"phrases": 9, "phrase_sample": "half"}, "phrase_sample must be a number, got 'half'"),
+        ({"phrases": "auto"}, "data several times, but a generator can be read only once; pass a list or files"),
+    ],
+)
+def test_options(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=problem):
+        train(untouched(), 300, **options)
+
+
+def test_counts_are_not_text(tmp_path: Path) -> None:
+    counts = ChunkCounts.count(TEXT)
+    counts.save(tmp_path / "counts.parquet")
+    for data in (counts, tmp_path / "counts.parquet", [TEXT, counts]):
+        with pytest.raises(ValueError, match="phrases need text, but this is a count of chunks; pass the text"):
+            train(data, 300, phrases=5)
+
+
+def test_a_base_with_phrases() -> None:
+    base = Tokenizer.train([TEXT], 300, phrases=3)
+    with pytest.raises(ValueError, match="base must not have phrases"):
+        train([TEXT], 310, base=base, phrases=3)
+    with pytest.raises(ValueError, match="the model already has 3 phrases; use one without"):
+        train_phrases(base, RunCounts.count([TEXT], base), 3)
+
+
+def test_runs_of_another_model() -> None:
+    other = Model(pattern=MODEL.pattern, merges={})
+    with pytest.raises(ValueError, match="the runs were counted with another model; count them with this one"):
+        train_phrases(MODEL, RunCounts.count([TEXT], other), 3)
+    with pytest.raises(ValueError, match="cannot add runs of another model"):
+        RunCounts.count([TEXT], MODEL) + RunCounts.count([TEXT], other)
+    with pytest.raises(ValueError, match="cannot add runs of another kind of chunks"):
+        RunCounts.count([TEXT], MODEL) + RunCounts.count([TEXT], MODEL, phrase_chunks="text")
+    with pytest.raises(ValueError, match="cannot add runs that were cut, with min_count 5; count with min_count=1"):
+        RunCounts.count([TEXT], MODEL) + RunCounts.count([TEXT], MODEL, min_count=5)
+
+
+def test_files_of_runs(tmp_path: Path) -> None:
+    runs = RunCounts.count([TEXT], MODEL, phrase_chunks="text")
+    path = tmp_path / "runs.parquet"
+    runs.save(path)
+    assert RunCounts.load(path) == runs
+    assert train_phrases(MODEL, RunCounts.load(path), 2) == train_phrases(MODEL, runs, 2)
+    with pytest.raises(ValueError, match=r"path must end in \.parquet"):
+        runs.save(tmp_path / "runs.csv")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"runs\.parquet"):
+        RunCounts.load(path)
+    pq.write_table(pa.table({"run": [[1, 2]], "count": [3]}), path)
+    with pytest.raises(ValueError, match=r"runs\.parquet: not a file of runs; create one with RunCounts.save"):
+        RunCounts.load(path)
+
+
+def test_too_few_pairs(caplog: pytest.LogCaptureFixture) -> None:
+    model = train([TEXT], 300, phrases=20, phrase_chunks=lambda chunk: chunk in (" be", " to", " or"))
+    assert 0 < len(model.phrases) < 20
+    assert "no pairs of chunks left" in caplog.text
+
+
+def test_command_line(place: Path) -> None:
+    result = run("train book.txt -n 700 --phrases auto --phrase-chunks text -o phrased --json -q")
+    tokenizer = Tokenizer.from_file("phrased.model")
+    assert f'"phrases": {len(tokenizer.phrases)}' in result.stdout
+    assert tokenizer.phrases
+    assert "phrases" in run("inspect phrased.model").stdout
+    assert run("evaluate mine.model phrased.model --data book.txt").exit_code == 0
+    assert "must be a number or auto, got 'some'" in run("train book.txt -n 700 --phrases some -o x").stderr
+    assert "standard input can be read only once" in run("train - -n 700 --phrases 9 -o x", "to be").stderr
+    assert not Path("x.model").exists()

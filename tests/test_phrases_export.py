@@ -1,0 +1,110 @@
+"""Models with phrases in tiktoken, tokenizers and transformers: the same ids, and loading gives the same model."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tiktoken
+import tokenizers
+import transformers
+from conftest import multilingual, texts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from batchbpe import PATTERNS, Model, Tokenizer
+from batchbpe.formats.phrase_pattern import _EDGES, pattern_with_phrases
+
+KINDS = ["letters", "text", r"\s*[^\s]+"]
+CASES = "iPhone McDonald USA's it's IT'S I'LL don't DON'T 語A 語Ab ǅx ʰA eF"
+END = "<|endoftext|>"
+
+
+@pytest.fixture(scope="module", params=[(name, kind) for name in _EDGES for kind in ("text", r"\s*[^\s]+")])
+def tokenizer(request: pytest.FixtureRequest, library: list[str]) -> Tokenizer:
+    name, kind = request.param
+    data = [*library[:40], multilingual(30_000), f"{CASES} {CASES.replace(' ', '')} " * 20]
+    options = {"pattern": name, "phrases": 700, "phrase_chunks": kind, "special_tokens": [END]}
+    return Tokenizer.train(data, 2500, **options)
+
+
+def fragments(tokenizer: Tokenizer, n: int, seed: int = 1) -> Iterator[str]:
+    """Texts that are put together from pieces of phrases."""
+    chance = random.Random(seed)
+    phrases = [tokenizer.vocab[token].decode() for token in tokenizer.phrases.values()]
+    between = ["", "", " ", "'", "s", "S", "ll", "A", "b", "語", "9", "99", "\n", "\r", ".", "/", "\u0301", "ſ", "  "]
+    for _ in range(n):
+        parts = []
+        for _ in range(chance.randint(1, 8)):
+            phrase = chance.choice(phrases)
+            start = chance.choice([0, 0, chance.randrange(len(phrase))])
+            parts += [
+                phrase[start : chance.choice([None, None, chance.randrange(len(phrase)) + 1])],
+                chance.choice(between),
+            ]
+        yield "".join(parts)
+
+
+def test_tiktoken(tokenizer: Tokenizer, library: list[str], tmp_path: Path) -> None:
+    encoding = tokenizer.to_tiktoken()
+    for text in [*library[40:44], multilingual(20_000, seed=2), CASES, *fragments(tokenizer, 300)]:
+        assert encoding.encode(text) == tokenizer.encode(text)
+    assert Tokenizer.from_tiktoken(encoding) == tokenizer
+    tokenizer.export(tmp_path / "mine.tiktoken", "tiktoken")
+    special = {END: tokenizer.special_tokens[END]}
+    assert Tokenizer.from_tiktoken(tmp_path / "mine.tiktoken", special_tokens=special) == tokenizer
+
+
+def test_huggingface(tokenizer: Tokenizer, library: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    tokenizer.export(path, "huggingface")
+    loaded = tokenizers.Tokenizer.from_file(str(path))
+    for text in [*library[40:42], multilingual(20_000, seed=2), CASES, *fragments(tokenizer, 300, seed=3)]:
+        assert loaded.encode(text).ids == tokenizer.encode(text)
+    assert Tokenizer.from_huggingface(path) == tokenizer
+    tokenizer.export(tmp_path / "folder", "transformers")
+    auto = transformers.AutoTokenizer.from_pretrained(tmp_path / "folder")
+    assert auto.encode(CASES) == tokenizer.encode(CASES)
+    assert Tokenizer.from_file(tmp_path / "folder") == tokenizer
+
+
+@given(text=st.lists(st.one_of(texts, st.sampled_from(CASES.split())), max_size=5).map(" ".join))
+@settings(max_examples=30)
+def test_hyp_tiktoken(tokenizer: Tokenizer, text: str) -> None:
+    encoding = cached_encoding(tokenizer)
+    assert encoding.encode_ordinary(text) == tokenizer.encode_ordinary(text)
+
+
+_encodings: dict[Tokenizer, tiktoken.Encoding] = {}
+
+
+def cached_encoding(tokenizer: Tokenizer) -> tiktoken.Encoding:
+    if tokenizer not in _encodings:
+        _encodings[tokenizer] = tokenizer.to_tiktoken()
+    return _encodings[tokenizer]
+
+
+def test_native_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tokenizer.save(tmp_path / "mine")
+    assert Tokenizer.from_file(tmp_path / "mine.model") == tokenizer
+    assert '"version": 2' in (tmp_path / "mine.model").read_text()
+    Tokenizer(Model(tokenizer.pattern, {})).save(tmp_path / "plain")
+    assert '"version": 1' in (tmp_path / "plain.model").read_text()
+
+
+@pytest.mark.parametrize("format", ["minbpe", "batchbpe-v1"])
+def test_formats_without_phrases(tokenizer: Tokenizer, format: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="does not support phrases; the model has 700"):
+        tokenizer.export(tmp_path / "mine", format)
+
+
+def test_a_custom_pattern_is_refused() -> None:
+    model = Model(r" ?\p{L}+", {(32, 97): 256}, phrases={(97, 256): 257})
+    with pytest.raises(ValueError, match="phrases can be exported only with the patterns gpt2"):
+        pattern_with_phrases(model)
+
+
+def test_a_phrase_that_is_no_sequence_of_chunks_is_refused() -> None:
+    model = Model(PATTERNS["gpt4"], {}, phrases={(97, 98): 257})
+    with pytest.raises(ValueError, match="phrase 257, b'ab', is not split into its chunks"):
+        Tokenizer(model).to_tiktoken()
