@@ -22,7 +22,7 @@ MAX_ROWS = 24
 """Maximum number of printed rows of a table."""
 
 
-Name = Literal["chunks", "stop-words", "freq-cutoff", "batching", "sweep"]
+Name = Literal["chunks", "stop-words", "freq-cutoff", "batching", "phrases", "sweep"]
 """Names of the experiments."""
 
 
@@ -31,7 +31,7 @@ def experiment(
     name: Annotated[
         Name,
         typer.Argument(
-            help="chunks, stop-words, freq-cutoff, batching, or sweep, which tries every combination of --grid.",
+            help="chunks, stop-words, freq-cutoff, batching, phrases, or sweep (every combination of --grid).",
             **one_of(get_args(Name)),
         ),
     ],
@@ -101,6 +101,9 @@ def experiment(
             result = run(
                 files, others, grid=values, folder=output, resume=resume or not overwrite, progress=not quiet, **split
             )
+        elif name == "phrases":
+            chosen = {"vocab_sizes": [vocab_size or VOCAB_SIZE], "pattern": pattern}
+            result = run(files, others, progress=not quiet, **chosen, **split)
         else:
             run = partial(run, vocab_size=vocab_size or VOCAB_SIZE, progress=not quiet)
             result = run(ExperimentData.of(files, others, pattern=pattern, progress=not quiet, **split))
@@ -112,7 +115,8 @@ def experiment(
     print_table(table.column_names, [list(row.values()) for row in table.slice(0, MAX_ROWS).to_pylist()])
     more = f"{plural(table.num_rows - MAX_ROWS, 'more row')} in the csv file\n" if table.num_rows > MAX_ROWS else ""
     sys.stdout.write(f"{more}\n")
-    print_rows("findings" if sweep else "claims of the paper, and results", dict(result.findings))
+    is_of_paper = name not in ("phrases", "sweep")
+    print_rows("claims of the paper, and results" if is_of_paper else "findings", dict(result.findings))
     note(str(output), quiet)
 
 

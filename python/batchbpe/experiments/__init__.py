@@ -1,4 +1,4 @@
-"""The paper's experiments and a parameter sweep. Each is a function that returns tables and figures.
+"""The paper's experiments, one on phrases, and a parameter sweep. Each is a function that returns tables and figures.
 
 >>> from batchbpe.experiments import ExperimentData, freq_cutoff
 >>> data = ExperimentData.of("to be or not to be " * 50, seed=1)
@@ -12,6 +12,7 @@ from .batching import batching
 from .chunks import chunks
 from .data import ExperimentData
 from .freq_cutoff import freq_cutoff
+from .phrases import phrases
 from .report import report
 from .result import Result
 from .stop_words import stop_words
@@ -22,6 +23,7 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "stop-words": stop_words,
     "freq-cutoff": freq_cutoff,
     "batching": batching,
+    "phrases": phrases,
     "sweep": sweep,
 }
 """The experiments by their names on the command line."""
@@ -33,6 +35,7 @@ __all__ = [
     "batching",
     "chunks",
     "freq_cutoff",
+    "phrases",
     "report",
     "stop_words",
     "sweep",

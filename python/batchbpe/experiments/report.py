@@ -122,7 +122,7 @@ def findings_header(experiment: str) -> list[str]:
     >>> findings_header("stop-words")
     ['claim of the paper', 'result']
     """
-    return ["finding" if experiment == "sweep" else "claim of the paper", "result"]
+    return ["finding" if experiment in ("sweep", "phrases") else "claim of the paper", "result"]
 
 
 def _table(path: Path, checksums: Mapping[str, str]) -> Table:

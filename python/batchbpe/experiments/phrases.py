@@ -1,0 +1,150 @@
+"""How many of the tokens should be phrases: the encoded length of held-out text against their share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from ..analysis.counted_text import texts_of
+from ..data import corpus
+from ..data.documents import Counts, Documents
+from ..data.sampling import DocumentSampler
+from ..data.source import Source
+from ..errors import ArgumentError, DataError
+from ..runs import KINDS, check_rereadable
+from ..tokenizer import Tokenizer
+from .data import HELDOUT_SHARE, source_names
+from .plots import COLOURS, axes, styled
+from .result import Result, signed
+from .trainings import recorded_options, runs_bar
+
+SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
+
+
+@styled
+def phrases(
+    data: corpus.Data | None = None,
+    heldout: corpus.Data | None = None,
+    *,
+    texts: str | Iterable[str] | None = None,
+    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    vocab_sizes: Sequence[int] = (50_304,),
+    shares: Sequence[float] = SHARES,
+    kinds: Sequence[str] = tuple(KINDS),
+    heldout_share: float = HELDOUT_SHARE,
+    seed: int = 0,
+    text_column: str = "text",
+    errors: str = "strict",
+    progress: bool = False,
+    **options: Any,
+) -> Result:
+    """Train with different shares of phrases, and with "auto", and compare the encoded length of held-out text.
+
+    Parameters
+    ----------
+    data: documents; anything that `ChunkCounts.count` accepts and that can be read several times, but no counts.
+    heldout: documents to encode; by default a random share of the data.
+    texts, files: as in `ChunkCounts.count`, instead of `data`.
+    vocab_sizes: sizes of the vocabularies.
+    shares: shares of the vocabulary that are phrases; the first is the reference.
+    kinds: values of `phrase_chunks`.
+    heldout_share, seed: share of the documents to hold out, chosen at random.
+    text_column, errors: as in `ChunkCounts.count`.
+    progress: whether to display a progress bar.
+    options: other options of `train`.
+
+    >>> result = phrases(["to be or not to be"] * 50, vocab_sizes=[262], shares=[0, 0.01], kinds=["letters"])
+    >>> result.table.column_names
+    ['vocab_size', 'kind', 'share', 'phrases', 'tokens', 'change']
+
+    """
+    if not shares or not vocab_sizes or not kinds:
+        raise ArgumentError("shares", list(shares), "must contain at least one number, as must vocab_sizes and kinds")
+    chosen = corpus.choose(data, texts, files)
+    check_rereadable(chosen)
+    split = _Split(chosen, heldout, heldout_share, seed, {"text_column": text_column, "errors": errors})
+    held = list(split.heldout())
+    if not held:
+        raise DataError("the held-out text is empty", remedy="provide more data")
+    rows: list[dict[str, Any]] = []
+    wanted: list[float | Literal["auto"]] = [*shares, "auto"]
+    settings = [(size, kind, share) for size in vocab_sizes for kind in kinds for share in wanted]
+    with runs_bar(len(settings), show=progress) as on_progress:
+        for done, (size, kind, share) in enumerate(settings):
+            number = share if share == "auto" else round(share * size)
+            tokenizer = Tokenizer.train(split.training(), size, phrases=number, phrase_chunks=kind, **options)
+            encoded = len(tokenizer.encode_batch_to_numpy(held, "none")[0])
+            row = {"vocab_size": size, "kind": kind, "share": str(share), "phrases": len(tokenizer.phrases)}
+            reference = next((each for each in rows if (each["vocab_size"], each["kind"]) == (size, kind)), None)
+            change = 100 * (encoded / reference["tokens"] - 1) if reference else 0.0
+            rows.append({**row, "tokens": encoded, "change": change})
+            on_progress(done + 1)
+    automatic = [row for row in rows if row["share"] == "auto"]
+    findings = {
+        f"auto, {row['vocab_size']:,} tokens, {row['kind']}": (
+            f"{row['phrases']:,} phrases, {signed(row['change'])} % tokens"
+        )
+        for row in automatic
+    }
+    parameters = {"data": source_names(chosen), "seed": seed, "held-out documents": len(held)}
+    return Result(
+        "phrases",
+        {**parameters, **recorded_options(options)},
+        {"phrases": pa.Table.from_pylist(rows)},
+        {"phrases": _figure(rows)},
+        findings,
+    )
+
+
+class _Split:
+    """The documents to train on, and those held out."""
+
+    def __init__(self, data: Any, heldout: Any, share: float, seed: int, options: dict[str, Any]) -> None:
+        if not 0 < share < 1:
+            raise ArgumentError("heldout_share", share, "must be between 0 and 1, exclusive")
+        self._data, self._heldout, self._share, self._seed, self._options = data, heldout, share, seed, options
+
+    def training(self) -> Source:
+        return Source("", lambda _: self._documents(self._data, is_held=False if self._heldout is None else None))
+
+    def heldout(self) -> Iterator[str]:
+        source = self._data if self._heldout is None else self._heldout
+        for documents in self._documents(source, is_held=True if self._heldout is None else None):
+            yield from texts_of(documents, self._options["errors"])
+
+    def _documents(self, data: Any, is_held: bool | None) -> Iterator[Documents]:
+        """Yield the documents that are held out, those that are not, or all."""
+        for source in corpus.sources(data, **self._options):
+            sampler = DocumentSampler(source, self._seed)
+            with source.blamed():
+                for documents in source:
+                    if isinstance(documents, Counts):
+                        raise DataError("phrases need documents, not chunk counts", remedy="pass the documents")
+                    if is_held is None:
+                        yield documents
+                        continue
+                    mask = sampler.draw(documents, self._share) == is_held
+                    if mask.any():
+                        yield documents.select(np.asarray(mask))
+
+
+def _figure(rows: list[dict[str, Any]]) -> Any:
+    sizes = list(dict.fromkeys(row["vocab_size"] for row in rows))
+    figure, panels = axes(len(sizes))
+    for panel, size in zip(panels, sizes, strict=True):
+        for colour, kind in zip(COLOURS, dict.fromkeys(row["kind"] for row in rows), strict=False):
+            chosen = [row for row in rows if (row["vocab_size"], row["kind"]) == (size, kind)]
+            fixed = [row for row in chosen if row["share"] != "auto"]
+            x = [100 * row["phrases"] / size for row in fixed]
+            panel.plot(x, [row["change"] for row in fixed], marker="o", markersize=4, color=colour, label=kind)
+            for row in chosen[len(fixed) :]:
+                place = (100 * row["phrases"] / size, row["change"])
+                panel.plot(*place, marker="*", markersize=14, color=colour, markeredgecolor="white")
+        panel.axhline(0, color="#888888", linewidth=0.8)
+        panel.set(xlabel="share of phrases in the vocabulary, %", ylabel="change in encoded length, %")
+        panel.set_title(f"{size:,} tokens; the star is auto")
+        panel.legend()
+    return figure
