@@ -85,6 +85,19 @@ def test_too_few_pairs(caplog: pytest.LogCaptureFixture) -> None:
     assert "no pairs of chunks left" in caplog.text
 
 
+def test_a_sample_of_one_large_file(tmp_path: Path) -> None:
+    """It is read in part, although it is a single document."""
+    path = tmp_path / "large.txt"
+    path.write_text(TEXT * 10_000, encoding="utf-8")
+    tokenizer = Tokenizer.train(path, 280, phrases=3, phrase_sample=0.4)
+    assert len(tokenizer.phrases) == 3
+    assert tokenizer == Tokenizer.train([path], 280, phrases=3, phrase_sample=0.4, threads=1)
+    with pytest.raises(
+        ValueError, match=r"the share 0\.001 of the text contains no pairs of chunks; increase phrase_sam"
+    ):
+        Tokenizer.train([TEXT], 300, phrases=3, phrase_sample=0.001)
+
+
 def test_command_line(place: Path) -> None:
     result = run("train book.txt -n 700 --phrases auto --phrase-chunks text -o phrased --json -q")
     tokenizer = Tokenizer.from_file("phrased.model")

@@ -114,13 +114,13 @@ class ChunkCounter:
         self._progress(size)
 
     def _add_file(self, file: TextFile, skip: int) -> None:
-        def use(block: bytes, offset: int, last: bool) -> int:
-            return self._started().add_block(block, offset, last)  # `take` may have replaced the table
-
         before = skip
-        for done in read_blocks(file, self.errors, use, skip):
+        for done in read_blocks(file, self.errors, self._add_block, skip):
             self._progress(done - before, done)
             before = done
+
+    def _add_block(self, block: bytes, offset: int, last: bool) -> int:
+        return self._started().add_block(block, offset, last)
 
     def _add_counts(self, counts: ChunkArrays) -> None:
         self.pattern = self.pattern or counts.pattern

@@ -15,8 +15,9 @@ from . import _core
 from .arguments import check_integer, check_path
 from .counting import ChunkArrays, ChunkCounter, total_of
 from .data import corpus
+from .data.documents import Counts, Documents, TextFile
 from .data.limits import MAX_DOCUMENT_BYTES
-from .data.sampling import Sampling
+from .data.sampling import DocumentSampler, Sampling
 from .encoder import encoder_for
 from .errors import ArgumentError, ArgumentTypeError, DataError, Setting
 from .lazy import lazy
@@ -280,6 +281,23 @@ class _RunCounter(ChunkCounter):
         super().__init__(None, errors=errors)
         self.pattern = pattern
         self._start = start
+        self._share, self._due = 1.0, 0.0
+
+    def add_share(self, documents: Documents, share: float, sampler: DocumentSampler) -> None:
+        """Count a share of the documents, or of the blocks of a text file, which is a single document."""
+        if not isinstance(documents, TextFile):
+            self.add(documents.select(sampler.draw(documents, share)))
+            return
+        self._share, self._due = share, sampler.start()
+        self.add(documents)
+
+    def _add_block(self, block: bytes, offset: int, last: bool) -> int:
+        end = len(block) if last else block.rfind(b"\n") + 1  # a block that is skipped must end between characters
+        self._due += self._share
+        if self._due < 1 and end:
+            return end
+        self._due -= 1
+        return super()._add_block(block, offset, last)
 
     def _started(self) -> _core.ChunkTable:
         if self._table is None:
@@ -305,11 +323,17 @@ class RunReader:
     special_tokens: Sequence[str]
     progress: bool
     threads: int | None
+    share: float = 1.0
+    """How much of the selected text to count."""
 
     def sketch(self, chunks: ChunksOfPhrases) -> Sketch:
         """Count the pairs of chunks."""
         start = self._table(_core.ChunkTable.of_pairs, chunks)
-        return self._read(start, chunks, "counting pairs").finish_pairs()
+        sketch = self._read(start, chunks, "counting pairs").finish_pairs()
+        if self.share < 1 and not sketch.any():
+            reason = f"the share {self.share:.3g} of the text contains no pairs of chunks"
+            raise DataError(reason, remedy=("increase ", Setting("phrase_sample")))
+        return sketch
 
     def runs(self, chunks: ChunksOfPhrases, sketch: Sketch | None = None, min_count: int = 1) -> RunCounts:
         """Count runs, cut at the pairs whose counter in the sketch is below `min_count`."""
@@ -329,7 +353,14 @@ class RunReader:
         counter = _RunCounter(start, chunks.model.pattern, str(self.options["errors"]))
         sampling = Sampling(self.sampling.sample, self.sampling.seed, self.sampling.limit_bytes)
         with counting_bar(counter, sources, show=self.progress, title=title):
-            counter.add_sources(sources, sampling)
+            for source in sources:
+                sampler = DocumentSampler(source, sampling.seed + 1)  # independent of the documents that are selected
+                with source.blamed():
+                    for documents in sampling.of(source):
+                        if self.share < 1 and not isinstance(documents, Counts):
+                            counter.add_share(documents, self.share, sampler)
+                        else:
+                            counter.add(documents)
         return counter
 
 

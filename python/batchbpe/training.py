@@ -329,7 +329,7 @@ def train_with_phrases(
     if share is None:
         text_bytes = int(np.dot(counts.chunk_bytes.astype(np.float64), counts.arrays.counts.astype(np.float64)))
         share = min(1.0, MAX_TEXT / max(text_bytes, 1))
-    reader = replace(reader, sampling=replace(reader.sampling, sample=reader.sampling.sample * share))
+    reader = replace(reader, share=share)
 
     def run(vocab_size: int, on_batch: Callable[[Batch], object] | None) -> tuple[Model, Counts]:
         with training_bar(show=reader.progress) as show:

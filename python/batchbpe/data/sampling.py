@@ -41,6 +41,10 @@ class DocumentSampler:
             return self._text_file.random(1) < share
         return self._documents.random(len(documents)) < share
 
+    def start(self) -> float:
+        """Return a random number for a text file that is sampled block by block."""
+        return float(self._text_file.random())
+
 
 @dataclass
 class Sampling:
