@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,17 +16,25 @@ from hypothesis import strategies as st
 from batchbpe import PATTERNS, Model, Tokenizer
 from batchbpe.formats.phrase_pattern import _EDGES, pattern_with_phrases
 
-KINDS = ["letters", "text", r"\s*[^\s]+"]
 CASES = "iPhone McDonald USA's it's IT'S I'LL don't DON'T 語A 語Ab ǅx ʰA eF"
 END = "<|endoftext|>"
 
 
-@pytest.fixture(scope="module", params=[(name, kind) for name in _EDGES for kind in ("text", r"\s*[^\s]+")])
+@pytest.fixture(scope="module", params=[*_EDGES])
 def tokenizer(request: pytest.FixtureRequest, library: list[str]) -> Tokenizer:
-    name, kind = request.param
-    data = [*library[:40], multilingual(30_000), f"{CASES} {CASES.replace(' ', '')} " * 20]
+    """A tokenizer with phrases of all chunks that are not white space: words, numbers and symbols."""
+    return trained(request.param, r"\s*[^\s]+", library)
+
+
+@cache
+def trained_with(name: str, kind: str, data: tuple[str, ...]) -> Tokenizer:
     options = {"pattern": name, "phrases": 700, "phrase_chunks": kind, "special_tokens": [END]}
-    return Tokenizer.train(data, 2500, **options)
+    return Tokenizer.train(list(data), 2500, **options)
+
+
+def trained(name: str, kind: str, library: list[str]) -> Tokenizer:
+    cases = f"{CASES} {CASES.replace(' ', '')} " * 20
+    return trained_with(name, kind, (*library[:40], multilingual(30_000), cases))
 
 
 def fragments(tokenizer: Tokenizer, n: int, seed: int = 1) -> Iterator[str]:
@@ -47,7 +56,7 @@ def fragments(tokenizer: Tokenizer, n: int, seed: int = 1) -> Iterator[str]:
 
 def test_tiktoken(tokenizer: Tokenizer, library: list[str], tmp_path: Path) -> None:
     encoding = tokenizer.to_tiktoken()
-    for text in [*library[40:44], multilingual(20_000, seed=2), CASES, *fragments(tokenizer, 300)]:
+    for text in [*library[40:44], multilingual(20_000, seed=2), CASES, *fragments(tokenizer, 1000)]:
         assert encoding.encode(text) == tokenizer.encode(text)
     assert Tokenizer.from_tiktoken(encoding) == tokenizer
     tokenizer.export(tmp_path / "mine.tiktoken", "tiktoken")
@@ -55,7 +64,11 @@ def test_tiktoken(tokenizer: Tokenizer, library: list[str], tmp_path: Path) -> N
     assert Tokenizer.from_tiktoken(tmp_path / "mine.tiktoken", special_tokens=special) == tokenizer
 
 
-def test_huggingface(tokenizer: Tokenizer, library: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"), [("gpt2", "text"), ("gpt4", "letters"), ("cl100k", "text"), ("o200k", "text")]
+)
+def test_huggingface(name: str, kind: str, library: list[str], tmp_path: Path) -> None:
+    tokenizer = trained(name, kind, library)
     path = tmp_path / "tokenizer.json"
     tokenizer.export(path, "huggingface")
     loaded = tokenizers.Tokenizer.from_file(str(path))
