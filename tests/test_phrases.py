@@ -17,7 +17,7 @@ from batchbpe import PATTERNS, Model, Tokenizer, train
 from batchbpe import reference_phrases as reference
 from batchbpe.data.sampling import Sampling
 from batchbpe.phrases import TooFewRunsError, least_count, train_phrases
-from batchbpe.runs import KINDS, ChunksOfPhrases, RunCounts, RunReader
+from batchbpe.runs import CONTRACTION_STARTS, KINDS, ChunksOfPhrases, RunCounts, RunReader
 
 pytestmark = pytest.mark.filterwarnings("ignore:the pattern")  # one of the patterns does not match everything
 PHRASED_PATTERNS = ["gpt2", "gpt4", "o200k", r" ?\p{L}+"]
@@ -44,8 +44,11 @@ def tokens_of(model: Model, text: str) -> list[list[int]]:
 
 def is_eligible(model: Model, kind: str) -> Callable[[int], bool]:
     pattern = regex.compile(KINDS[kind])
+    excluded = CONTRACTION_STARTS if model.pattern == PATTERNS["o200k"] else ()
 
     def check(token: int) -> bool:
+        if model.vocab[token].lower() in excluded:
+            return False
         return b"\n" not in model.vocab[token] and bool(pattern.fullmatch(model.vocab[token].decode(errors="replace")))
 
     return check
@@ -190,6 +193,19 @@ def test_train(book: list[str], phrases: int) -> None:
     texts = book[:20]
     plain = Tokenizer.train(book, 4000, special_tokens=["<s>"])
     assert sum(map(len, tokenizer.encode_batch(texts))) < 0.97 * sum(map(len, plain.encode_batch(texts)))
+
+
+def test_special_tokens_with_ids(book: list[str]) -> None:
+    model = train(book, 1000, phrases=100, special_tokens={"<s>": 998, "<e>": 1005})
+    assert [*model.phrases.values()] == [*range(898, 998)]
+    assert (model.vocab_size, model.n_vocab, model.training["vocab_size"]) == (1000, 1006, 1000)
+    longer = train(book, 1100, base=model_without(model), phrases=50)
+    assert longer.vocab_size == 1100
+    assert longer.special_tokens == {"<s>": 998, "<e>": 1005}
+
+
+def model_without(model: Model) -> Model:
+    return Model(model.pattern, model.merges, special_tokens=model.special_tokens)
 
 
 def test_auto_needs_no_phrases() -> None:

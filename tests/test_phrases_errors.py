@@ -1,5 +1,6 @@
 """Phrases: bad input raises an error that names the value and the remedy, before anything is counted if possible."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,13 @@ def test_files_of_runs(tmp_path: Path) -> None:
     pq.write_table(pa.table({"run": [[1, 2]], "count": [3]}), path)
     with pytest.raises(ValueError, match=r"runs\.parquet: not a file of runs; create one with RunCounts.save"):
         RunCounts.load(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are posix")
+def test_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe can be read only once; pass a list or files"):
+        train(tmp_path / "pipe", 300, phrases=5)
 
 
 def test_too_few_pairs(caplog: pytest.LogCaptureFixture) -> None:

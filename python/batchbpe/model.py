@@ -363,8 +363,9 @@ def _check_phrases(model: Model) -> None:
                 reason = f"must not contain a newline, as token {part}, {short(ordinary[part])}, does"
                 raise DataError(f"phrase {short(parts)} {reason}")
         if token in vocab:
-            _add(vocab, token, b"phrase", f"phrase {short(parts)}")
-        vocab[token] = b"phrase"
+            reason = f"id {token} of phrase {short(parts)} is already used by {short(vocab[token])}"
+            raise DataError(reason, remedy="choose another id")
+        vocab[token] = b"".join(ordinary[part] for part in parts)
 
 
 def _check_ids(kind: str, ids: Mapping[Any, int]) -> None:

@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -58,11 +59,12 @@ class PhraseOptions:
             if isinstance(self.phrases, str):
                 raise ArgumentError("phrases", self.phrases, "must be a number or 'auto'")
             check_integer("phrases", self.phrases, least=0)
+            object.__setattr__(self, "phrases", int(self.phrases))
         if not callable(self.phrase_chunks):
             check_phrase_chunks(self.phrase_chunks)
         check_integer("max_words", self.max_words, least=2)
         if self.phrase_sample is not None:
-            if isinstance(self.phrase_sample, bool) or not isinstance(self.phrase_sample, int | float):
+            if isinstance(self.phrase_sample, bool) or not isinstance(self.phrase_sample, Real):
                 raise ArgumentTypeError("phrase_sample", self.phrase_sample, "must be a number")
             if not 0 < self.phrase_sample <= 1:
                 raise ArgumentError("phrase_sample", self.phrase_sample, "must be greater than 0 and at most 1")
@@ -200,7 +202,7 @@ class _Choice:
 
     def update(self, vocab: GrowingVocab) -> list[tuple[int, int]]:
         """Take note of new phrases. Return the other pairs that have the chunks of a phrase, as far as they are new."""
-        first, last = (tokens[self._phrases :].tolist() for tokens in vocab.merges)
+        first, last = vocab.merges_after(self._phrases)
         unwanted: list[tuple[int, int]] = []
         for token, pair in enumerate(zip(first, last, strict=True), start=vocab.next_id - len(first)):
             chunks = self._chunks_of[pair[0]] + self._chunks_of[pair[1]]

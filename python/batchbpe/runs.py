@@ -39,6 +39,9 @@ KINDS: Mapping[str, str] = {
     "text": r"[^\S\r\n]*[^\s\p{N}][^\p{N}\r\n]*",
 }
 """letters: chunks with a letter. text: also punctuation, but no digits. Neither has newlines."""
+CONTRACTION_STARTS = frozenset({b"'", b"'l", b"'r", b"'v"})
+"""Chunks that are not eligible with o200k, unless asked for: the text of a word and one of them can also be inside a
+chunk, such as "they'" in "they're", where tiktoken would use the phrase."""
 
 
 class RunCounts:
@@ -96,6 +99,7 @@ class RunCounts:
         if not isinstance(model, Model):
             raise ArgumentTypeError("model", model, "must be a Tokenizer or a Model")
         check_integer("min_count", min_count, least=1)
+        min_count = min(int(min_count), (1 << 32) - 1)  # the largest value of a counter
         chosen = corpus.choose(data, texts, files)
         options = {"text_column": text_column, "errors": errors, "max_document_bytes": max_document_bytes}
         reader = RunReader(
@@ -237,6 +241,9 @@ class ChunksOfPhrases:
         else:
             kind = check_phrase_chunks(self.chunks)
             is_eligible = _core.matches_whole(KINDS.get(kind, kind), [value for _, value in tokens])
+            if kind in KINDS and "(?i:'s|'t|'re|'ve|'m|'ll|'d)?" in self.model.pattern:
+                pairs = zip(is_eligible, tokens, strict=True)
+                is_eligible = [each and value.lower() not in CONTRACTION_STARTS for each, (_, value) in pairs]
         eligible = [token for (token, _), each in zip(tokens, is_eligible, strict=True) if each]
         object.__setattr__(self, "eligible", np.array(eligible, np.uint32))
         object.__setattr__(self, "kind", kind)
@@ -274,6 +281,12 @@ def _decodes(value: bytes) -> bool:
     return True
 
 
+def no_text() -> DataError:
+    """Return the error for data that has no text."""
+    remedy = "pass the text that was counted, or train without phrases"
+    return DataError("phrases need text, but this is a count of chunks", remedy=remedy)
+
+
 class _RunCounter(ChunkCounter):
     """Counts runs or pairs instead of chunks. It feeds documents to the core like `ChunkCounter`."""
 
@@ -305,8 +318,7 @@ class _RunCounter(ChunkCounter):
         return self._table
 
     def _add_counts(self, counts: ChunkArrays) -> None:
-        remedy = "pass the text that was counted, or train without phrases"
-        raise DataError("phrases need text, but this is a count of chunks", remedy=remedy)
+        raise no_text()
 
     def finish_pairs(self) -> Sketch:
         return self._started().finish_pairs()
@@ -375,7 +387,12 @@ def check_rereadable(data: Any) -> None:
     if isinstance(data, list | tuple):
         for item in data:
             check_rereadable(item)
+    if isinstance(data, Mapping):
+        raise no_text()
     name = corpus.read_once(data)
+    if not name:
+        pipes = (source.name for source in corpus.sources(data) if source.name and not source.is_rereadable)
+        name = next(pipes, "")
     if name:
         reason = f"phrases need to read the data several times, but {name} can be read only once"
         raise DataError(reason, remedy="pass a list or files")

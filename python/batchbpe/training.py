@@ -322,8 +322,8 @@ def train_with_phrases(
 
     The result is what training with fewer tokens gives, and phrases in place of the others.
     """
-    special_tokens = options.all_special_tokens
-    if not isinstance(special_tokens, Mapping):  # they get the last ids
+    special_tokens, requested = options.all_special_tokens, options.vocab_size
+    if options.base is None:  # then special tokens come after the phrases
         options = replace(options, special_tokens=(), vocab_size=options.vocab_size - len(special_tokens))
     share = phrase_options.phrase_sample
     if share is None:
@@ -339,7 +339,8 @@ def train_with_phrases(
     if wanted == "auto":
         model, merge_counts = run(options.vocab_size, None)
         chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
-        wanted = balance(merge_counts, reader.sketch(chunks), share)
+        unused = options.vocab_size - model.vocab_size  # if there are no more merges
+        wanted = balance(merge_counts, reader.sketch(chunks), share) + unused
     model, _ = run(options.vocab_size - wanted, on_batch)
     chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
     sketch = reader.sketch(chunks)
@@ -361,9 +362,11 @@ def train_with_phrases(
             break
         except TooFewRunsError:
             min_count //= 2
-    if not isinstance(special_tokens, Mapping):
+    if options.base:
+        special_tokens = model.special_tokens
+    elif not isinstance(special_tokens, Mapping):
         special_tokens = {name: token for token, name in enumerate(special_tokens, start=model.n_vocab)}
-    metadata: dict[str, Any] = {"vocab_size": model.vocab_size + len(special_tokens), "phrases": wanted}
+    metadata: dict[str, Any] = {"vocab_size": int(requested), "phrases": wanted}
     metadata |= {"phrase_chunks": chunks.kind, "max_words": phrase_options.max_words, "phrase_sample": share}
     return replace(model, special_tokens=special_tokens, training={**model.training, **metadata})
 

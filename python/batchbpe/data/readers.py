@@ -46,7 +46,8 @@ def source(place: Path | str, options: ReadOptions) -> Source:
         stream = partial(open_stream, place, codec, source.move)
         return [TextFile(name, stream, max_document_bytes=options.max_document_bytes)]
 
-    return Source(name, read_text, size)
+    # A pipe can be read only once.
+    return Source(name, read_text, size, is_rereadable=isinstance(place, str) or place.is_file())
 
 
 def standard_input(stream: BinaryIO, jsonl_field: str | None, options: ReadOptions) -> Source:

@@ -13,7 +13,8 @@ and none looks beyond the next chunk, except in white space, which is not suppor
 - A single symbol belongs to a word that follows, or with gpt2, if it is an apostrophe, to a contraction.
 - In o200k a word is upper case and then lower case, and many letters are both. A word that contains a lower-case
   letter ends before upper case. A word of upper case alone ends before neither. Any other word, such as one in Chinese,
-  becomes longer if upper case and then lower case follow. A contraction belongs to the word before it.
+  becomes longer if upper case and then lower case follow. A contraction belongs to the word before it, even if the two
+  chunks of a phrase are only its beginning.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class _Edge(NamedTuple):
 
     chunk: str
     not_followed_by: str
+    after: str = r"(?s).+"
+    """The chunk before the last one."""
 
 
 def _numbers(digits: int, space: str = "") -> list[_Edge]:
@@ -71,8 +74,11 @@ def _like_gpt4(digits: int) -> list[_Edge]:
 
 
 def _like_o200k(digits: int) -> list[_Edge]:
+    word = rf"{_PREFIX}[\p{{L}}\p{{M}}]+"
     return [
-        _Edge(rf"{_PREFIX}[\p{{L}}\p{{M}}]+{_ANY_CASE}", ""),
+        _Edge(word + _ANY_CASE, ""),
+        _Edge("'l", rf"{_LOWER}|{_ANY_CASE}|L", after=word),
+        _Edge("'[rv]", rf"{_LOWER}|{_ANY_CASE}|E", after=word),
         _Edge(rf"{_PREFIX}[\p{{Lu}}\p{{Lt}}]+", rf"[\p{{L}}\p{{M}}]|{_ANY_CASE}"),
         _Edge(_UNCASED, rf"{_UPPER}*{_LOWER}|{_ANY_CASE}"),
         _Edge(rf"{_PREFIX}{_UPPER}*{_LOWER}+", rf"{_LOWER}|{_ANY_CASE}"),
@@ -100,6 +106,8 @@ _SPECIAL = frozenset(r"\.+*?()|[]{}^$")
 _LOOKAHEADS = sorted(
     {f"(?!{edge.not_followed_by})" for edges in _EDGES.values() for edge in edges if edge.not_followed_by}, key=len
 )
+MAX_WORDS = 24
+"""Phrases of more chunks are not exported: tiktoken's engine limits the depth of groups."""
 _END = "\0"
 """Marks the end of a phrase in a tree; no phrase contains it."""
 
@@ -121,13 +129,16 @@ def pattern_with_phrases(model: Model) -> str:
         )
     tree: dict[str, Any] = {}  # the values are such trees again, and at the end of a phrase its edge
     phrases = _phrases(model)
-    lasts = sorted({chunks[-1] for chunks in phrases})
-    edge_of = dict(zip(lasts, _edges_of(lasts, edges), strict=True))
+    ends = sorted({(chunks[-2], chunks[-1]) for chunks in phrases})
+    edge_of = dict(zip(ends, _edges_of(ends, edges), strict=True))
     for chunks in phrases:
         node = tree
         for character in "".join(chunks):
             node = node.setdefault(character, {})
-        node[_END] = edge_of[chunks[-1]]
+        node[_END] = edge_of[chunks[-2], chunks[-1]]
+    if max(map(len, phrases)) > MAX_WORDS:
+        reason = f"phrases of more than {MAX_WORDS} chunks are nested too deeply for other tools"
+        raise DataError(reason, remedy=("train with a smaller ", Setting("max_words")))
     return f"(?:{_render(tree)})|{model.pattern}"
 
 
@@ -146,16 +157,17 @@ def _phrases(model: Model) -> list[list[str]]:
     return phrases
 
 
-def _edges_of(chunks: Sequence[str], edges: Sequence[_Edge]) -> list[str]:
-    """Return the edge of each chunk, as a look-ahead."""
-    found: list[str | None] = [None] * len(chunks)
-    encoded = [chunk.encode() for chunk in chunks]
+def _edges_of(ends: Sequence[tuple[str, str]], edges: Sequence[_Edge]) -> list[str]:
+    """Return the edge of a phrase that ends in each two chunks, as a look-ahead."""
+    found: list[str | None] = [None] * len(ends)
+    before, last = ([end[side].encode() for end in ends] for side in (0, 1))
     for edge in edges:
-        for place, matches in enumerate(matches_whole(edge.chunk, encoded)):
-            if matches and found[place] is None:
+        both = zip(matches_whole(edge.after, before), matches_whole(edge.chunk, last), strict=True)
+        for place, matches in enumerate(both):
+            if all(matches) and found[place] is None:
                 found[place] = f"(?!{edge.not_followed_by})" if edge.not_followed_by else ""
     if None in found:
-        chunk = chunks[found.index(None)]
+        chunk = ends[found.index(None)][1]
         reason = f"phrases that end in the chunk {short(chunk)} cannot be exported exactly"
         raise DataError(reason, remedy=("train with ", Setting("phrase_chunks", "letters"), " or text"))
     return [each or "" for each in found]
@@ -181,15 +193,20 @@ def _render(tree: Mapping[str, Any]) -> str:
 def check_not_in_chunks(model: Model) -> None:
     """Raise if a chunk can contain the text of a phrase, where encoding by ranks would use the phrase.
 
-    This is so only in o200k, where "語" and "A" are two words, but "語Ab" is one.
+    This is so only in o200k, where "語" and "A" are two words, but "語Ab" is one, and "they" and "'" are two chunks,
+    but "they're" is one.
     """
-    neighbours = {pair for parts in model.phrases for pair in pairwise(parts)}
+    if "\\p{Lu}" not in model.pattern:
+        return
+    neighbours = sorted({pair for parts in model.phrases for pair in pairwise(parts)})
     lefts, rights = ([model.vocab[pair[side]] for pair in neighbours] for side in (0, 1))
-    is_uncased = matches_whole(_UNCASED, lefts)
-    is_upper = matches_whole(r"(?s)[\p{Lu}\p{Lt}].*", rights)
-    if "\\p{Lu}" in model.pattern and any(map(all, zip(is_uncased, is_upper, strict=True))):
-        reason = "a phrase joins a word without case and one in upper case, which tiktoken may also find inside a word"
-        raise DataError(reason, remedy=("use ", Setting("format", "huggingface")))
+    for left, right in ((_UNCASED, r"(?s)[\p{Lu}\p{Lt}].*"), (r"(?s).*[\p{L}\p{M}]", "(?i)'[lrv]?")):
+        both = zip(matches_whole(left, lefts), matches_whole(right, rights), strict=True)
+        for place, matches in enumerate(both):
+            if all(matches):
+                phrase = short(lefts[place] + rights[place])
+                reason = f"tiktoken would use phrases that contain {phrase} inside words too"
+                raise DataError(reason, remedy=("use ", Setting("format", "huggingface")))
 
 
 def _escaped(character: str) -> str:

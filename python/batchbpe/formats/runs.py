@@ -55,8 +55,10 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     if not is_whole or not has_types or not table.schema.equals(SCHEMA):
         raise DataError("not a file of runs, or damaged", remedy="count again")
     runs: Any = columns[0]
+    if runs.values.null_count:
+        raise DataError("a run contains a null", remedy="count again")
     offsets = runs.offsets.to_numpy()
     ids = runs.values.to_numpy()[offsets[0] : offsets[-1]]
-    if np.diff(offsets).min(initial=2) < 2 or runs.values.null_count:
+    if np.diff(offsets).min(initial=2) < 2:
         raise DataError("a run must have two or more ids", remedy="count again")
     return (ids.view(np.uint8), 4 * (offsets - offsets[0]), columns[1].to_numpy()), metadata

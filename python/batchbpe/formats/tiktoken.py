@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +19,14 @@ from ..merges import Merges
 from ..model import Model, check_special_tokens
 from ..storage.atomic import replacing_all, writing
 from .located import locate_errors, not_found
-from .phrase_pattern import check_not_in_chunks, has_phrases, parts_of, pattern_with_phrases, phrases_in
+from .phrase_pattern import (
+    check_not_in_chunks,
+    has_phrases,
+    parts_of,
+    pattern_with_phrases,
+    phrases_in,
+    split_pattern,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,8 +93,11 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
         raise not_found(source, f"pass {DOWNLOADED if is_encoding else DOWNLOADED_FOR_MODEL}")
     published = PUBLISHED.get(path.stem)
     with locate_errors(path):
-        if pattern is None and _pattern_path(path).is_file():
-            pattern = _pattern_path(path).read_text("utf-8")
+        if _companion(path).is_file():
+            stored = _read_companion(_companion(path))
+            if pattern in (None, *split_pattern(stored[0])[:1]):
+                pattern = stored[0]
+                special_tokens = stored[1] if special_tokens is None else special_tokens
         if pattern is None and published is None:
             raise DataError(
                 f"rank files do not store their pattern, and the name is not one of {', '.join(PUBLISHED)}",
@@ -149,22 +160,38 @@ def _model(ranks: _Ranks, pattern: str, special_tokens: Mapping[str, int]) -> Mo
 
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
-    """Write a rank file. It does not store the special tokens, and the pattern only with phrases, in a second file."""
+    """Write a rank file. It stores the pattern and the special tokens only with phrases, in a second file."""
     content = b"".join(
         b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in ranks_of(model, allow_inexact).items()
     )
     files = {path: content}
     if model.phrases and not allow_inexact:
-        files = {_pattern_path(path): pattern_with_phrases(model).encode(), **files}
+        fields = {"pat_str": pattern_with_phrases(model), "special_tokens": dict(model.special_tokens)}
+        files = {_companion(path): json.dumps(fields).encode(), **files}
     with replacing_all([*files]) as temporaries:
         for temporary, (place, each) in zip(temporaries, files.items(), strict=True):
             with writing(place):
                 temporary.write_bytes(each)
+    if len(files) == 1:
+        _companion(path).unlink(missing_ok=True)  # of a model with phrases that was here before
 
 
-def _pattern_path(path: Path) -> Path:
-    """Return the file that holds the pattern of a model with phrases."""
-    return path.with_name(f"{path.name}.pattern")
+def _companion(path: Path) -> Path:
+    """Return the JSON file next to a rank file with phrases, which has other arguments of `tiktoken.Encoding`."""
+    return path.with_name(f"{path.name}.json")
+
+
+def _read_companion(path: Path) -> tuple[str, dict[str, int]]:
+    with locate_errors(path):
+        try:
+            fields = json.loads(path.read_bytes())
+            pattern, special_tokens = fields["pat_str"], fields["special_tokens"]
+        except (ValueError, KeyError, TypeError):
+            raise DataError('expected a JSON object with "pat_str" and "special_tokens"') from None
+        if not isinstance(pattern, str) or not isinstance(special_tokens, dict):
+            raise DataError('"pat_str" must be a string and "special_tokens" an object')
+        check_special_tokens(special_tokens)
+    return pattern, special_tokens
 
 
 def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_OR_DROP) -> dict[bytes, int]:
