@@ -5,6 +5,7 @@ One batch of a source is in memory at a time. Nothing is split or counted here.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -46,8 +47,16 @@ def source(place: Path | str, options: ReadOptions) -> Source:
         stream = partial(open_stream, place, codec, source.move)
         return [TextFile(name, stream, max_document_bytes=options.max_document_bytes)]
 
-    # A pipe can be read only once.
-    return Source(name, read_text, size, is_rereadable=isinstance(place, str) or place.is_file())
+    return Source(name, read_text, size, is_rereadable=isinstance(place, str) or not _is_pipe(place))
+
+
+def _is_pipe(path: Path) -> bool:
+    """Return whether a path is something that can be read only once. Reading it raises the errors."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
 def standard_input(stream: BinaryIO, jsonl_field: str | None, options: ReadOptions) -> Source:
