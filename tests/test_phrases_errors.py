@@ -87,6 +87,11 @@ def test_a_pipe(tmp_path: Path) -> None:
         train(tmp_path / "pipe", 300, phrases=5)
 
 
+def test_texts_that_look_like_paths() -> None:
+    texts = ["and/or", "to/be", TEXT]
+    assert train(texts, 300, phrases=3) == train(texts=texts, vocab_size=300, phrases=3)
+
+
 def test_too_few_pairs(caplog: pytest.LogCaptureFixture) -> None:
     model = train([TEXT], 300, phrases=20, phrase_chunks=lambda chunk: chunk in (" be", " to", " or"))
     assert 0 < len(model.phrases) < 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -363,7 +363,7 @@ class RunReader:
     def _read(self, start: Callable[[], _core.ChunkTable], chunks: ChunksOfPhrases, title: str) -> _RunCounter:
         sources = corpus.sources(self.data, **self.options)
         counter = _RunCounter(start, chunks.model.pattern, str(self.options["errors"]))
-        sampling = Sampling(self.sampling.sample, self.sampling.seed, self.sampling.limit_bytes)
+        sampling = replace(self.sampling)  # it counts the bytes that are left
         with counting_bar(counter, sources, show=self.progress, title=title):
             for source in sources:
                 sampler = DocumentSampler(source, sampling.seed + 1)  # independent of the documents that are selected
@@ -386,7 +386,8 @@ def check_rereadable(data: Any) -> None:
     """  # noqa: E501  the last line is an error message
     if isinstance(data, list | tuple):
         for item in data:
-            check_rereadable(item)
+            if not isinstance(item, str):  # a text in a list may look like a path
+                check_rereadable(item)
     if isinstance(data, Mapping):
         raise no_text()
     name = corpus.read_once(data)

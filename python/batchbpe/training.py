@@ -320,7 +320,7 @@ def train_with_phrases(
 ) -> Model:
     """Train on counts and on the text that was counted; see `train`.
 
-    The result is what training with fewer tokens gives, and phrases in place of the others.
+    The result is a model trained with fewer tokens, with phrases added.
     """
     special_tokens, requested = options.all_special_tokens, options.vocab_size
     if options.base is None:  # then special tokens come after the phrases
@@ -373,8 +373,8 @@ def train_with_phrases(
 
 def both(
     show: Callable[[Batch], object] | None, on_batch: Callable[[Batch], object] | None
-) -> Callable[[Batch], object] | None:
-    """Return a function that calls both functions, as far as there are any."""
+) -> Callable[[Batch], object]:
+    """Return a function that calls both functions. Either may be None."""
 
     def after_batch(batch: Batch) -> None:
         if show:

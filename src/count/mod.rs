@@ -328,9 +328,7 @@ impl ChunkTable {
         let counted = order::sum_and_sort(&tables, self.threads, cancel)?;
         Ok((counted, self.counter.dropped.load(Relaxed), self.counter.skipped.load(Relaxed)))
     }
-}
 
-impl ChunkTable {
     /// Returns the counters of pairs: the sum of the threads'. The table cannot be used again.
     pub fn finish_pairs(&mut self, cancel: &Cancel) -> Result<Vec<u32>> {
         let tallies = self.join_workers(cancel)?.into_iter().chain([std::mem::take(&mut self.own)]);

@@ -19,7 +19,8 @@ and none looks beyond the next chunk, except in white space, which is not suppor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -46,7 +47,7 @@ class _Edge(NamedTuple):
 
 
 def _numbers(digits: int, space: str = "") -> list[_Edge]:
-    """Return the edges of numbers of at most so many digits, or of any number of them if it is 0."""
+    """Return the edges of numbers with at most `digits` digits, or with any number of digits if that is 0."""
     if not digits:
         return [_Edge(rf"{space}\p{{N}}+", r"\p{N}")]
     shorter = [_Edge(rf"\p{{N}}{{1,{digits - 1}}}", r"\p{N}")] if digits > 1 else []
@@ -158,7 +159,7 @@ def _phrases(model: Model) -> list[list[str]]:
 
 
 def _edges_of(ends: Sequence[tuple[str, str]], edges: Sequence[_Edge]) -> list[str]:
-    """Return the edge of a phrase that ends in each two chunks, as a look-ahead."""
+    """Return the look-ahead for phrases that end in each pair of chunks."""
     found: list[str | None] = [None] * len(ends)
     before, last = ([end[side].encode() for end in ends] for side in (0, 1))
     for edge in edges:
@@ -268,24 +269,23 @@ def has_phrases(pattern: str) -> bool:
     return bool(split_pattern(pattern)[1])
 
 
-def phrases_in(pattern: str, ids: Mapping[bytes, int]) -> tuple[str, dict[bytes, int]]:
-    """Return the pattern of a model, and the ids of its phrases by their text, from what another tool stores."""
+def model_with_phrases(
+    pattern: str, ids: Mapping[bytes, int], create: Callable[[str, dict[bytes, int]], Model]
+) -> Model:
+    """Create a model from what another tool stores: a pattern with phrases, and the ids of all tokens.
+
+    `create` receives the pattern and the ids without the phrases.
+    """
     original, texts = split_pattern(pattern)
-    phrases = {}
-    for text in texts:
-        if text.encode() not in ids:
-            raise DataError(f"the pattern contains the phrase {short(text)}, which is not a token")
-        phrases[text.encode()] = ids[text.encode()]
-    return original, phrases
-
-
-def parts_of(
-    pattern: str, phrases: Mapping[bytes, int], ids: Mapping[bytes, int]
-) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Return the phrases of a model: the ids of their chunks, and their own."""
-    for value, phrase in phrases.items():
-        chunks = [chunk.encode() for chunk in split_text(pattern, value.decode())]
-        missing = [chunk for chunk in chunks if chunk not in ids]
-        if missing:
-            raise DataError(f"chunk {short(missing[0])} of phrase {short(value)} is not a token")
-        yield tuple(ids[chunk] for chunk in chunks), phrase
+    values = dict.fromkeys(text.encode() for text in texts)
+    plain = {value: token for value, token in ids.items() if value not in values}
+    phrases: dict[tuple[int, ...], int] = {}
+    for value in values:
+        if value not in ids:
+            raise DataError(f"the pattern contains the phrase {short(value)}, which is not a token")
+        chunks = [chunk.encode() for chunk in split_text(original, value.decode())]
+        missing = next((chunk for chunk in chunks if chunk not in plain), None)
+        if missing is not None:
+            raise DataError(f"chunk {short(missing)} of phrase {short(value)} is not a token")
+        phrases[tuple(plain[chunk] for chunk in chunks)] = ids[value]
+    return replace(create(original, plain), phrases=phrases)

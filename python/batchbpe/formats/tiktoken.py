@@ -7,7 +7,6 @@ import binascii
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,9 +21,8 @@ from .located import locate_errors, not_found
 from .phrase_pattern import (
     check_not_in_chunks,
     has_phrases,
-    parts_of,
+    model_with_phrases,
     pattern_with_phrases,
-    phrases_in,
     split_pattern,
 )
 
@@ -249,10 +247,7 @@ def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping
     import numpy as np  # not above, because every command would import it
 
     if has_phrases(pattern):
-        original, phrases = phrases_in(pattern, ranks)
-        plain = {token: rank for token, rank in ranks.items() if token not in phrases}
-        model = from_ranks(plain, original, special_tokens)
-        return replace(model, phrases=dict(parts_of(original, phrases, plain)))
+        return model_with_phrases(pattern, ranks, lambda plain, others: from_ranks(others, plain, special_tokens))
     for token, rank in ranks.items():
         if type(rank) is not int or not 0 <= rank <= MAX_ID:
             raise DataError(f"the rank of {short(token)} must be an integer from 0 to {MAX_ID}, got {short(rank)}")

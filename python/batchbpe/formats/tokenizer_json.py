@@ -6,7 +6,6 @@ The post-processor, truncation and padding are ignored: they do not change how a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from .._core import has_scanner, patterns
@@ -15,7 +14,7 @@ from ..model import Model
 from . import tiktoken
 from .byte_level import from_byte_level, to_byte_level
 from .dialects import check_portable
-from .phrase_pattern import has_phrases, parts_of, phrases_in
+from .phrase_pattern import has_phrases, model_with_phrases
 from .unused import unused_name
 
 _NAMED = dict(patterns())
@@ -84,10 +83,9 @@ def parse(fields: Any) -> Model:
     pattern = _pattern(fields.get("pre_tokenizer"))
     tiktoken.check_bytes(ranks)
     if has_phrases(pattern):
-        original, phrases = phrases_in(pattern, ranks)
-        plain = {value: token for value, token in ranks.items() if value not in phrases}
-        without = _model(original, plain, merges, special_tokens, ignore_merges=False)
-        return replace(without, phrases=dict(parts_of(original, phrases, plain)))
+        return model_with_phrases(
+            pattern, ranks, lambda plain, others: _model(plain, others, merges, special_tokens, ignore_merges=False)
+        )
     return _model(pattern, ranks, merges, special_tokens, ignore_merges=bool(model.get("ignore_merges")))
 
 
