@@ -51,9 +51,9 @@ class MergeTree:
                 continue
             lines.append(f"{branch}{tree.token} {_abbreviate(tree.value)}")
             if tree.parts:
-                first, last = tree.parts
+                *others, last = tree.parts
                 stack.append((f"{indent}└─ ", f"{indent}   ", depth + 1, last))
-                stack.append((f"{indent}├─ ", f"{indent}│  ", depth + 1, first))
+                stack += ((f"{indent}├─ ", f"{indent}│  ", depth + 1, part) for part in reversed(others))
         return "\n".join(lines)
 
     def __repr__(self) -> str:
