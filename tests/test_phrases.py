@@ -90,6 +90,11 @@ def test_training_equals_the_reference(model: Model, book: list[str], kind: str,
     assert max(map(len, expected)) > 2
 
 
+def reader_of(texts: list[str], share: float = 1.0) -> RunReader:
+    options = {"text_column": "text", "errors": "strict", "max_document_bytes": 1 << 20}
+    return RunReader(texts, options, Sampling(), ["<s>"], False, None, share)
+
+
 @pytest.mark.parametrize("max_words", [2, 3, 4])
 def test_max_words(model: Model, book: list[str], max_words: int) -> None:
     found = train_phrases(model, RunCounts.count(book, model, phrase_chunks="text"), 300, max_words=max_words)
@@ -99,16 +104,29 @@ def test_max_words(model: Model, book: list[str], max_words: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_cutting_changes_nothing(model: Model, book: list[str], kind: str) -> None:
     uncut = train_phrases(model, RunCounts.count(book, model, phrase_chunks=kind), 200)
-    options = {"text_column": "text", "errors": "strict", "max_document_bytes": 1 << 20}
-    reader = RunReader(book, options, Sampling(), ["<s>"], False, None)
+    reader = reader_of(book)
     chunks = ChunksOfPhrases(model, kind)
     sketch = reader.sketch(chunks)
-    min_count = least_count(sketch, 200)
+    min_count = least_count(sketch.counters(), 200)
     cut = reader.runs(chunks, sketch, min_count)
     assert cut.unique < RunCounts.count(book, model, phrase_chunks=kind).unique
     assert train_phrases(model, cut, 200) == uncut
     with pytest.raises(TooFewRunsError, match=f"fewer than {10 * min_count} times"):
         train_phrases(model, reader.runs(chunks, sketch, 10 * min_count), 200)
+
+
+@pytest.mark.parametrize("vocab_size", [300, 500, 3000])
+def test_cutting_with_the_sketch_of_another_model(model: Model, book: list[str], vocab_size: int) -> None:
+    """Its chunks have other ids there, and some are not in the sketch."""
+    reader = reader_of(book)
+    other = train(book, vocab_size, pattern=model.pattern, stop_list_size=20)
+    sketch = reader.sketch(ChunksOfPhrases(other, "letters"))
+    cut = reader.runs(ChunksOfPhrases(model, "letters"), sketch, 20)
+    whole = RunCounts.count(book, model)
+    assert cut.unique < whole.unique
+    frequent = {pair: count for pair, count in pairs_in(whole).items() if count >= 20}
+    found = pairs_in(cut)
+    assert frequent and all(found[pair] == count for pair, count in frequent.items())
 
 
 @pytest.mark.parametrize("min_count", [2, 10, 100])
@@ -213,3 +231,14 @@ def test_auto_needs_no_phrases() -> None:
     model = train(["\n".join(random.Random(1).choices(["alpha", "beta", "gamma"], k=500))], 262, phrases="auto")
     assert not model.phrases
     assert model.vocab_size == 262
+
+
+def test_a_share_of_one_long_string(model: Model) -> None:
+    text = "to be or not to be, that is the question\n" * 200_000
+    share = reader_of([text], 0.3).runs(ChunksOfPhrases(model, "letters")).total / RunCounts.count([text], model).total
+    assert 0.1 < share < 0.6
+
+
+def test_merge_tree_of_a_phrase_of_three_chunks() -> None:
+    model = Model(pattern=r"\w", merges={}, phrases={(97, 98, 99): 256})
+    assert str(model.merge_tree(256)) == "256 'abc'\n├─ 97 'a'\n├─ 98 'b'\n└─ 99 'c'"

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -95,7 +95,26 @@ def test_texts_that_look_like_paths() -> None:
 def test_too_few_pairs(caplog: pytest.LogCaptureFixture) -> None:
     model = train([TEXT], 300, phrases=20, phrase_chunks=lambda chunk: chunk in (" be", " to", " or"))
     assert 0 < len(model.phrases) < 20
-    assert "no pairs of chunks left" in caplog.text
+    assert caplog.messages == ["no pairs left to merge: the vocabulary has 282 tokens (2 phrases), not 300"]
+
+
+@pytest.mark.parametrize("phrases", ["auto", 40])
+def test_too_few_pairs_of_both_kinds(phrases: int | Literal["auto"], caplog: pytest.LogCaptureFixture) -> None:
+    model = train([TEXT], 400, phrases=phrases)
+    assert caplog.messages == [
+        f"no pairs left to merge: the vocabulary has {model.vocab_size} tokens ({len(model.phrases)} phrases), not 400"
+    ]
+
+
+def test_functions_of_the_same_name_are_different_kinds() -> None:
+    model = train([TEXT], 300)
+    one, two, three = (
+        RunCounts.count([TEXT], model, phrase_chunks=chunks)
+        for chunks in (lambda chunk: "o" in chunk, lambda chunk: "b" in chunk, lambda chunk: "o" in list(chunk))
+    )
+    assert (one + three).total == 2 * one.total
+    with pytest.raises(ValueError, match="cannot add runs of another kind of chunks"):
+        one + two
 
 
 def test_a_sample_of_one_large_file(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
 from .merging import Batch, merge_in_batches
 from .model import Model
 from .policies import Candidates, Counts, GrowingVocab, Ids, Mask, Policy, resolve_policy
-from .runs import PhraseChunks, RunCounts, Sketch, check_phrase_chunks
+from .runs import PhraseChunks, RunCounts, check_phrase_chunks
 
 if TYPE_CHECKING:
     from .training import HasModel
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Phrase = tuple[int, ...]
 """The ids of the chunks of a phrase."""
+Counters: TypeAlias = "npt.NDArray[np.uint32]"
+"""The counters of a sketch: upper bounds on how often pairs of chunks occur."""
 
 MAX_TEXT = 1 << 28
 """Bytes of text from which phrases are learned by default. More text hardly changes them."""
@@ -142,10 +144,39 @@ def train_phrases(
         raise DataError("the runs were counted with another model", remedy="count them with this one")
     if model.n_vocab + phrases > MAX_ID:
         raise ArgumentError("phrases", phrases, f"must leave all ids below {MAX_ID}")
+    learned = learn_phrases(
+        model,
+        runs,
+        phrases,
+        max_words=max_words,
+        policy=policy,
+        cap_divisor=cap_divisor,
+        max_batch_size=max_batch_size,
+        on_batch=on_batch,
+        threads=threads,
+    )
+    if len(learned) < phrases:
+        logger.warning("no pairs of chunks left: there are %d phrases, not %d", len(learned), phrases)
+    return replace(model, phrases=learned)
+
+
+def learn_phrases(
+    model: Model,
+    runs: RunCounts,
+    phrases: int,
+    *,
+    max_words: int,
+    policy: Policy | str,
+    cap_divisor: int,
+    max_batch_size: int,
+    on_batch: Callable[[Batch], object] | None,
+    threads: int | None,
+) -> dict[Phrase, int]:
+    """Return the phrases that `train_phrases` adds. The arguments must be valid."""
     special = {*model.special_tokens.values()}
     vocab = GrowingVocab({token: value for token, value in model.vocab.items() if token not in special}, model.n_vocab)
     chunks_of: dict[int, Phrase] = {token: (token,) for token in vocab}
-    table = PairTable.from_runs(*runs.arrays[:3], model.n_vocab, phrases, threads)
+    table = PairTable.from_runs(*runs.arrays[:3], model.n_vocab, phrases, runs.arrays.min_count, threads)
     choose = _Choice(resolve_policy(policy), chunks_of, max_words, model.n_vocab + phrases)
     merge_in_batches(
         _CutTable(table, runs.arrays.min_count),
@@ -156,10 +187,8 @@ def train_phrases(
         policy=choose,
         on_batch=on_batch,
     )
-    if vocab.merges_done < phrases:
-        logger.warning("no pairs of chunks left: there are %d phrases, not %d", vocab.merges_done, phrases)
     choose.update(vocab)
-    return replace(model, phrases={chunks_of[token]: token for token in range(model.n_vocab, vocab.next_id)})
+    return {chunks_of[token]: token for token in range(model.n_vocab, vocab.next_id)}
 
 
 class _Choice:
@@ -220,45 +249,45 @@ class _Choice:
         return unwanted
 
 
-def least_count(sketch: Sketch, phrases: int) -> int:
+def least_count(counters: Counters, phrases: int) -> int:
     """Return the `min_count` at which runs are cut for a number of phrases.
 
     >>> least_count(np.array([0, 9, 5, 7, 8, 6], np.uint32), 1)
     6
     """
-    kept = min(KEPT_PAIRS * max(phrases, 1), len(sketch))
-    return max(1, int(_largest(sketch, kept)[-1]))
+    kept = min(KEPT_PAIRS * max(phrases, 1), len(counters))
+    return max(1, int(_largest(counters, kept)[-1]))
 
 
-def _largest(sketch: Sketch, n: int) -> Sketch:
+def _largest(counters: Counters, n: int) -> Counters:
     """Return the n largest counters, in descending order. Most counters are small, so only a few have to be sorted.
 
     >>> _largest(np.array([3, 9, 0, 7, 100_000], np.uint32), 3).tolist()
     [100000, 9, 7]
     """
     most = 1 << 12
-    at_least = np.bincount(np.minimum(sketch, most), minlength=most + 1)[::-1].cumsum()[::-1]
+    at_least = np.bincount(np.minimum(counters, most), minlength=most + 1)[::-1].cumsum()[::-1]
     least = int(np.flatnonzero(at_least >= n)[-1])  # counters below this are not among the n largest
-    return np.sort(sketch[sketch >= least])[::-1][:n]
+    return np.sort(counters[counters >= least])[::-1][:n]
 
 
-def balance(merge_counts: npt.NDArray[np.uint64], sketch: Sketch, share: float = 1.0) -> int:
+def balance(merge_counts: npt.NDArray[np.uint64], counters: Counters, share: float = 1.0) -> int:
     """Return the number of phrases at which the last one is as frequent as the merge that it replaces.
 
     Parameters
     ----------
     merge_counts: how often each pair occurred when it was merged.
-    sketch: the counters of pairs of chunks.
-    share: how much of the counted text the sketch covers.
+    counters: those of pairs of chunks.
+    share: how much of the counted text they cover.
 
     >>> balance(np.array([90, 50, 10, 9], np.uint64), np.array([80, 60, 50, 12, 8, 5], np.uint32))
     2
 
     """
     n = len(merge_counts)
-    most = min(n, int(len(sketch) / PAIRS_PER_PHRASE) - 1)
-    needed = min(len(sketch), math.ceil(PAIRS_PER_PHRASE * most) + 1)
-    largest = _largest(sketch, needed)
+    most = min(n, int(len(counters) / PAIRS_PER_PHRASE) - 1)
+    needed = min(len(counters), math.ceil(PAIRS_PER_PHRASE * most) + 1)
+    largest = _largest(counters, needed)
     # Counts in batches are not in order, so a merge is compared with the best of those after it.
     following = np.maximum.accumulate(merge_counts[::-1])
     phrases = np.arange(1, most + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from . import _core
 from .arguments import check_integer, check_path
 from .counting import ChunkArrays, ChunkCounter, total_of
 from .data import corpus
-from .data.documents import Counts, Documents, TextFile
+from .data.documents import Counts, Documents, TextFile, Texts
 from .data.limits import MAX_DOCUMENT_BYTES
 from .data.sampling import DocumentSampler, Sampling
 from .encoder import encoder_for
@@ -29,8 +30,6 @@ from .storage.atomic import replacing
 if TYPE_CHECKING:
     from .training import HasModel
 
-Sketch: TypeAlias = "npt.NDArray[np.uint32]"
-"""Counters of pairs. Pairs share a counter by their hash, so it is an upper bound on the count of each."""
 PhraseChunks: TypeAlias = "str | Callable[[str], bool]"
 """Which chunks a phrase may consist of: a name in `KINDS`, a regular expression for the whole chunk, or a function."""
 
@@ -39,6 +38,8 @@ KINDS: Mapping[str, str] = {
     "text": r"[^\S\r\n]*[^\s\p{N}][^\p{N}\r\n]*",
 }
 """letters: chunks with a letter. text: also punctuation, but no digits. Neither has newlines."""
+LONG_TEXT = 1 << 20
+"""A share of a longer string is a share of its blocks of about this many characters."""
 CONTRACTION_STARTS = frozenset({b"'", b"'l", b"'r", b"'v"})
 """Chunks that are not eligible with o200k, unless asked for: the text of a word and one of them can also be inside a
 chunk, such as "they'" in "they're", where tiktoken would use the phrase."""
@@ -244,8 +245,10 @@ class ChunksOfPhrases:
             if kind in KINDS and "(?i:'s|'t|'re|'ve|'m|'ll|'d)?" in self.model.pattern:
                 pairs = zip(is_eligible, tokens, strict=True)
                 is_eligible = [each and value.lower() not in CONTRACTION_STARTS for each, (_, value) in pairs]
-        eligible = [token for (token, _), each in zip(tokens, is_eligible, strict=True) if each]
-        object.__setattr__(self, "eligible", np.array(eligible, np.uint32))
+        eligible = np.array([token for (token, _), each in zip(tokens, is_eligible, strict=True) if each], np.uint32)
+        if callable(self.chunks):  # many functions have the same name
+            kind += f" {zlib.crc32(eligible.tobytes()):08x}"
+        object.__setattr__(self, "eligible", eligible)
         object.__setattr__(self, "kind", kind)
 
     @lazy
@@ -287,6 +290,22 @@ def no_text() -> DataError:
     return DataError("phrases need text, but this is a count of chunks", remedy=remedy)
 
 
+def blocks_of_lines(text: str) -> Iterator[str]:
+    """Cut a long text at newlines, which runs do not cross.
+
+    >>> [len(block) for block in blocks_of_lines("to be or not to be\\n" * 200_000)]
+    [1048591, 1048591, 1048591, 654227]
+    """
+    start = 0
+    while len(text) - start > LONG_TEXT:
+        end = text.find("\n", start + LONG_TEXT) + 1
+        if not end:
+            break
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
 class _RunCounter(ChunkCounter):
     """Counts runs or pairs instead of chunks. It feeds documents to the core like `ChunkCounter`."""
 
@@ -297,12 +316,14 @@ class _RunCounter(ChunkCounter):
         self._share, self._due = 1.0, 0.0
 
     def add_share(self, documents: Documents, share: float, sampler: DocumentSampler) -> None:
-        """Count a share of the documents, or of the blocks of a text file, which is a single document."""
-        if not isinstance(documents, TextFile):
-            self.add(documents.select(sampler.draw(documents, share)))
+        """Count a share of the documents, or of the blocks of a text file or long string, which is one document."""
+        if isinstance(documents, TextFile):
+            self._share, self._due = share, sampler.start()
+            self.add(documents)
             return
-        self._share, self._due = share, sampler.start()
-        self.add(documents)
+        if isinstance(documents, Texts) and documents.has_longer_than(LONG_TEXT):
+            documents = Texts([block for text in documents.strings for block in blocks_of_lines(text)])
+        self.add(documents.select(sampler.draw(documents, share)))
 
     def _add_block(self, block: bytes, offset: int, last: bool) -> int:
         end = len(block) if last else block.rfind(b"\n") + 1  # a block that is skipped must end between characters
@@ -320,7 +341,7 @@ class _RunCounter(ChunkCounter):
     def _add_counts(self, counts: ChunkArrays) -> None:
         raise no_text()
 
-    def finish_pairs(self) -> Sketch:
+    def finish_pairs(self) -> _core.Sketch:
         return self._started().finish_pairs()
 
 
@@ -338,17 +359,20 @@ class RunReader:
     share: float = 1.0
     """How much of the selected text to count."""
 
-    def sketch(self, chunks: ChunksOfPhrases) -> Sketch:
+    def sketch(self, chunks: ChunksOfPhrases) -> _core.Sketch:
         """Count the pairs of chunks."""
         start = self._table(_core.ChunkTable.of_pairs, chunks)
         sketch = self._read(start, chunks, "counting pairs").finish_pairs()
-        if self.share < 1 and not sketch.any():
+        if self.share < 1 and not sketch.counters().any():
             reason = f"the share {self.share:.3g} of the text contains no pairs of chunks"
             raise DataError(reason, remedy=("increase ", Setting("phrase_sample")))
         return sketch
 
-    def runs(self, chunks: ChunksOfPhrases, sketch: Sketch | None = None, min_count: int = 1) -> RunCounts:
-        """Count runs, cut at the pairs whose counter in the sketch is below `min_count`."""
+    def runs(self, chunks: ChunksOfPhrases, sketch: _core.Sketch | None = None, min_count: int = 1) -> RunCounts:
+        """Count runs, cut at the pairs whose counter in the sketch is below `min_count`.
+
+        The sketch may be of another model with the same pattern. Pairs with a chunk that is not eligible there are not cut.
+        """
         if sketch is not None:
             check_rereadable(self.data)
         start = self._table(_core.ChunkTable.of_runs, chunks, sketch, min_count)

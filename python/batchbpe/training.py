@@ -21,7 +21,7 @@ from .merges import Merges
 from .merging import Batch, merge_in_batches, merge_serially
 from .model import Model, check_special_tokens
 from .patterns import describe_pattern, resolve_pattern
-from .phrases import MAX_TEXT, PhraseOptions, TooFewRunsError, balance, least_count, train_phrases
+from .phrases import MAX_TEXT, PhraseOptions, TooFewRunsError, balance, learn_phrases, least_count
 from .policies import Counts, GrowingVocab, Policy, policy_name, resolve_policy, serial
 from .progress import training_bar
 from .runs import ChunksOfPhrases, PhraseChunks, RunReader, check_rereadable
@@ -243,7 +243,9 @@ def train_on_counts(
     """
     handed_over = [counts]
     del counts
-    return _train(handed_over.pop(), options, on_batch, threads)[0]
+    model, _ = _train(handed_over.pop(), options, on_batch, threads)
+    _warn_if_smaller(model, options.vocab_size)
+    return model
 
 
 def _train(
@@ -284,13 +286,17 @@ def _train(
             policy=policy,
             on_batch=on_batch,
         )
-    if vocab.merges_done < wanted:
-        reached = options.vocab_size - wanted + vocab.merges_done
-        logger.warning("no pairs left to merge: the vocabulary has %d tokens, not %d", reached, options.vocab_size)
     if not isinstance(special_tokens, Mapping):
         special_tokens = {name: token for token, name in enumerate(special_tokens, start=vocab.next_id)}
     merges = Merges(base.ranked.extended(*vocab.merges, first_merge))
     return replace(base, merges=merges, special_tokens=dict(special_tokens), training=metadata), vocab.merge_counts
+
+
+def _warn_if_smaller(model: Model, vocab_size: int) -> None:
+    if model.vocab_size < vocab_size:
+        phrases = f" ({plural(len(model.phrases), 'phrase')})" if model.phrases else ""
+        reached = f"{model.vocab_size} tokens{phrases}"
+        logger.warning("no pairs left to merge: the vocabulary has %s, not %d", reached, vocab_size)
 
 
 def check_room(phrase_options: PhraseOptions, options: TrainingOptions) -> None:
@@ -335,20 +341,21 @@ def train_with_phrases(
         with training_bar(show=reader.progress) as show:
             return _train(counts, replace(options, vocab_size=vocab_size), both(show, on_batch), reader.threads)
 
-    wanted = phrase_options.phrases
+    wanted, sketch = phrase_options.phrases, None
     if wanted == "auto":
         model, merge_counts = run(options.vocab_size, None)
         chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
         unused = options.vocab_size - model.vocab_size  # if there are no more merges
-        wanted = balance(merge_counts, reader.sketch(chunks), share) + unused
+        sketch = reader.sketch(chunks)
+        wanted = balance(merge_counts, sketch.counters(), share) + unused
     model, _ = run(options.vocab_size - wanted, on_batch)
     chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
-    sketch = reader.sketch(chunks)
-    min_count = least_count(sketch, wanted)
+    sketch = sketch or reader.sketch(chunks)  # that of the larger vocabulary contains almost all pairs of the smaller
+    min_count = least_count(sketch.counters(), wanted)
     while True:
         try:
             with training_bar(show=reader.progress, title="training phrases") as show:
-                model = train_phrases(
+                phrases = learn_phrases(
                     model,
                     reader.runs(chunks, sketch, min_count),
                     wanted,
@@ -365,10 +372,14 @@ def train_with_phrases(
     if options.base:
         special_tokens = model.special_tokens
     elif not isinstance(special_tokens, Mapping):
-        special_tokens = {name: token for token, name in enumerate(special_tokens, start=model.n_vocab)}
+        first = model.n_vocab + len(phrases)
+        special_tokens = {name: token for token, name in enumerate(special_tokens, start=first)}
     metadata: dict[str, Any] = {"vocab_size": int(requested), "phrases": wanted}
     metadata |= {"phrase_chunks": chunks.kind, "max_words": phrase_options.max_words, "phrase_sample": share}
-    return replace(model, special_tokens=special_tokens, training={**model.training, **metadata})
+    training = {**model.training, **metadata}
+    model = replace(model, phrases=phrases, special_tokens=special_tokens, training=training)
+    _warn_if_smaller(model, requested)
+    return model
 
 
 def both(

@@ -32,7 +32,7 @@ use crate::special::special_matcher;
 use crate::split::{Chunks, LOOKUP_GROUP, Spans, Splitter};
 pub use order::Counted;
 use runs::OpenRun;
-pub use runs::{CutRule, EligibleChunks, What};
+pub use runs::{CutRule, EligibleChunks, Sketch, What};
 
 /// The amount of text that a thread takes at once: enough to make the queue cheap, little enough to share evenly.
 const PIECE_BYTES: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
@@ -329,10 +329,14 @@ impl ChunkTable {
         Ok((counted, self.counter.dropped.load(Relaxed), self.counter.skipped.load(Relaxed)))
     }
 
-    /// Returns the counters of pairs: the sum of the threads'. The table cannot be used again.
-    pub fn finish_pairs(&mut self, cancel: &Cancel) -> Result<Vec<u32>> {
+    /// Returns the counters of pairs, of which it must be a table. It cannot be used again.
+    pub fn finish_pairs(&mut self, cancel: &Cancel) -> Result<Sketch> {
         let tallies = self.join_workers(cancel)?.into_iter().chain([std::mem::take(&mut self.own)]);
-        runs::sum_sketches(tallies.map(|tally| tally.sketch))
+        let counters = runs::sum_sketches(tallies.map(|tally| tally.sketch))?;
+        match &self.counter.what {
+            What::Pairs(chunks) => Ok(Sketch { chunks: chunks.clone(), counters }),
+            _ => Err(Error::invalid("this table does not count pairs")),
+        }
     }
 }
 
@@ -416,7 +420,7 @@ impl Counter {
                 }
             })?;
             self.dropped.fetch_add(dropped, Relaxed);
-            runs::end_run(&self.what, tally)
+            runs::end_text(tally)
         };
         let mut start = 0;
         if let Some(special) = &self.special {

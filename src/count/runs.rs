@@ -5,45 +5,62 @@
 //! pairs share according to their hash. It may overestimate a count, but never underestimates it. Then runs are cut
 //! between the chunks of each pair whose counter is too low, which no phrase can contain.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use super::Tally;
 use crate::chunk_key::Key;
 use crate::chunk_map::ChunkMap;
-use crate::error::{Error, Result, try_push, try_with_capacity};
+use crate::error::{Result, try_push, try_with_capacity};
+use crate::huge_pages::use_huge_pages;
 use crate::prefetch::prefetch;
 use crate::split::{Chunks, LOOKUP_GROUP};
 
 /// The binary logarithm of the number of counters in a sketch.
 const SKETCH_BITS: u32 = if cfg!(test) { 8 } else { 22 };
-/// In place of an id: the chunk is not eligible, or does not touch the one before it.
+/// In place of an id: the chunk is not eligible, or not in the sketch.
 const NONE: u32 = u32::MAX;
 
 /// What is counted.
 pub enum What {
     Chunks,
-    Pairs(EligibleChunks),
+    Pairs(Arc<EligibleChunks>),
     Runs(EligibleChunks, CutRule),
 }
 
-/// The chunks that a phrase may consist of, and their ids. A chunk with a newline is never eligible, because texts are
-/// cut at newlines.
+/// The chunks that a phrase may consist of: their ids, and their ids in the sketch. A chunk with a newline is never
+/// eligible, because texts are cut at newlines.
 pub struct EligibleChunks(ChunkMap);
 
+/// A chunk of a text.
+#[derive(Clone, Copy)]
+struct Found {
+    id: u32,
+    sketch_id: u32,
+    /// Whether it starts where the chunk before it ends.
+    touches: bool,
+}
+
+const NOT_FOUND: Found = Found { id: NONE, sketch_id: NONE, touches: false };
+
 impl EligibleChunks {
-    pub fn new<'a>(chunks: impl ExactSizeIterator<Item = (&'a [u8], u32)>) -> Result<Self> {
+    /// Without a sketch, the ids are those in the sketch to be made.
+    pub fn new<'a>(chunks: impl ExactSizeIterator<Item = (&'a [u8], u32)>, sketch: Option<&Sketch>) -> Result<Self> {
         let mut ids = ChunkMap::with_capacity(chunks.len())?;
         for (chunk, id) in chunks.filter(|(chunk, _)| !chunk.contains(&b'\n')) {
-            *ids.entry(chunk)? = u64::from(id) + 1;
+            let sketch_id = sketch.map_or(id, |sketch| sketch.chunks.0.get(chunk).map_or(NONE, |ids| ids as u32));
+            *ids.entry(chunk)? = u64::from(sketch_id) << 32 | u64::from(id);
         }
         Ok(Self(ids))
     }
 
-    /// Calls `each` with every chunk's id, or `NONE`, and whether the chunk touches the one before it.
+    /// Calls `each` with groups of the chunks.
     #[inline(always)]
     fn for_each_group(
         &self,
         chunks: Chunks,
         end: &mut usize,
-        mut each: impl FnMut(&[(u32, bool)]) -> Result<()>,
+        mut each: impl FnMut(&[Found]) -> Result<()>,
     ) -> Result<()> {
         let mut first = 0;
         for group in chunks.groups() {
@@ -52,11 +69,11 @@ impl EligibleChunks {
                 *key = computed;
                 self.0.prefetch(computed);
             }
-            let mut found = [(NONE, false); LOOKUP_GROUP];
+            let mut found = [NOT_FOUND; LOOKUP_GROUP];
             for (index, (key, chunk)) in keys.iter().zip(group.iter()).enumerate() {
-                let id = self.0.get_with_key(chunk.as_bytes(), *key);
+                let ids = self.0.get_with_key(chunk.as_bytes(), *key).unwrap_or(u64::MAX);
                 let (start, chunk_end) = chunks.span(first + index);
-                found[index] = (id.map_or(NONE, |id| id as u32 - 1), start == *end);
+                found[index] = Found { id: ids as u32, sketch_id: (ids >> 32) as u32, touches: start == *end };
                 *end = chunk_end;
             }
             each(&found[..group.len()])?;
@@ -66,37 +83,82 @@ impl EligibleChunks {
     }
 }
 
-/// Where runs are cut.
-pub struct CutRule {
-    /// The counters of pairs, or none to cut nowhere.
-    sketch: Vec<u32>,
-    min_count: u32,
+/// The counters of pairs.
+pub struct Sketch {
+    /// The chunks whose pairs were counted.
+    pub(super) chunks: Arc<EligibleChunks>,
+    pub(super) counters: Vec<u32>,
 }
 
-impl CutRule {
-    /// `sketch` is what `ChunkTable::finish_pairs` returned, or empty.
-    pub fn new(sketch: Vec<u32>, min_count: u32) -> Result<Self> {
-        if !sketch.is_empty() && sketch.len() != 1 << SKETCH_BITS {
-            return Err(Error::invalid(format!("a sketch must have {} counters", 1 << SKETCH_BITS)));
-        }
-        Ok(Self { sketch, min_count })
+impl Sketch {
+    pub fn counters(&self) -> &[u32] {
+        &self.counters
     }
 }
 
-/// Returns the counter of a pair. It must not depend on the process, so that the same text gives the same phrases.
+/// Where runs are cut: between the chunks of pairs whose counter is below `min_count`. A pair that is not in the sketch
+/// is kept.
+pub struct CutRule {
+    pub sketch: Option<Arc<Sketch>>,
+    pub min_count: u32,
+}
+
+/// Returns the counter of a pair of ids, or `usize::MAX` if either is `NONE`. It must not depend on the process, so that
+/// the same text gives the same phrases.
 #[inline(always)]
 fn counter_of(first: u32, last: u32) -> usize {
     let pair = u64::from(first) << 32 | u64::from(last);
     let mixed = (pair ^ pair >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> (64 - SKETCH_BITS)) as usize
+    if first == NONE || last == NONE { usize::MAX } else { (mixed >> (64 - SKETCH_BITS)) as usize }
 }
 
-/// The run at the end of the text read so far.
-#[derive(Default)]
+/// The run at the end of the text read so far, and runs that have ended but are not counted yet: like chunks, they are
+/// counted in groups.
 pub struct OpenRun {
+    /// The ids of the runs in `ended`, then those of the open run.
     ids: Vec<u32>,
-    /// Where the last chunk ends.
+    ended: Vec<Range<usize>>,
+    /// Where the open run starts in `ids`.
+    start: usize,
+    /// The last chunk's id in the sketch, or `NONE`.
+    last: u32,
+    /// Where the last chunk ends in the text.
     end: usize,
+}
+
+impl Default for OpenRun {
+    fn default() -> Self {
+        Self { ids: Vec::new(), ended: Vec::new(), start: 0, last: NONE, end: 0 }
+    }
+}
+
+impl OpenRun {
+    /// Ends the open run.
+    #[inline(always)]
+    fn end(&mut self, counts: &mut ChunkMap) -> Result<()> {
+        if self.ids.len() < self.start + 2 {
+            self.ids.truncate(self.start);
+            return Ok(());
+        }
+        try_push(&mut self.ended, self.start..self.ids.len())?;
+        self.start = self.ids.len();
+        if self.ended.len() == LOOKUP_GROUP { self.count(counts) } else { Ok(()) }
+    }
+
+    /// Counts the runs that have ended.
+    fn count(&mut self, counts: &mut ChunkMap) -> Result<()> {
+        let mut keys = [Key::default(); LOOKUP_GROUP];
+        for (key, run) in keys.iter_mut().zip(&self.ended) {
+            *key = Key::of(as_bytes(&self.ids[run.clone()]));
+            counts.prefetch(*key);
+        }
+        for (key, run) in keys.iter().zip(self.ended.drain(..)) {
+            *counts.entry_with_key(as_bytes(&self.ids[run]), *key)? += 1;
+        }
+        self.ids.drain(..self.start);
+        self.start = 0;
+        Ok(())
+    }
 }
 
 /// Adds the pairs of some chunks to the sketch.
@@ -104,16 +166,15 @@ pub fn count_pairs(eligible: &EligibleChunks, chunks: Chunks, tally: &mut Tally)
     if tally.sketch.is_empty() {
         tally.sketch = empty_sketch()?;
     }
-    let Tally { sketch, run, .. } = tally;
-    let mut last = run.ids.pop().unwrap_or(NONE);
-    eligible.for_each_group(chunks, &mut run.end, |found| {
+    let Tally { sketch, run: OpenRun { last, end, .. }, .. } = tally;
+    eligible.for_each_group(chunks, end, |found| {
         let mut counters = [usize::MAX; LOOKUP_GROUP];
-        for (counter, &(id, touches)) in counters.iter_mut().zip(found) {
-            if last != NONE && id != NONE && touches {
-                *counter = counter_of(last, id);
+        for (counter, found) in counters.iter_mut().zip(found) {
+            if found.touches {
+                *counter = counter_of(*last, found.sketch_id);
                 prefetch(sketch, *counter);
             }
-            last = id;
+            *last = found.sketch_id;
         }
         for &counter in &counters {
             if let Some(count) = sketch.get_mut(counter) {
@@ -121,54 +182,44 @@ pub fn count_pairs(eligible: &EligibleChunks, chunks: Chunks, tally: &mut Tally)
             }
         }
         Ok(())
-    })?;
-    Ok(try_push(&mut run.ids, last)?)
-}
-
-/// Continues the open run with some chunks, and counts the runs that end.
-pub fn count_runs(eligible: &EligibleChunks, rule: &CutRule, chunks: Chunks, tally: &mut Tally) -> Result<()> {
-    let Tally { counts, run: OpenRun { ids, end }, .. } = tally;
-    eligible.for_each_group(chunks, end, |found| {
-        let mut counters = [0; LOOKUP_GROUP];
-        if !rule.sketch.is_empty() {
-            let mut last = ids.last().copied().unwrap_or(NONE);
-            for (counter, &(id, _)) in counters.iter_mut().zip(found) {
-                *counter = counter_of(last, id);
-                prefetch(&rule.sketch, *counter);
-                last = id;
-            }
-        }
-        for (&(id, touches), &counter) in found.iter().zip(&counters) {
-            let is_rare = || rule.sketch.get(counter).is_some_and(|&count| count < rule.min_count);
-            if id == NONE || !touches || is_rare() {
-                count_run(ids, counts)?;
-            }
-            if id != NONE {
-                try_push(ids, id)?;
-            }
-        }
-        Ok(())
     })
 }
 
-/// Ends the open run.
-pub fn end_run(what: &What, tally: &mut Tally) -> Result<()> {
-    tally.run.end = 0;
-    match what {
-        What::Runs(..) => count_run(&mut tally.run.ids, &mut tally.counts),
-        _ => {
-            tally.run.ids.clear();
-            Ok(())
+/// Continues the open run with some chunks, and counts runs that have ended.
+pub fn count_runs(eligible: &EligibleChunks, rule: &CutRule, chunks: Chunks, tally: &mut Tally) -> Result<()> {
+    let Tally { counts, run, .. } = tally;
+    let sketch = rule.sketch.as_ref().map_or(&[][..], |sketch| sketch.counters());
+    let mut end = run.end;
+    eligible.for_each_group(chunks, &mut end, |found| {
+        let mut counters = [usize::MAX; LOOKUP_GROUP];
+        if !sketch.is_empty() {
+            for (counter, found) in counters.iter_mut().zip(found) {
+                *counter = counter_of(run.last, found.sketch_id);
+                prefetch(sketch, *counter);
+                run.last = found.sketch_id;
+            }
         }
-    }
+        for (found, &counter) in found.iter().zip(&counters) {
+            let is_rare = || sketch.get(counter).is_some_and(|&count| count < rule.min_count);
+            if found.id == NONE || !found.touches || is_rare() {
+                run.end(counts)?;
+            }
+            if found.id != NONE {
+                try_push(&mut run.ids, found.id)?;
+            }
+        }
+        Ok(())
+    })?;
+    run.end = end;
+    Ok(())
 }
 
-#[inline]
-fn count_run(ids: &mut Vec<u32>, counts: &mut ChunkMap) -> Result<()> {
-    if ids.len() > 1 {
-        *counts.entry(as_bytes(ids))? += 1;
-    }
-    ids.clear();
+/// Ends the open run at the end of a text.
+pub fn end_text(tally: &mut Tally) -> Result<()> {
+    let Tally { counts, run, .. } = tally;
+    run.end(counts)?;
+    run.count(counts)?;
+    (run.last, run.end) = (NONE, 0);
     Ok(())
 }
 
@@ -192,6 +243,7 @@ pub fn sum_sketches(sketches: impl Iterator<Item = Vec<u32>>) -> Result<Vec<u32>
 
 fn empty_sketch() -> Result<Vec<u32>> {
     let mut sketch = try_with_capacity(1 << SKETCH_BITS)?;
+    use_huge_pages(&mut sketch);
     sketch.resize(1 << SKETCH_BITS, 0);
     Ok(sketch)
 }

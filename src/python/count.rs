@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyReadonlyArray1, ToPyArray};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -27,8 +28,25 @@ use crate::split;
 #[pyclass(module = "batchbpe._core")]
 pub struct ChunkTable(Option<count::ChunkTable>);
 
+/// How often pairs of neighbouring chunks occur. Pairs share a counter by their hash, so it is an upper bound.
+#[pyclass(module = "batchbpe._core", frozen)]
+pub struct Sketch(Arc<count::Sketch>);
+
+#[pymethods]
+impl Sketch {
+    /// The counters.
+    fn counters<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
+        self.0.counters().to_pyarray(py)
+    }
+}
+
 /// Returns those of the tokens that are chunks by themselves.
-fn eligible_chunks(py: Python<'_>, encoder: &Encoder, ids: &[u32]) -> PyResult<EligibleChunks> {
+fn eligible_chunks(
+    py: Python<'_>,
+    encoder: &Encoder,
+    ids: &[u32],
+    sketch: Option<&Sketch>,
+) -> PyResult<EligibleChunks> {
     let encoder = &encoder.encoder;
     run(py, ids.len() << 6, |cancel| {
         let tokens = try_collect_ok(ids.iter().map(|&id| encoder.token(id)))?;
@@ -40,7 +58,7 @@ fn eligible_chunks(py: Python<'_>, encoder: &Encoder, ids: &[u32]) -> PyResult<E
                 eligible.push((token, id));
             }
         }
-        EligibleChunks::new(eligible.into_iter())
+        EligibleChunks::new(eligible.into_iter(), sketch.map(|sketch| &*sketch.0))
     })
 }
 
@@ -100,13 +118,14 @@ impl ChunkTable {
         special_tokens: Vec<String>,
         threads: Option<Threads>,
     ) -> PyResult<Self> {
-        let eligible = eligible_chunks(py, encoder, eligible.as_slice()?)?;
-        Self::create(What::Pairs(eligible), encoder.encoder.pattern(), &special_tokens, threads, None)
+        let eligible = eligible_chunks(py, encoder, eligible.as_slice()?, None)?;
+        Self::create(What::Pairs(Arc::new(eligible)), encoder.encoder.pattern(), &special_tokens, threads, None)
     }
 
     /// Create a table that counts runs of neighbouring chunks that are single tokens.
     ///
-    /// With a sketch of the same texts, runs are cut between the chunks of pairs that occur fewer than `min_count` times.
+    /// With a sketch of the same texts, which may belong to another encoder, runs are cut between the chunks of pairs
+    /// that occur fewer than `min_count` times.
     #[staticmethod]
     #[pyo3(signature = (encoder, eligible, special_tokens, threads, sketch = None, min_count = 1))]
     fn of_runs(
@@ -115,15 +134,11 @@ impl ChunkTable {
         eligible: PyReadonlyArray1<u32>,
         special_tokens: Vec<String>,
         threads: Option<Threads>,
-        sketch: Option<PyReadonlyArray1<u32>>,
+        sketch: Option<&Sketch>,
         min_count: u32,
     ) -> PyResult<Self> {
-        let eligible = eligible_chunks(py, encoder, eligible.as_slice()?)?;
-        let sketch = match &sketch {
-            Some(sketch) => try_collect(sketch.as_slice()?.iter().copied())?,
-            None => Vec::new(),
-        };
-        let rule = CutRule::new(sketch, min_count)?;
+        let eligible = eligible_chunks(py, encoder, eligible.as_slice()?, sketch)?;
+        let rule = CutRule { sketch: sketch.map(|sketch| sketch.0.clone()), min_count };
         Self::create(What::Runs(eligible, rule), encoder.encoder.pattern(), &special_tokens, threads, None)
     }
 
@@ -216,11 +231,11 @@ impl ChunkTable {
         Ok((counted.data.into_pyarray(py), offsets, counted.counts.into_pyarray(py), dropped, skipped))
     }
 
-    /// Return the sketch of a table of pairs: an upper bound on the counts of all pairs that share a counter.
-    fn finish_pairs<'py>(&mut self, py: Python<'py>) -> PyResult<Array<'py, u32>> {
+    /// Return the sketch of a table of pairs.
+    fn finish_pairs(&mut self, py: Python<'_>) -> PyResult<Sketch> {
         self.table()?;
         let mut table = self.0.take().expect("checked above");
-        Ok(run(py, usize::MAX, |cancel| table.finish_pairs(cancel))?.into_pyarray(py))
+        Ok(Sketch(Arc::new(run(py, usize::MAX, |cancel| table.finish_pairs(cancel))?)))
     }
 }
 

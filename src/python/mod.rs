@@ -302,6 +302,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(count::read_counts_csv, module)?)?;
     module.add_function(wrap_pyfunction!(count::is_in_order, module)?)?;
     module.add_class::<count::ChunkTable>()?;
+    module.add_class::<count::Sketch>()?;
     module.add("MAX_ID", MAX_ID)?;
     module.add("MAX_MERGES", MAX_MERGES)?;
     module.add_function(wrap_pyfunction!(ranked::parse_ranks, module)?)?;

@@ -59,7 +59,7 @@ impl PairTable {
             let chunks = chunks.map(|(_, (span, &count))| (&data[span[0] as usize..span[1] as usize], count));
             let Some(base) = base else {
                 let sequences = chunks.map(|(chunk, count)| (chunk.iter().map(|&byte| u32::from(byte)), count));
-                return train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel);
+                return train::PairTable::new(sequences, next_id, merges, 1, overlapping, threads, cancel);
             };
             let mut failure = None;
             let mut ids = |chunk| {
@@ -70,13 +70,14 @@ impl PairTable {
                 })
             };
             let sequences = chunks.map(|(chunk, count)| (ids(chunk).into_iter(), count));
-            let table = train::PairTable::new(sequences, next_id, merges, overlapping, threads, cancel);
+            let table = train::PairTable::new(sequences, next_id, merges, 1, overlapping, threads, cancel);
             failure.map_or(table, Err)
         })?))
     }
 
     /// Create a table from runs of chunks and their counts. `data` has the ids of all runs, four bytes each.
     #[staticmethod]
+    #[allow(clippy::too_many_arguments)]
     fn from_runs(
         py: Python<'_>,
         data: PyReadonlyArray1<u8>,
@@ -84,6 +85,7 @@ impl PairTable {
         counts: PyReadonlyArray1<u64>,
         next_id: u32,
         merges: usize,
+        min_count: u64,
         threads: Option<Threads>,
     ) -> PyResult<Self> {
         let (data, counts) = (data.as_slice()?, counts.as_slice()?);
@@ -99,7 +101,7 @@ impl PairTable {
         Ok(Self(run(py, data.len(), |cancel| {
             let runs = spans.into_iter().zip(counts);
             let sequences = runs.map(|(span, &count)| (data[span].chunks_exact(4).map(id), count));
-            train::PairTable::new(sequences, next_id, merges, false, threads, cancel)
+            train::PairTable::new(sequences, next_id, merges, min_count, false, threads, cancel)
         })?))
     }
 

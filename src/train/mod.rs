@@ -55,12 +55,14 @@ pub struct PairTable {
 
 impl PairTable {
     /// `sequences` are sequences of ids below `next_id`, and how often each occurs. `merges` is the total number of
-    /// merges that will be made; it determines the first threshold. `overlapping` counts overlapping pairs in a run of
+    /// merges that will be made; it determines the first threshold, together with `min_count`, the least count that a
+    /// pair is likely to be merged with. `overlapping` counts overlapping pairs in a run of
     /// one token: "aaaaa" then has four "aa", otherwise two.
     pub fn new<S: Iterator<Item = u32>>(
         sequences: impl Iterator<Item = (S, u64)>,
         next_id: u32,
         merges: usize,
+        min_count: u64,
         overlapping: bool,
         threads: usize,
         cancel: &Cancel,
@@ -68,7 +70,7 @@ impl PairTable {
         let ids = next_id as usize + merges;
         let cells = Cells::new(sequences, ids, overlapping, threads, cancel)?;
         // On real text, the count of the last merged pair is 1/20 to 1/90 of `total / merges`.
-        let threshold = cells.total() / (merges.max(1) as u64).saturating_mul(256);
+        let threshold = (cells.total() / (merges.max(1) as u64).saturating_mul(256)).max(min_count);
         let changes = cells.bounds().iter().map(|_| PartChanges::default()).collect();
         Ok(Self {
             cells,

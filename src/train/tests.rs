@@ -78,7 +78,7 @@ proptest! {
         let mut next_id = first_id + 4;
         let ids = plain.clone();
         let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
-        let mut table = PairTable::new(ids, next_id, 500, overlapping, threads, &NEVER).expect("few tokens");
+        let mut table = PairTable::new(ids, next_id, 500, 1, overlapping, threads, &NEVER).expect("few tokens");
         for _ in 0..12 {
             let expected = count(&plain, overlapping);
             let top = table.top(n, &NEVER).expect("not cancelled");
@@ -99,7 +99,7 @@ fn pairs_below_the_threshold_come_back() {
     // For a single merge, the first threshold is so high that the rare pair is left out.
     let ids = [(std::vec![1, 2], 1_000_000), (std::vec![3, 4], 1), (std::vec![5, 6], 999_999)];
     let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
-    let mut table = PairTable::new(ids, 7, 1, false, 1, &NEVER).unwrap();
+    let mut table = PairTable::new(ids, 7, 1, 1, false, 1, &NEVER).unwrap();
     assert_eq!(table.top(1, &NEVER).unwrap(), [((1, 2), 1_000_000)]);
     table.forget(&[(5, 6)]);
     assert_eq!(table.top(9, &NEVER).unwrap(), [((1, 2), 1_000_000), ((3, 4), 1)]);
@@ -109,7 +109,7 @@ fn pairs_below_the_threshold_come_back() {
 fn invalid_batches_are_rejected() {
     let ids = [(std::vec![1, 2, 3, 3, 1], 1u64)];
     let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
-    let mut table = PairTable::new(ids, 5, 3, false, 1, &NEVER).unwrap();
+    let mut table = PairTable::new(ids, 5, 3, 1, false, 1, &NEVER).unwrap();
     table.top(9, &NEVER).unwrap();
     for (batch, reason) in [
         (std::vec![(1, 2), (2, 3)], "overlaps"),

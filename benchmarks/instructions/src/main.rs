@@ -108,7 +108,7 @@ fn count(texts: &[SharedText]) -> Counted {
 /// Merges up to `size` pairs at a time that do not touch each other.
 fn train(sequences: &[(Vec<u32>, u64)], merges: usize, size: usize) -> Vec<Pair> {
     let sequences = sequences.iter().map(|(ids, count)| (ids.iter().copied(), *count));
-    let mut table = PairTable::new(sequences, 256, merges, false, 1, &NEVER).expect("small");
+    let mut table = PairTable::new(sequences, 256, merges, 1, false, 1, &NEVER).expect("small");
     let mut done: Vec<Pair> = Vec::new();
     while done.len() < merges {
         let mut batch: Vec<Pair> = Vec::new();
