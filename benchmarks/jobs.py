@@ -23,11 +23,14 @@ class Scale(NamedTuple):
     unique: int = 17_000_000
     long_chunks: tuple[int, ...] = (1_000_000, 3_000_000, 10_000_000)
     sizes: tuple[int, ...] = (1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 2_000_000_000)
+    mixed: int = 1_000_000_000
     times: int = 15
     loops: int = 10_000
 
 
-QUICK = Scale(100_000, 100_000, 2_000, 2_000, 300_000, (10_000, 30_000, 100_000), (100_000, 1_000_000), 1, 1_000)
+QUICK = Scale(
+    100_000, 100_000, 2_000, 2_000, 300_000, (10_000, 30_000, 100_000), (100_000, 1_000_000), 1_000_000, 1, 1_000
+)
 
 
 class Row(NamedTuple):
@@ -136,6 +139,33 @@ def documents(inputs):
         path = texts.sample(inputs.data, language, size)
         rows = inputs.encoders("encoding.batch", path, size, pieces=True)
         yield Table(f"Encoding {megabytes(size)} of {language} in documents of 3,000 characters, on all cores", rows)
+
+
+def phrases(inputs):
+    size = inputs.scale.counts_vocab_size
+    options = {
+        "without phrases": {},
+        'phrases="auto"': {"phrases": "auto"},
+        'phrases="auto", phrase_chunks="text"': {"phrases": "auto", "phrase_chunks": "text"},
+    }
+    for language in ("english", "multilingual"):
+        params = {"path": inputs.documents(language), "vocab_size": size}
+        rows = [Row(label, "batchbpe", "phrases.train", params | more) for label, more in options.items()]
+        yield Table(f"Training on {language} documents in memory to {size:,} tokens, with phrases", rows)
+    params = {"path": str(texts.mixed(inputs.data, inputs.scale.mixed)), "vocab_size": size}
+    rows = [Row(label, "batchbpe", "phrases.train_file", params | more) for label, more in options.items()]
+    yield Table(f"The same from {megabytes(inputs.scale.mixed)} of English, other languages and code in parquet", rows)
+    for language in ("english", "multilingual"):
+        models = {label: trained_model(inputs, language, size, **more) for label, more in options.items()}
+        path = {"path": str(texts.sample(inputs.data, language, inputs.scale.text))}
+        rows = [
+            Row(label, "batchbpe", "phrases.encode", path | {"model": model}, inputs.scale.text, cores=1)
+            for label, model in models.items()
+        ]
+        yield Table(f"Encoding {megabytes(inputs.scale.text)} of {language} into numpy, on one core", rows)
+        path = {"path": inputs.documents(language), "batch": True}
+        rows = [Row(label, "batchbpe", "phrases.encode", path | {"model": model}) for label, model in models.items()]
+        yield Table(f"Encoding {language} documents, on all cores", rows)
 
 
 def short(inputs):
@@ -267,17 +297,26 @@ def trained(inputs):
     """Return a model of batchbpe and a copy for tokenizers."""
     from batchbpe import Tokenizer
 
-    source, size = inputs.documents("english"), inputs.scale.vocab_size
-
-    def write_model(path):
-        Tokenizer.train(texts.load_documents(source), size).save(path.with_suffix(""))
-        path.with_suffix(".vocab").unlink()
+    size = inputs.scale.vocab_size
+    model = trained_model(inputs, "english", size)
 
     def write_json(path):
         Tokenizer.from_file(model).export(path, "huggingface")
 
-    model = texts.cached(f"english-{size}.model", source, write_model)
-    return str(model), str(texts.cached(f"english-{size}.json", model, write_json))
+    return model, str(texts.cached(f"english-{size}.json", model, write_json))
+
+
+def trained_model(inputs, language, size, **options):
+    from batchbpe import Tokenizer
+
+    source = inputs.documents(language)
+
+    def write(path):
+        Tokenizer.train(texts.load_documents(source), size, **options).save(path.with_suffix(""))
+        path.with_suffix(".vocab").unlink()
+
+    name = "-".join(map(str, (language, size, *options.values())))
+    return str(texts.cached(f"{name}.model", source, write))
 
 
 def megabytes(size):
@@ -291,6 +330,7 @@ JOBS: dict[str, Callable[[Inputs], Iterator[Table]]] = {
     "encode": encode,
     "lists": lists,
     "documents": documents,
+    "phrases": phrases,
     "short": short,
     "decode": decode,
     "load": load,

@@ -72,16 +72,39 @@ def sample(data, language, size):
     return cached(f"{language}-{size}.txt", source, write)
 
 
+def mixed(data, size):
+    """Return a parquet file of about `size` bytes of text: documents and code, repeated if necessary."""
+
+    def write(path):
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        sources = [column(data / f"{language}.parquet").combine_chunks() for language in ("english", "multilingual")]
+        code = pa.array([content.decode() for content in code_files(size)], sources[0].type)
+        table = pa.table({"text": pa.chunked_array([*sources, code])})
+        total = pc.sum(pc.binary_length(table["text"])).as_py()
+        table = table.take(pa.array(range(0, len(table), max(1, total // size))))
+        with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
+            for _ in range(max(1, round(size / total))):
+                writer.write_table(table, row_group_size=10_000)
+
+    return cached(f"mixed-{platform.python_version()}-{size}.parquet", data / "english.parquet", write)
+
+
 def write_code(path, size):
-    folder, parts, total = Path(sysconfig.get_path("stdlib")), [], 0
-    for file in sorted(folder.rglob("*.py")):
-        if total >= size:
+    write_prefix(path, b"".join(code_files(size)), size)
+
+
+def code_files(size):
+    """Yield the contents of files of Python's standard library, up to about `size` bytes."""
+    for file in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
+        if size <= 0:
             break
         # Third-party packages differ between machines; some test files are deliberately not UTF-8.
         if "site-packages" not in file.parts and is_utf8(content := file.read_bytes()):
-            parts.append(content)
-            total += len(content)
-    write_prefix(path, b"".join(parts), size)
+            size -= len(content)
+            yield content
 
 
 def write_prefix(path, content, size):

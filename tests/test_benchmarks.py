@@ -24,7 +24,7 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any
     modules = {name: importlib.import_module(f"benchmarks.{name}") for name in names}
     measure = modules["measure"]
     monkeypatch.setattr(modules["texts"], "CACHE", tmp_path / "cache")
-    scale = modules["jobs"].Scale(2_000, 2_000, 270, 270, 300, (100, 200), (2_000, 4_000), 1, 100)
+    scale = modules["jobs"].Scale(2_000, 2_000, 270, 270, 300, (100, 200), (2_000, 4_000), 2_000, 1, 100)
     for name in ("__main__", "jobs"):
         monkeypatch.setattr(modules[name], "QUICK", scale)
     monkeypatch.setattr(
