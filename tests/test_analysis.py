@@ -16,6 +16,7 @@ from batchbpe import BatchTokenizer, ChunkCounts, Tokenizer, analysis
 from batchbpe.analysis import audit, evaluate, evaluate_groups, gini, inspect_counts, parity, renyi_entropy
 from batchbpe.analysis.counted_text import CountedText
 from batchbpe.analysis.evaluation import encodes_chunks, evaluate_text
+from batchbpe.analysis.inspection import training_log
 from batchbpe.cli import app
 from batchbpe.data.documents import Counts
 from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
@@ -438,3 +439,12 @@ def test_command_errors(models, tmp_path, args, problem):
 def test_command_without_data(models, tmp_path):
     (tmp_path / "empty.txt").write_text("")
     assert "no text found" in run("evaluate", models[0], "--data", str(tmp_path / "empty.txt"), code=1).stderr
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [None, [], {}, {"size": [1]}, {"size": 1, "searched": 1, "last_count": 1}]
+    + [{"size": [1], "searched": [1], "last_count": last} for last in ([], ["1"], [-1], [True], {0: 1})],
+)
+def test_a_model_file_may_contain_any_log(batches):
+    assert training_log({"batches": batches}) is None

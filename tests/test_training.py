@@ -7,7 +7,7 @@ import subprocess
 import sys
 import typing
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def test_wikipedia_example() -> None:
 def test_training_metadata() -> None:
     model = train(COUNTS, 280, stop_list_size=2, max_batch_size=5, cap_divisor=3, policy=policies.positional)
     assert model.n_vocab == 280
-    assert model.training == {
+    assert {name: value for name, value in model.training.items() if name != "batches"} == {
         "vocab_size": 280,
         "stop_list_size": 2,
         "freq_cutoff": 1,
@@ -48,6 +48,26 @@ def test_training_metadata() -> None:
         "chunks_total": COUNTS.total,
         "chunks_unique": COUNTS.unique,
     }
+
+
+def test_training_log(tmp_path: Path) -> None:
+    batches: list[Batch] = []
+    tokenizer = Tokenizer.train(COUNTS, 290, on_batch=batches.append)
+    log = tokenizer.model.training["batches"]
+    assert (log["size"], log["searched"]) == ([each.size for each in batches], [each.searched for each in batches])
+    one_by_one = train(COUNTS, 290, policy="positional", cap_divisor=1000)  # searches one pair at a time
+    counts = one_by_one.training["batches"]["last_count"]
+    assert counts[0] == TEXT.count("th") and counts == sorted(counts, reverse=True) and len(counts) == 34
+    tokenizer.save(tmp_path / "a")
+    assert Tokenizer.from_file(tmp_path / "a.model").model.training["batches"] == log
+    assert tokenizer.model == replace(tokenizer.model, training={})
+
+
+def test_long_training_logs_are_omitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "batches" not in train(COUNTS, 290, policy="serial").training
+    monkeypatch.setattr("batchbpe.training.MAX_LOGGED_BATCHES", 33)
+    assert "batches" not in train(COUNTS, 290, cap_divisor=1000).training
+    assert "batches" in train(COUNTS, 289, cap_divisor=1000).training
 
 
 def test_on_batch() -> None:

@@ -27,6 +27,8 @@ from .progress import training_bar
 from .runs import ChunksOfPhrases, PhraseChunks, RunReader, check_rereadable
 
 logger = logging.getLogger(__name__)
+MAX_LOGGED_BATCHES = 1000
+"""A model carries the log of its training if there were at most this many batches; usually there are about 250."""
 
 
 class HasModel(Protocol):
@@ -273,6 +275,7 @@ def _train(
     metadata = options.as_metadata() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
     del counts, kept  # most of the memory, unless the caller holds them
 
+    batches: list[Batch] = []
     policy = resolve_policy(options.policy)
     if policy is serial:
         merge_serially(table, vocab, wanted, on_batch)
@@ -284,8 +287,9 @@ def _train(
             cap_divisor=options.cap_divisor,
             max_batch_size=options.max_batch_size or options.vocab_size,
             policy=policy,
-            on_batch=on_batch,
+            on_batch=both(batches.append, on_batch),
         )
+        metadata |= _log(batches, vocab.merge_counts)
     if not isinstance(special_tokens, Mapping):
         special_tokens = {name: token for token, name in enumerate(special_tokens, start=vocab.next_id)}
     merges = Merges(base.ranked.extended(*vocab.merges, first_merge))
@@ -297,6 +301,15 @@ def _warn_if_smaller(model: Model, vocab_size: int) -> None:
         phrases = f" ({plural(len(model.phrases), 'phrase')})" if model.phrases else ""
         reached = f"{model.vocab_size} tokens{phrases}"
         logger.warning("no pairs left to merge: the vocabulary has %s, not %d", reached, vocab_size)
+
+
+def _log(batches: Sequence[Batch], merge_counts: Counts) -> dict[str, Any]:
+    """Return what a model file records about the batches: size, pairs searched, and the count of the last pair."""
+    if len(batches) > MAX_LOGGED_BATCHES:
+        return {}
+    last = np.cumsum([batch.size for batch in batches], dtype=np.int64) - 1
+    columns = {"size": [batch.size for batch in batches], "searched": [batch.searched for batch in batches]}
+    return {"batches": columns | {"last_count": merge_counts[last].tolist()}}
 
 
 def check_room(phrase_options: PhraseOptions, options: TrainingOptions) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -94,6 +94,22 @@ class ModelSummary:
 
 
 @dataclass(frozen=True)
+class TrainingLog:
+    """The batches of a training run; see `training_log`. Each list has one number per batch.
+
+    >>> training_log(Tokenizer.train("aaabdaaabac", 259).model.training)
+    TrainingLog(size=[1, 1, 1], searched=[1, 1, 1], last_count=[2, 2, 2])
+    """
+
+    size: list[int]
+    """Pairs merged."""
+    searched: list[int]
+    """Pairs searched."""
+    last_count: list[int]
+    """How often the last pair of the batch occurred."""
+
+
+@dataclass(frozen=True)
 class CountRange:
     """Number of unique chunks whose count is between two bounds, inclusive.
 
@@ -149,6 +165,25 @@ def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
         longest_phrase=_longest(model, model.phrases.values()),
         training=dict(model.training),
     )
+
+
+def training_log(training: Mapping[str, Any]) -> TrainingLog | None:
+    """Return the log in the training metadata of a model, or None if there is none.
+
+    Models from other tools, of the policy `serial`, or of more than 1,000 batches have none.
+
+    >>> training_log(Tokenizer.train("aaabdaaabac", 259, policy="serial").model.training) is None
+    True
+    """
+    batches = training.get("batches")
+    columns: list[Any] = (
+        [batches.get(each.name) for each in fields(TrainingLog)] if isinstance(batches, Mapping) else []
+    )
+    if not columns or not all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
+        return None  # a model file may contain anything here
+    if not all(type(number) is int and number >= 0 for column in columns for number in column):
+        return None
+    return TrainingLog(*columns)
 
 
 def _longest(model: Model, tokens: Iterable[int]) -> TokenInfo | None:

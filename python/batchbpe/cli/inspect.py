@@ -97,6 +97,8 @@ def _quoted(item: TokenInfo | ChunkInfo) -> str:
 
 
 def _print_model(title: str, summary: ModelSummary, json: bool) -> None:
+    from ..analysis.inspection import training_log
+
     rows = asdict(summary)
     if json:
         print_json(rows)
@@ -104,6 +106,8 @@ def _print_model(title: str, summary: ModelSummary, json: bool) -> None:
     rows["pattern"] = pattern_name(summary.pattern)
     for name, token in {"longest_merge": summary.longest_merge, "longest_phrase": summary.longest_phrase}.items():
         rows[name] = token and f"{_quoted(token)} ({plural(token.bytes, 'byte')})"
+    if log := training_log(summary.training):
+        rows["training"]["batches"] = len(log.size)
     if not summary.phrases:
         del rows["phrases"], rows["longest_phrase"]
     print_rows(title, {name.replace("_", " "): value for name, value in rows.items()})
