@@ -72,6 +72,13 @@ def test_a_token_with_parts_of_two_characters() -> None:
     assert encoding.pieces[0].ids == (0xE6, 0x97, 256, 0x9C, 0xAC)
 
 
+@pytest.mark.parametrize("cluster", ["e\u0301", "👩‍👩‍👧", "👍🏽", "🏳️‍🌈", "हि", "\u200d", "👩\u200d", "\u0301"])
+def test_marks_and_emoji_sequences_are_joined(cluster: str) -> None:
+    encoding = TOKENIZER.view(f"{cluster}<d>")
+    assert [piece.value.decode() for piece in encoding.pieces] == [cluster, "<", "d", ">"]
+    assert (cluster in encoding._repr_html_()) == (cluster != "\u200d"), "a joiner on its own would be invisible"
+
+
 def test_right_to_left_text() -> None:
     text = "שלום עולם"
     encoding = Tokenizer.train("a", 256).view(text)

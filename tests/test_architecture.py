@@ -49,6 +49,7 @@ FORBIDDEN = {
 }
 """The packages of batchbpe that each of these may not import."""
 LAZY_EXCEPTIONS = {
+    ("tokenizer", "analysis.comparison"),
     ("tokenizer", "analysis.view"),
     ("formats.tokenization_batchbpe", "Tokenizer"),  # this file is copied into folders for transformers
 }

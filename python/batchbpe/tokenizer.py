@@ -31,6 +31,7 @@ from .surrogates import Errors
 if TYPE_CHECKING:
     import tiktoken
 
+    from .analysis.comparison import Comparison
     from .analysis.view import Encoding
 
 
@@ -256,6 +257,19 @@ class Tokenizer(Codec):
         from .analysis.view import Encoding
 
         return Encoding(self, self.encode(text, "all", errors=errors))
+
+    def compare(self, text: str, *others: Tokenizer, errors: Errors = "strict") -> Comparison:
+        """Encode a text with this and other tokenizers: a notebook shows the tokens side by side.
+
+        >>> one, two = (Tokenizer.train("aaabdaaabac", size) for size in (257, 259))
+        >>> one.compare("aaabd", two)
+        Comparison(batchbpe=4 tokens, batchbpe (2)=2 tokens)
+        """
+        from .analysis.comparison import Comparison, unique_names
+
+        tokenizers = (self, *others)
+        names = unique_names([getattr(each, "name", "") for each in tokenizers])
+        return Comparison(dict(zip(names, tokenizers, strict=True)), text, errors=errors)
 
     def show(self, text: str, *, errors: Errors = "strict") -> None:
         """Print a text with coloured tokens, or with | between tokens if the output does not support 256 colours.

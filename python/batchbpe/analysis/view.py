@@ -1,13 +1,15 @@
 """Display tokens in colour, in a notebook or a terminal.
 
-Tokens that contain only part of a character are joined, so that text stays readable in any script.
+Tokens that contain only part of a character, or of a letter with marks or an emoji sequence, are joined, so that text
+stays readable in any script.
 """
 
 from __future__ import annotations
 
 import html
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 COLOURS = ("#d7e8ff", "#ffe2c7", "#d9f2d0", "#f4d9ec", "#fff3b8")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_JOINERS = "\u200c\u200d"
+"""They make emoji sequences, and shape letters of Persian and Indic scripts."""
 _LINE_BREAK = '<span style="opacity:.5;user-select:none">↵</span>\n'
 """A visible line break in html. The sign is not copied with the text."""
 
@@ -40,7 +44,16 @@ class Piece:
     @property
     def text(self) -> str:
         """The piece on one line, followed by the number of tokens if there are several."""
-        return printable(self.value, keep="") + self.count
+        return self.printed(keep="") + self.count
+
+    def printed(self, keep: str = "\n\t") -> str:
+        r"""Return the piece as text, in which unprintable characters other than `keep` are escaped.
+
+        >>> Piece((0,), "\u200d".encode()).printed(), Piece((0,), b"a\x00").printed()
+        ('\\u200d', 'a\\x00')
+        """
+        is_joiner = self.value.decode("utf-8", "replace") in tuple(_JOINERS)
+        return printable(self.value, keep if is_joiner else keep + _JOINERS)
 
     @property
     def count(self) -> str:
@@ -108,21 +121,7 @@ class Encoding(Sequence[int]):
 
     def _repr_html_(self) -> str:
         """Render the text in coloured tokens, with a sign at each line break; hovering over a token shows its ids."""
-        spans = []
-        for place, piece in enumerate(self.pieces):
-            style = f"background:{COLOURS[place % len(COLOURS)]};color:#111;border-radius:2px"
-            if piece.special:
-                style += ";outline:1px solid #b00020;font-weight:bold"
-            if len(piece.ids) > 1:
-                style += ";border-bottom:2px dotted #555"
-            title = html.escape(piece.description)
-            text = html.escape(printable(piece.value)).replace("\n", _LINE_BREAK)
-            spans.append(f'<span style="{style}" title="{title}">{text}</span>')
-        # Each line gets the direction of its own text: right to left in Arabic and Hebrew.
-        style = (
-            "white-space:pre-wrap;font-family:monospace;line-height:1.6;unicode-bidi:plaintext;overflow-wrap:anywhere"
-        )
-        return f'<div dir="auto" style="{style}">{"".join(spans)}</div><div>{plural(len(self), "token")}</div>'
+        return f"{pieces_as_html(self.pieces)}<div>{plural(len(self), 'token')}</div>"
 
     def show(self) -> None:
         """Print the text in coloured tokens, or with | between tokens if the output does not support 256 colours.
@@ -142,6 +141,25 @@ class Encoding(Sequence[int]):
             sys.stdout.write("|".join(piece.text for piece in self.pieces) + "\n")
 
 
+def pieces_as_html(pieces: Iterable[Piece], marked: Container[int] = ()) -> str:
+    """Render pieces in colours, with a sign at each line break. `marked` has the places of those to underline."""
+    spans = []
+    for place, piece in enumerate(pieces):
+        style = f"background:{COLOURS[place % len(COLOURS)]};color:#111;border-radius:2px"
+        if piece.special:
+            style += ";outline:1px solid #b00020;font-weight:bold"
+        if place in marked:
+            style += ";box-shadow:inset 0 -3px #b3261e"
+        elif len(piece.ids) > 1:
+            style += ";border-bottom:2px dotted #555"
+        title = html.escape(piece.description)
+        text = html.escape(piece.printed()).replace("\n", _LINE_BREAK)
+        spans.append(f'<span style="{style}" title="{title}">{text}</span>')
+    # Each line gets the direction of its own text: right to left in Arabic and Hebrew.
+    style = "white-space:pre-wrap;font-family:monospace;line-height:1.6;unicode-bidi:plaintext;overflow-wrap:anywhere"
+    return f'<div dir="auto" style="{style}">{"".join(spans)}</div>'
+
+
 def coloured(tokenizer: Tokenizer, ids: Iterable[int]) -> Text:
     """Return the text as a `rich.text.Text` in which each token has the next colour.
 
@@ -154,12 +172,12 @@ def coloured(tokenizer: Tokenizer, ids: Iterable[int]) -> Text:
     text = Text()
     for place, piece in enumerate(_pieces(tokenizer, list(ids))):
         style = f"black on {COLOURS[place % len(COLOURS)]}" + (" bold underline" if piece.special else "")
-        text.append(printable(piece.value) + piece.count, style=style)
+        text.append(piece.printed() + piece.count, style=style)
     return text
 
 
 def _pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> Iterator[Piece]:
-    """Join tokens until they end at the end of a character. An invalid byte counts as one character."""
+    """Join tokens until they end at the end of a character and its marks. An invalid byte counts as one character."""
     vocab: Any = tokenizer.vocab
     special = set(tokenizer.special_tokens.values())
     values = [vocab[token] for token in ids]
@@ -177,10 +195,20 @@ def _pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> Iterator[Piece]:
 
 
 def _ends(text: str) -> Iterator[int]:
-    """Yield the offset in bytes at which each character ends."""
+    """Yield the offset in bytes at which each character ends, with its marks and what is joined to it."""
     offset = 0
-    for character in text:
+    for place, character in enumerate(text):
         code = ord(character)
         is_invalid_byte = 0xDC80 <= code <= 0xDCFF
         offset += 1 if code < 0x80 or is_invalid_byte else 2 if code < 0x800 else 3 if code < 0x10000 else 4
-        yield offset
+        if not _belong(character, text[place + 1 : place + 2]):
+            yield offset
+
+
+def _belong(character: str, following: str) -> bool:
+    """Return whether a mark, a joiner or a skin tone follows a character, or an emoji follows a joiner."""
+    if following.isascii():
+        return False
+    category = unicodedata.category(following)
+    is_joined = following == "\u200d" or (character == "\u200d" and category == "So")
+    return is_joined or category[0] == "M" or "\U0001f3fb" <= following <= "\U0001f3ff"

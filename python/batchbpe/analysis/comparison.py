@@ -1,0 +1,104 @@
+"""Compare how tokenizers cut the same text. A notebook displays a `Comparison` side by side."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ArgumentTypeError
+from ..lazy import lazy
+from ..surrogates import Errors, combine_surrogates
+from ..tokenizer import Tokenizer
+from .view import Encoding, pieces_as_html
+
+Offsets = npt.NDArray[np.int64]
+
+
+class Comparison:
+    """The tokens of a text in several tokenizers.
+
+    >>> one, two = (Tokenizer.train("aaabdaaabac", size) for size in (257, 259))
+    >>> comparison = Comparison({"one": one, "two": two}, "aaabd")
+    >>> comparison
+    Comparison(one=4 tokens, two=2 tokens)
+    >>> comparison.differences
+    array([[0, 4]])
+    """
+
+    def __init__(self, tokenizers: Mapping[str, Tokenizer], text: str, *, errors: Errors = "strict") -> None:
+        """Encode a text with tokenizers, given by name. Special tokens are encoded as such."""
+        for tokenizer in tokenizers.values():
+            if not isinstance(tokenizer, Tokenizer):
+                raise ArgumentTypeError("others", tokenizer, "must be tokenizers", remedy="see Tokenizer.from_file")
+        self.text = combine_surrogates(text, errors, where="text")
+        self.bytes = self.text.encode()
+        self.tokenizers = dict(tokenizers)
+        self.ids = {name: each.encode_to_numpy(self.text, "all") for name, each in tokenizers.items()}
+
+    @lazy
+    def spans(self) -> dict[str, tuple[Offsets, Offsets]]:
+        """The offsets in bytes at which each token starts and ends."""
+        return {name: self._spans(name) for name in self.tokenizers}
+
+    def _spans(self, name: str) -> tuple[Offsets, Offsets]:
+        vocab, ids = self.tokenizers[name].vocab, self.ids[name]
+        used, places = np.unique(ids, return_inverse=True)
+        sizes = np.array([len(vocab[token]) for token in used.tolist()], np.int64)[places]
+        ends = np.cumsum(sizes)
+        if not len(ends) or ends[-1] == len(self.bytes):
+            return ends - sizes, ends
+        end = 0  # the pattern drops some of the text, so that tokens have to be found
+        for place, token in enumerate(ids.tolist()):
+            end = max(self.bytes.find(vocab[token], end), end) + len(vocab[token])
+            ends[place] = end
+        return ends - sizes, ends
+
+    @lazy
+    def differences(self) -> Offsets:
+        """The smallest parts of the text that tokenizers cut differently: rows of start and end, in bytes."""
+        is_common = np.ones(len(self.bytes) + 1, bool)
+        for span in self.spans.values():
+            is_cut = np.zeros(len(self.bytes) + 1, bool)
+            is_cut[[0, -1]] = True
+            is_cut[np.concatenate(span)] = True
+            is_common &= is_cut
+        common = np.flatnonzero(is_common)
+        tokens = [np.diff(np.searchsorted(starts, common)) for starts, _ in self.spans.values()]
+        least, most = np.min(tokens, axis=0), np.max(tokens, axis=0)
+        differ = (least != most) | (most > 1)
+        return np.stack([common[:-1][differ], common[1:][differ]], axis=1)
+
+    def __repr__(self) -> str:
+        """Show the numbers of tokens."""
+        return f"Comparison({', '.join(f'{name}={len(ids)} tokens' for name, ids in self.ids.items())})"
+
+    def _repr_html_(self) -> str:
+        """Render the text in coloured tokens, one column per tokenizer. Tokens that differ are underlined."""
+        columns = "".join(map(self._column, self.tokenizers))
+        return f'<div style="display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start">{columns}</div>'
+
+    def _column(self, name: str) -> str:
+        pieces = Encoding(self.tokenizers[name], self.ids[name].tolist()).pieces
+        firsts = np.cumsum([0, *(len(piece.ids) for piece in pieces)])
+        starts = np.append(self.spans[name][0], len(self.bytes))[firsts]
+        before = np.searchsorted(self.differences[:, 1], starts[:-1], side="right")
+        after = np.searchsorted(self.differences[:, 0], starts[1:])
+        per_token = f"{len(self.bytes) / max(1, len(self.ids[name])):.2f} bytes per token"
+        return (
+            '<div style="flex:1 1 280px;min-width:0">'
+            f"<div><b>{html.escape(name)}</b> · {len(self.ids[name]):,} tokens · {per_token}</div>"
+            f"{pieces_as_html(pieces, set(np.flatnonzero(after > before).tolist()))}</div>"
+        )
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """Number names that occur more than once.
+
+    >>> unique_names(["mine", "mine", "other"])
+    ['mine', 'mine (2)', 'other']
+    """
+    before = [names[:place].count(name) for place, name in enumerate(names)]
+    return [f"{name} ({times + 1})" if times else name for name, times in zip(names, before, strict=True)]

@@ -1,0 +1,68 @@
+"""Comparing how tokenizers cut a text."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchbpe import Model, Tokenizer
+from batchbpe.analysis.comparison import Comparison
+from batchbpe.errors import ArgumentTypeError
+
+ONE, THREE, BYTES = (Tokenizer.train("aaabdaaabac", size) for size in (257, 259, 256))
+
+
+def differences(text: str, *tokenizers: Tokenizer) -> list[list[int]]:
+    return Comparison({str(place): each for place, each in enumerate(tokenizers)}, text).differences.tolist()
+
+
+def test_differences() -> None:
+    # aa|a|b|d and aaab|d
+    assert differences("aaabd", ONE, THREE) == [[0, 4]]
+    assert differences("d", ONE, THREE) == differences("", ONE, THREE) == []
+    assert differences("aaabdaaab", ONE, THREE) == [[0, 4], [5, 9]]
+    assert differences("aaab", ONE) == []
+    # ab|a and a|ba share no boundary inside.
+    left, right = (Tokenizer(Model(pattern="(?s).+", merges={pair: 256})) for pair in [(97, 98), (98, 97)])
+    assert differences("aba", left, right) == [[0, 3]]
+    assert differences("xabay", left, right, BYTES) == [[1, 4]]
+
+
+@given(st.text("ab \nédæ", max_size=30))
+def test_differences_are_where_tokens_differ(text: str) -> None:
+    comparison = Comparison({"one": ONE, "three": THREE}, text)
+    spans = [set(zip(*(offsets.tolist() for offsets in each), strict=True)) for each in comparison.spans.values()]
+    size = len(text.encode())
+    different = {place for start, end in comparison.differences.tolist() for place in range(start, end)}
+    assert {place for start, end in spans[0] ^ spans[1] for place in range(start, end)} == different
+    assert max([0, *different]) <= size
+
+
+@pytest.mark.filterwarnings("ignore:the pattern does not match")
+def test_text_that_a_pattern_drops() -> None:
+    words = Tokenizer(Model(pattern=r"\w+", merges={(97, 98): 256}))
+    starts, ends = Comparison({"words": words}, " ab, ab c").spans["words"]
+    assert (starts.tolist(), ends.tolist()) == ([1, 5, 8], [3, 7, 9])
+    assert differences(" ab, ab c", words, BYTES)[0] == [0, 1]
+
+
+def test_lone_surrogates() -> None:
+    assert Comparison({"one": ONE}, "a\ud800", errors="replace").text == "a\ufffd"
+    with pytest.raises(ValueError, match="lone surrogate"):
+        ONE.compare("a\ud800", THREE)
+
+
+def test_in_a_notebook() -> None:
+    comparison = ONE.compare("aaab <d>", THREE)
+    html = comparison._repr_html_()
+    assert re.findall(r"<b>(.*?)</b> · (\d+) tokens", html) == [("batchbpe", "7"), ("batchbpe (2)", "5")]
+    marked = re.findall(r'<span style="[^"]*inset 0 -3px[^"]*" title="[^"]*">([^<]*)</span>', html)
+    assert marked == ["aa", "a", "b", "aaab"]
+    assert "<d>" not in html and "&lt;" in html
+    assert "&lt;b&gt;" in Comparison({"<b>": ONE}, "a")._repr_html_()
+
+
+def test_others_must_be_tokenizers() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"others must be tokenizers, got 'a\.model'; see Tokenizer\.from_file"):
+        ONE.compare("a", "a.model")  # type: ignore[arg-type]
