@@ -24,6 +24,9 @@ $(BUILD): $(BIN)/maturin $(SOURCES)
 
 $(DEV): $(BIN)/maturin pyproject.toml
 	$(BIN)/pip install --quiet --group dev
+	@# The tests of the viewer need a browser; without one they are skipped.
+	command -v chromium > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get -qq update \
+		&& apt-get -qq install --no-install-recommends chromium > /dev/null; } || true
 	@touch $@
 
 demo: $(BUILD) ## build into .venv and train a tokenizer on Python's standard library

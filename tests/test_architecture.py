@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "formats": {"_core", "arguments", "arrow", "errors", "merges", "model", "patterns", "storage"},
 }
 """The modules and packages of batchbpe that each of these may import; no others are allowed."""
-USERS = {"jobs", "analysis", "experiments", "cli"}
+USERS = {"jobs", "analysis", "experiments", "viewer", "cli"}
 FORBIDDEN = {
     "counting": USERS,
     "counts": USERS,
@@ -43,9 +43,10 @@ FORBIDDEN = {
     "codec": USERS | {"counting", "counts", "data", "training"},
     "tokenizer": USERS,
     "batch_tokenizer": USERS,
-    "jobs": {"experiments", "cli"},
-    "analysis": {"experiments", "cli"},
-    "experiments": {"cli"},
+    "jobs": {"experiments", "viewer", "cli"},
+    "analysis": {"experiments", "viewer", "cli"},
+    "experiments": {"viewer", "cli"},
+    "viewer": {"_core", "codec", "encoder", "experiments", "formats", "jobs", "merging", "training", "cli"},
 }
 """The packages of batchbpe that each of these may not import."""
 LAZY_EXCEPTIONS = {
@@ -56,6 +57,7 @@ LAZY_EXCEPTIONS = {
 """Exceptions: imports inside functions that are allowed."""
 
 HEAVY = {"IPython", "datasets", "matplotlib", "pandas", "regex", "rich", "tiktoken", "tokenizers", "transformers"}
+HEAVY |= {"starlette", "uvicorn"}
 HEAVY_EXCEPTIONS = {
     ("reference", "regex"),
     ("reference_phrases", "regex"),

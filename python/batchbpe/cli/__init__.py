@@ -8,8 +8,9 @@ from .experiment import experiment, report
 from .inspect import export, inspect
 from .train import train
 from .usage import Command
+from .view import view
 
 __all__ = ["app", "main"]
 
-for _command in (count, train, encode, decode, inspect, evaluate, export, experiment, report):
+for _command in (count, train, encode, decode, inspect, view, evaluate, export, experiment, report):
     app.command(cls=Command)(_command)

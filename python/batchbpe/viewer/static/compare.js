@@ -1,0 +1,113 @@
+/* The view that compares the tokens of a text. */
+
+import { debounced, formatNumber, h, labelled, latest, plural } from "./dom.js";
+import { encode, isStatic } from "./source.js";
+import { get, set } from "./state.js";
+import { TokenColumns } from "./tokens.js";
+
+const MAX_FILE = 4 << 20;
+const WAIT = 60; // milliseconds after typing
+const MAX_EDITED = 50000; // characters; a browser takes seconds to lay out a text area of a megabyte
+
+export class Compare {
+  constructor(app) {
+    this.app = app;
+    this.columns = new TokenColumns(app.details);
+    this.status = h("p", { class: "note", role: "status" });
+    this.input = h("textarea", { id: "text", class: "text", rows: 7, spellcheck: "false", dir: "auto",
+      "aria-label": "Text", oninput: debounced(() => this.#typed(), WAIT), onpaste: (event) => this.#pasted(event) });
+    this.spaces = h("input", { type: "checkbox", id: "spaces", onchange: () => this.#option("spaces") });
+    this.dim = h("input", { type: "checkbox", id: "dim", onchange: () => this.#option("dim") });
+    const file = h("input", { type: "file", id: "file", onchange: () => this.#openFile(file.files[0]) });
+    this.encode = latest(() => this.#encode());
+    const isAlone = app.workspace.models.length < 2;
+    this.root = h("div", { class: "compare" },
+      !isStatic && this.input,
+      h("div", { class: "tools" },
+        !isStatic && h("label", { class: "button" }, "Open file", file),
+        labelled("Show spaces and control characters", this.spaces),
+        !isAlone && labelled("Colour only differences", this.dim),
+        this.status),
+      this.columns.root,
+      h("p", { class: "legend" },
+        !isAlone && [h("span", { class: "sample differs" }, "underlined"), " cut differently  "],
+        h("span", { class: "sample several" }, "dashed"), " several tokens in one character"));
+    this.root.addEventListener("dragover", (event) => event.preventDefault());
+    this.root.addEventListener("drop", (event) => {
+      if (isStatic || !event.dataTransfer.files.length) return;
+      event.preventDefault();
+      this.#openFile(event.dataTransfer.files[0]);
+    });
+  }
+
+  async show() {
+    this.#showText();
+    this.spaces.checked = get("spaces") === "1";
+    this.dim.checked = get("dim") === "1";
+    await this.encode();
+  }
+
+  #typed() {
+    this.app.setText(this.input.value);
+    this.encode();
+  }
+
+  #option(name) {
+    set({ [name]: this[name].checked });
+    this.#draw();
+  }
+
+  async #openFile(file) {
+    if (!file) return;
+    if (file.size > MAX_FILE) {
+      this.app.fail(`${file.name} has ${formatNumber(file.size)} bytes; the page shows at most ${MAX_FILE >> 20} MiB`);
+      return;
+    }
+    this.#replace(await file.text());
+  }
+
+  #pasted(event) {
+    const text = event.clipboardData.getData("text/plain");
+    if (text.length <= MAX_EDITED) return;
+    event.preventDefault();
+    this.#replace(text);
+  }
+
+  #replace(text) {
+    this.app.setText(text);
+    this.#showText();
+    this.encode();
+  }
+
+  /* A long text is shown as tokens only. */
+  #showText() {
+    const { length } = this.app.text;
+    const isLong = length > MAX_EDITED;
+    this.input.value = isLong ? "" : this.app.text;
+    this.input.placeholder = isLong
+      ? `The text has ${formatNumber(length)} characters, too many to edit here. Type or paste to replace it.`
+      : "Type or paste text";
+  }
+
+  async #encode() {
+    const text = this.app.text;
+    try {
+      this.encoded = await encode(text);
+    } catch (error) {
+      this.app.fail(error.message);
+      return;
+    }
+    this.app.fail("");
+    this.app.key = this.encoded.key;
+    this.shown = text;
+    this.#draw();
+  }
+
+  #draw() {
+    if (!this.encoded) return;
+    const { bytes, characters, differences, models } = this.encoded;
+    const size = `${plural(characters, "character")}, ${plural(bytes, "byte")}`;
+    this.status.textContent = models.length > 1 ? `${size}, ${plural(differences.length / 2, "difference")}` : size;
+    this.columns.show(this.shown, this.encoded, { spaces: this.spaces.checked, dim: this.dim.checked });
+  }
+}

@@ -1,0 +1,115 @@
+/* Start the page: tabs, theme, and what the views share. */
+
+import { Compare } from "./compare.js";
+import { Counts } from "./counts.js";
+import { Details } from "./details.js";
+import { h } from "./dom.js";
+import { getWorkspace, isStatic } from "./source.js";
+import { get, onChange, set } from "./state.js";
+import { Training } from "./training.js";
+import { Vocabulary } from "./vocabulary.js";
+
+const VIEWS = { compare: Compare, vocabulary: Vocabulary, training: Training, counts: Counts };
+const TITLES = { compare: "Compare", vocabulary: "Vocabulary", training: "Training", counts: "Counts" };
+
+class App {
+  constructor(workspace) {
+    this.workspace = workspace;
+    this.text = get("text", workspace.text);
+    this.key = null; // of the text that was encoded last
+    this.details = new Details(() => this.#corpus(), (message) => this.fail(message));
+    const { models, counts } = workspace;
+    const ofModels = isStatic ? ["compare"] : ["compare", "vocabulary", "training"];
+    this.names = [...(models.length ? ofModels : []), ...(counts.length && !isStatic ? ["counts"] : [])];
+    this.views = {};
+    this.tabs = this.names.map((name) => {
+      const attributes = { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "view" };
+      return h("button", { ...attributes, onclick: () => this.go(name) }, TITLES[name]);
+    });
+    const list = document.getElementById("tabs");
+    list.append(...this.tabs);
+    list.addEventListener("keydown", (event) => this.#press(event));
+    onChange(() => {
+      this.text = get("text", workspace.text);
+      this.key = null;
+      this.show();
+    });
+  }
+
+  /* The key of the text in which tokens are counted. While training is replayed, no counts are known. */
+  #corpus() {
+    if (this.workspace.has_data) return "data";
+    return get("view") === "training" ? "" : this.key;
+  }
+
+  setText(text) {
+    this.text = text;
+    set({ text: text === this.workspace.text ? "" : text });
+  }
+
+  go(name) {
+    set({ view: name === this.names[0] ? "" : name, token: "" }, true);
+    this.show();
+  }
+
+  async show() {
+    const wanted = get("view", this.names[0]);
+    const name = this.names.includes(wanted) ? wanted : this.names[0];
+    for (const tab of this.tabs) {
+      const isChosen = tab.id === `tab-${name}`;
+      tab.setAttribute("aria-selected", String(isChosen));
+      tab.setAttribute("tabindex", isChosen ? "0" : "-1");
+    }
+    this.details.hide();
+    this.views[name] ??= new VIEWS[name](this);
+    const panel = document.getElementById("view");
+    panel.setAttribute("aria-labelledby", `tab-${name}`);
+    panel.replaceChildren(this.views[name].root);
+    await this.views[name].show();
+    await this.details.restore();
+  }
+
+  /* Show an error, or none. */
+  fail(message) {
+    const place = document.getElementById("failure");
+    place.textContent = message;
+    place.hidden = !message;
+  }
+
+  #press(event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    const next = this.tabs.at((this.tabs.indexOf(document.activeElement) + step) % this.tabs.length);
+    next.focus();
+    next.click();
+  }
+}
+
+const THEMES = { "": ["◐", "Automatic theme"], light: ["○", "Light theme"], dark: ["●", "Dark theme"] };
+
+function setUpTheme() {
+  const button = document.getElementById("theme");
+  const apply = () => {
+    const theme = get("theme");
+    document.documentElement.dataset.theme = theme;
+    const [sign, name] = THEMES[theme] ?? THEMES[""];
+    button.setAttribute("aria-label", name);
+    button.replaceChildren(sign, h("span", { class: "name" }, ` ${name}`));
+  };
+  button.addEventListener("click", () => {
+    const names = Object.keys(THEMES);
+    set({ theme: names[(names.indexOf(get("theme")) + 1) % names.length] });
+    apply();
+  });
+  onChange(apply);
+  apply();
+}
+
+setUpTheme();
+try {
+  await new App(await getWorkspace()).show();
+} catch (error) {
+  const place = document.getElementById("failure");
+  place.textContent = `The page could not be loaded: ${error.message}`;
+  place.hidden = false;
+}

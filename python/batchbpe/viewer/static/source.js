@@ -1,0 +1,58 @@
+/* Where the data comes from: the server, or the page itself if it was written by --static. */
+
+const inlined = document.getElementById("data");
+const page = inlined && JSON.parse(inlined.textContent);
+
+export const isStatic = page !== null;
+
+async function ask(path, parameters = {}, options = {}) {
+  const given = Object.entries(parameters).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const query = new URLSearchParams(given).toString();
+  const response = await fetch(`/api/${path}${query && `?${query}`}`, options).catch(() => {
+    throw new Error("The server does not answer. Is batchbpe view still running?");
+  });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
+}
+
+export async function getWorkspace() {
+  return isStatic ? page.workspace : ask("workspace");
+}
+
+/* Encode with all models; `merges` limits them to their first merges. */
+export async function encode(text, merges = null) {
+  if (isStatic) return page.encoded;
+  const body = JSON.stringify({ text, merges });
+  return ask("encode", {}, { method: "POST", headers: { "content-type": "application/json" }, body });
+}
+
+const known = new Map();
+
+/* Describe a token. `corpus` is the key of a text that was encoded, or "data". */
+export function getToken(model, id, corpus) {
+  if (isStatic) {
+    const parts = page.tokens[model];
+    return Promise.resolve({ token: parts[id], parts, built: [], built_total: 0 });
+  }
+  const key = `${model} ${id} ${corpus}`;
+  if (!known.has(key)) {
+    if (known.size > 5000) known.clear();
+    // The server keeps the counts of the last few texts only.
+    const answer = ask("token", { model, id, corpus }).catch((error) => {
+      if (!corpus) throw error;
+      return ask("token", { model, id });
+    });
+    answer.catch(() => known.delete(key));
+    known.set(key, answer);
+  }
+  return known.get(key);
+}
+
+export function getVocabulary(query) {
+  return ask("vocabulary", query);
+}
+
+export function getChunks(query) {
+  return ask("chunks", query);
+}

@@ -1,0 +1,177 @@
+"""Search, filter and sort the tokens of a vocabulary."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ArgumentError
+from ..lazy import lazy
+from ..patterns import split
+from ..tokenizer import Tokenizer
+
+Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+KINDS = ("byte", "stop word", "merge", "phrase", "special")
+SCRIPTS = (
+    *("Latin", "Cyrillic", "Greek", "Han", "Hiragana", "Katakana", "Hangul", "Arabic", "Hebrew", "Devanagari"),
+    *("Bengali", "Gurmukhi", "Gujarati", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala", "Thai", "Lao", "Khmer"),
+    *("Myanmar", "Tibetan", "Georgian", "Armenian", "Ethiopic"),
+)
+OTHER, NONE = "other letters", "no letters"
+SORTS = ("id", "text", "bytes", "count")
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which tokens to list, and in which order. The defaults list all of them by id."""
+
+    search: str = ""
+    """Text, `0x` and bytes in hex, or `#` and an id. A number also finds the token with that id."""
+    kind: str = ""
+    script: str = ""
+    """A script, as in `SCRIPTS`, of the first letter of the token."""
+    least: int = 0
+    """Fewest bytes."""
+    most: int = 1 << 30
+    """Most bytes."""
+    partial: bool = False
+    """Only tokens that are not valid UTF-8."""
+    unused: bool = False
+    """Only tokens that do not occur in the corpus."""
+    sort: str = "id"
+    descending: bool = False
+
+    def __post_init__(self) -> None:
+        """Reject choices that do not exist."""
+        choices = {"kind": ("", *KINDS), "script": ("", *SCRIPTS, OTHER, NONE), "sort": SORTS}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ArgumentError(name, getattr(self, name), f"must be one of {', '.join(map(repr, allowed))}")
+
+
+@dataclass(frozen=True, eq=False)
+class TokenCounts:
+    """How often each token occurs in a text, indexed by id. Compared by identity, so that results can be cached."""
+
+    of: npt.NDArray[np.int64]
+
+
+class Vocabulary:
+    """The tokens of a tokenizer, in order of id, with what is needed to search them.
+
+    >>> vocabulary = Vocabulary(Tokenizer.train("aaabdaaabac", 259))
+    >>> vocabulary.find(Query(search="ab", sort="bytes", descending=True)).tolist()
+    [258, 257]
+    >>> vocabulary.built_from(97), vocabulary.kind(258), vocabulary.rank[258]
+    ([256, 257], 'merge', 2)
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Index the kinds of the tokens. Everything else is computed when it is needed."""
+        model = tokenizer.model
+        self.model = model
+        self.ids: Indices = np.array(list(model.vocab), np.int64)
+        self.values = list(model.vocab.values())
+        groups = (model.byte_ids, *(each.values() for each in (model.stop_words, model.merges, model.phrases)))
+        kinds = np.zeros(model.n_vocab, np.int8)
+        for code, ids in enumerate((*groups, model.special_tokens.values())):
+            kinds[list(ids)] = code
+        self._kinds = kinds[self.ids]
+        self._kind_of = kinds
+        self.rank = {token: rank for rank, token in enumerate(model.merges.values())}
+        self.find = lru_cache(maxsize=16)(self._find)
+
+    def kind(self, token: int) -> str:
+        """Return the kind of a token."""
+        return KINDS[self._kind_of[token]]
+
+    @lazy
+    def parts(self) -> dict[int, tuple[int, ...]]:
+        """The tokens from which merges and phrases were made."""
+        parts: dict[int, tuple[int, ...]] = {token: pair for pair, token in self.model.merges.items()}
+        return parts | {token: phrase for phrase, token in self.model.phrases.items()}
+
+    @lazy
+    def _built(self) -> dict[int, list[int]]:
+        built: dict[int, list[int]] = defaultdict(list)
+        for token, parts in self.parts.items():
+            for part in dict.fromkeys(parts):
+                built[part].append(token)
+        return built
+
+    def built_from(self, token: int) -> list[int]:
+        """Return the tokens of which a token is a part."""
+        return self._built.get(token, [])
+
+    @lazy
+    def facets(self) -> dict[str, dict[str, int]]:
+        """The number of tokens of each kind and script."""
+        facets = {}
+        for name, names, codes in (("kind", KINDS, self._kinds), ("script", (*SCRIPTS, OTHER, NONE), self._scripts)):
+            numbers = np.bincount(codes, minlength=len(names)).tolist()
+            facets[name] = {each: number for each, number in zip(names, numbers, strict=True) if number}
+        return facets
+
+    @lazy
+    def _lengths(self) -> Indices:
+        return np.array([len(value) for value in self.values], np.int64)
+
+    @lazy
+    def _texts(self) -> list[str]:
+        return [value.decode("utf-8", "surrogateescape") for value in self.values]
+
+    @lazy
+    def _partial(self) -> Mask:
+        return np.array([re.search("[\udc80-\udcff]", text) is not None for text in self._texts], bool)
+
+    @lazy
+    def _scripts(self) -> npt.NDArray[np.int8]:
+        letters = "".join(c for c in set().union(*self._texts) if unicodedata.category(c)[0] == "L")
+        script_of = dict.fromkeys(letters, len(SCRIPTS))
+        for code, script in enumerate(SCRIPTS):
+            script_of.update(dict.fromkeys("".join(split(letters, rf"\p{{{script}}}+")), code))
+        none = len(SCRIPTS) + 1
+        first = (next((script_of[c] for c in text if c in script_of), none) for text in self._texts)
+        return np.fromiter(first, np.int8, len(self._texts))
+
+    def _find(self, query: Query, counted: TokenCounts | None = None) -> Indices:
+        """Return the ids that a query selects. Without `counted`, no token is known to be unused."""
+        chosen = self._search(query.search)
+        if query.kind:
+            chosen &= self._kinds == KINDS.index(query.kind)
+        if query.script:
+            chosen &= self._scripts == (*SCRIPTS, OTHER, NONE).index(query.script)
+        if query.least > 0 or query.most < 1 << 30:
+            chosen &= (self._lengths >= query.least) & (self._lengths <= query.most)
+        if query.partial:
+            chosen &= self._partial
+        counts = np.ones(len(self.ids), np.int64) if counted is None else counted.of[self.ids]
+        if query.unused:
+            chosen &= counts == 0
+        places = np.flatnonzero(chosen)
+        if query.sort == "text":
+            places = np.array(sorted(places.tolist(), key=self.values.__getitem__), np.int64)
+        elif query.sort != "id":
+            keys = self._lengths if query.sort == "bytes" else counts
+            places = places[np.argsort(keys[places], kind="stable")]
+        return self.ids[places[::-1] if query.descending else places]
+
+    def _search(self, search: str) -> Mask:
+        number = re.fullmatch(r"#?(\d{1,9})", search)
+        is_named: Mask = self.ids == (int(number[1]) if number else -1)
+        if search.startswith("#") and number:
+            return is_named
+        needle = search.encode("utf-8", "surrogatepass")
+        if re.fullmatch(r"0x(?:[0-9a-fA-F]{2}| )+", search):
+            needle = bytes.fromhex(search[2:])
+        if not needle:
+            return np.ones(len(self.ids), bool)
+        found: Mask = is_named | np.array([needle in value for value in self.values], bool)
+        return found

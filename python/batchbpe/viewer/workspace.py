@@ -1,0 +1,89 @@
+"""`Workspace`: the tokenizers, chunk counts and text that a page shows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice
+
+import numpy as np
+
+from ..analysis.comparison import Comparison
+from ..analysis.evaluation import evaluate
+from ..counts import ChunkCounts
+from ..errors import DataError
+from ..tokenizer import Tokenizer
+from .vocabulary import TokenCounts, Vocabulary
+
+MAX_MODELS = 4
+"""Columns of tokens that fit side by side."""
+REMEMBERED = 8
+"""Number of texts whose token counts are kept."""
+SAMPLE = """Tokenizers cut text into pieces, and no two of them agree where.
+def total(prices: list[float]) -> float:
+    return sum(prices) * 1.19  # VAT
+東京で美味しいラーメンを食べました。
+اللغة العربية تُكتب من اليمين إلى اليسار.
+हिन्दी में लिखा हुआ एक वाक्य।
+Emoji are sequences, too: 👩‍👩‍👧‍👦 🏳️‍🌈 👍🏽
+"""
+
+
+@dataclass
+class Workspace:
+    """What was loaded, by name, and what was computed from it.
+
+    >>> workspace = Workspace({"mine": Tokenizer.train("aaabdaaabac", 259)})
+    >>> workspace.after(0, 1).encode("aaab")
+    [256, 97, 98]
+    """
+
+    tokenizers: Mapping[str, Tokenizer] = field(default_factory=dict)
+    counts: Mapping[str, ChunkCounts] = field(default_factory=dict)
+    text: str = SAMPLE
+    """The text at the beginning."""
+
+    def __post_init__(self) -> None:
+        """Index the vocabularies."""
+        if len(self.tokenizers) > MAX_MODELS:
+            raise DataError(f"at most {MAX_MODELS} models fit side by side, got {len(self.tokenizers)}")
+        self.models = list(self.tokenizers.values())
+        self.vocabularies = [Vocabulary(tokenizer) for tokenizer in self.models]
+        self.token_counts: OrderedDict[str, list[TokenCounts]] = OrderedDict()
+        self.after = lru_cache(maxsize=32)(self._after)
+
+    def count_data(self, files: list[str], *, progress: bool = False) -> None:
+        """Count the tokens of a corpus, under the key "data"."""
+        results = evaluate(self.tokenizers, files=files, errors="replace", progress=progress)
+        self.token_counts["data"] = [TokenCounts(each.frequencies.astype(np.int64)) for each in results]
+
+    def compare(self, text: str, merges: int | None = None) -> tuple[str, Comparison]:
+        """Encode a text with all tokenizers, or with the first `merges` merges of each, and return a key for it."""
+        tokenizers = self.tokenizers
+        if merges is not None:
+            tokenizers = {name: self.after(place, merges) for place, name in enumerate(tokenizers)}
+        comparison = Comparison(tokenizers, text, errors="replace")
+        key = hashlib.blake2b(comparison.bytes, digest_size=8).hexdigest()
+        if merges is None:
+            sizes = [tokenizer.n_vocab for tokenizer in self.models]
+            counts = zip(comparison.ids.values(), sizes, strict=True)
+            self._remember(key, [TokenCounts(np.bincount(ids, minlength=size)) for ids, size in counts])
+        return key, comparison
+
+    def _remember(self, key: str, counts: list[TokenCounts]) -> None:
+        self.token_counts.pop(key, None)
+        self.token_counts[key] = counts
+        texts = [each for each in self.token_counts if each != "data"]
+        for oldest in texts[:-REMEMBERED]:
+            self.token_counts.pop(oldest, None)
+
+    def _after(self, place: int, merges: int) -> Tokenizer:
+        """Return a tokenizer as it was after its first merges. Phrases come after all merges."""
+        tokenizer = self.models[place]
+        model = tokenizer.model
+        if merges >= len(model.merges):
+            return tokenizer
+        return Tokenizer(replace(model, merges=dict(islice(model.merges.items(), merges)), phrases={}, training={}))

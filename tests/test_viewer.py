@@ -1,0 +1,425 @@
+"""The viewer without a browser: what the page asks, who may ask, and the command."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import TEXT, run
+from starlette.testclient import TestClient
+
+from batchbpe import ChunkCounts, Model, Tokenizer
+from batchbpe.viewer import api, server, static_page
+from batchbpe.viewer.server import STATIC, application
+from batchbpe.viewer.vocabulary import KINDS, Query, TokenCounts, Vocabulary
+from batchbpe.viewer.workspace import REMEMBERED, Workspace
+
+TOKENIZER = Tokenizer.train(TEXT, 600, stop_list_size=5, special_tokens=["<|endoftext|>"])
+OTHER = Tokenizer.train(TEXT, 300)
+COUNTS = ChunkCounts.count(TEXT)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    space = Workspace({"mine": TOKENIZER, "other": OTHER}, {"counts": COUNTS})
+    data = tmp_path_factory.mktemp("data") / "data.txt"
+    data.write_text("to be or not to be")
+    space.count_data([str(data)])
+    with TestClient(application(space), base_url="http://127.0.0.1:8765") as client:
+        yield client
+
+
+def ask(client: TestClient, path: str, **parameters: Any) -> Any:
+    response = client.get(f"/api/{path}", params=parameters)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def encode(client: TestClient, text: str, merges: int | None = None) -> Any:
+    content = json.dumps({"text": text, "merges": merges})  # escapes lone surrogates
+    response = client.post("/api/encode", content=content, headers={"content-type": "application/json"})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_workspace(client: TestClient) -> None:
+    answer = ask(client, "workspace")
+    mine, other = answer["models"]
+    assert (mine["name"], mine["tokens"], mine["merges"], mine["stop_words"]) == ("mine", 600, 338, 5)
+    assert (mine["special_tokens"], mine["pattern"], other["log"]["size"][0] > 0) == (1, "gpt4", True)
+    assert sum(mine["log"]["size"]) == 338
+    (counts,) = answer["counts"]
+    assert (counts["total"], counts["unique"]) == (COUNTS.total, COUNTS.unique)
+    assert counts["curve"]["rank"][-1] == COUNTS.unique and counts["curve"]["count"][0] == COUNTS.most_common(1)[0][1]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "to be", "né 日本 😀", "👩‍👩‍👧‍👦 हिन्दी العربية", "\ud83d\ude00 \ud800", "\0\r\n\u202e", TEXT]
+)
+def test_encode(client: TestClient, text: str) -> None:
+    answer = encode(client, text)
+    shown = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    units = shown.encode("utf-16-le")
+    for model, tokenizer in zip(answer["models"], [TOKENIZER, OTHER], strict=True):
+        assert model["ids"] == tokenizer.encode(shown, "all")
+        start, joined = 0, b""
+        for token, end in zip(model["ids"], model["ends"], strict=True):
+            joined += tokenizer.vocab[token]
+            if end >= 0:  # then the tokens so far are whole characters
+                assert joined.decode() == units[2 * start : 2 * end].decode("utf-16-le")
+                start, joined = end, b""
+            else:
+                with pytest.raises(UnicodeDecodeError):
+                    joined.decode()
+        assert not joined and 2 * start == len(units)
+    assert (answer["bytes"], answer["characters"]) == (len(shown.encode()), len(shown))
+
+
+def test_encode_with_text_that_is_dropped() -> None:
+    tokenizer = Tokenizer(Model(pattern=r"\w+", merges={(97, 98): 256}))
+    client = TestClient(application(Workspace({"words": tokenizer})), base_url="http://localhost")
+    with pytest.warns(UserWarning, match="the pattern does not match 5 bytes"):
+        (model,) = encode(client, "– ab é")["models"]
+    assert (model["starts"], model["ends"]) == ([2, 5, ~6], [4, ~6, 6])
+
+
+def test_the_first_merges(client: TestClient) -> None:
+    for merges in (0, 10, 338, 9999):
+        ids = encode(client, TEXT, merges)["models"][0]["ids"]
+        shorter = Model(TOKENIZER.pattern, dict(list(TOKENIZER.merges.items())[:merges]), TOKENIZER.model.stop_words)
+        assert ids == Tokenizer(shorter).encode(TEXT)
+
+
+def test_phrases_come_after_all_merges() -> None:
+    model = Model(pattern=r" ?\w+", merges={(32, 98): 256}, phrases={(97, 256, 256): 257})
+    space = Workspace({"phrases": Tokenizer(model)})
+    assert [space.after(0, merges).encode("a b b") for merges in (0, 1)] == [[97, 32, 98, 32, 98], [257]]
+    assert Vocabulary(Tokenizer(model)).built_from(97) == [257]
+    answer = api.token(space, {"id": 257})
+    assert (answer["token"]["kind"], answer["token"]["parts"], len(answer["parts"])) == ("phrase", (97, 256, 256), 5)
+
+
+def test_token(client: TestClient) -> None:
+    merged = next(token for token, value in TOKENIZER.vocab.items() if value == b" question")
+    answer = ask(client, "token", model=0, id=merged)
+    info = answer["token"]
+    assert (info["text"], info["hex"], info["kind"]) == (" question", b" question".hex(), "stop word")
+    merged = max(TOKENIZER.merges.values(), key=lambda token: len(TOKENIZER.vocab[token]))
+    answer = ask(client, "token", model=0, id=merged, corpus="data")
+    tree = {node.token for node in _nodes(TOKENIZER.merge_tree(merged))}
+    assert {int(each) for each in answer["parts"]} == tree
+    assert answer["token"]["rank"] == list(TOKENIZER.merges.values()).index(merged)
+    (space,) = (token for token, value in OTHER.vocab.items() if value == b" ")
+    built = ask(client, "token", model=1, id=space)
+    assert {each["id"] for each in built["built"]} == {new for pair, new in OTHER.merges.items() if space in pair}
+    kinds = [ask(client, "token", model=0, id=token)["token"]["kind"] for token in (0, 256, 261, 599)]
+    assert kinds == ["byte", "stop word", "merge", "special"]
+
+
+def _nodes(tree: Any) -> Iterator[Any]:
+    yield tree
+    for part in tree.parts:
+        yield from _nodes(part)
+
+
+def found(client: TestClient, **parameters: Any) -> list[int]:
+    return [row["id"] for row in ask(client, "vocabulary", rows=500, **parameters)["rows"]]
+
+
+def test_vocabulary_search(client: TestClient) -> None:
+    def expected(needle: bytes) -> list[int]:
+        return [token for token, value in TOKENIZER.vocab.items() if needle in value]
+
+    assert found(client, search="th") == expected(b"th") != []
+    assert found(client, search="0x74 68") == found(client, search="0x7468") == expected(b"th")
+    assert found(client, search="#300") == [300]
+    assert found(client, search="97") == [97, *expected(b"97")]
+    assert found(client, search="語") == expected("語".encode())
+    assert found(client, search="0x7") == expected(b"0x7")
+    answer = ask(client, "vocabulary", search="e", start=2, rows=3)
+    assert answer["total"] == len(expected(b"e"))
+    assert [row["id"] for row in answer["rows"]] == expected(b"e")[2:5]
+
+
+def test_vocabulary_filters(client: TestClient) -> None:
+    for kind, size in zip(KINDS, [256, 5, 338, 0, 1], strict=True):
+        assert ask(client, "vocabulary", kind=kind)["total"] == size
+    vocab = TOKENIZER.vocab
+    assert found(client, least=4, most=5) == [token for token in vocab if 4 <= len(vocab[token]) <= 5]
+    partial = found(client, partial=1)
+    assert {*range(128, 256)} < {*partial}
+    for token in partial:
+        with pytest.raises(UnicodeDecodeError):
+            vocab[token].decode()
+    used = {*TOKENIZER.encode("to be or not to be")}
+    assert {*found(client, unused=1, corpus="data")} | {*found(client, unused=1, corpus="data", start=500)} == {
+        *vocab
+    } - used
+    key = encode(client, "to be<|endoftext|>")["key"]
+    assert 599 not in found(client, unused=1, corpus=key, kind="special")
+    greek = found(client, script="Greek")
+    assert greek and all(re.search("[α-ω]", vocab[token].decode("utf-8", "ignore")) for token in greek)
+    facets = ask(client, "vocabulary")["facets"]
+    assert facets["script"]["Greek"] == len(greek) and facets["kind"]["byte"] == 256
+    assert sum(facets["script"].values()) == sum(facets["kind"].values()) == 600
+
+
+def test_vocabulary_order(client: TestClient) -> None:
+    vocab = TOKENIZER.vocab
+    assert found(client, descending=1)[:2] == [599, 598]
+    assert found(client, sort="text") == sorted(vocab, key=lambda token: (vocab[token], token))[:500]
+    lengths = [len(vocab[token]) for token in found(client, sort="bytes", descending=1)]
+    assert lengths == sorted(lengths, reverse=True)
+    rows = ask(client, "vocabulary", sort="count", descending=1, corpus="data")["rows"]
+    counts = [row["count"] for row in rows]
+    assert counts == sorted(counts, reverse=True) and counts[0] == 2 == TOKENIZER.encode("to be or not to be").count(
+        rows[0]["id"]
+    )
+
+
+def test_scripts_of_mixed_and_partial_tokens() -> None:
+    words = ["1日a", "—", "한글", "ⵣ"]
+    tokenizer = Tokenizer(
+        Model(pattern=r"\S+", merges={}, stop_words={word.encode(): 256 + n for n, word in enumerate(words)})
+    )
+    vocabulary = Vocabulary(tokenizer)
+    for script, token in {"Han": 256, "no letters": 257, "Hangul": 258, "other letters": 259}.items():
+        assert token in vocabulary.find(Query(script=script))
+
+
+def test_gaps_between_ids() -> None:
+    vocabulary = Vocabulary(Tokenizer(Model(pattern=r"\w+", merges={}, special_tokens={"<e>": 1000})))
+    assert vocabulary.find(Query(descending=True))[0] == 1000
+    counted = TokenCounts(np.zeros(1001, np.int64))
+    assert len(vocabulary.find(Query(unused=True), counted)) == 257
+
+
+def test_chunks(client: TestClient) -> None:
+    rows = ask(client, "chunks")["rows"]
+    assert [(row["text"], row["count"]) for row in rows] == COUNTS.most_common(100)
+    expected = [chunk for chunk in COUNTS if "o" in chunk]
+    answer = ask(client, "chunks", search="o", start=1, rows=2)
+    assert ([row["text"] for row in answer["rows"]], answer["total"]) == (expected[1:3], len(expected))
+    # The end of one chunk and the start of the next are not in one chunk.
+    first, second = list(COUNTS)[:2]
+    assert ask(client, "chunks", search=first[-1] + second)["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters", "error"),
+    [
+        ("token", {"id": 9999}, "id must be the id of a token of mine, got 9999"),
+        ("token", {"id": -1}, "id must be an integer of at least 0, got '-1'"),
+        ("token", {"id": 1, "model": 2}, "model must be less than 2, got 2"),
+        ("vocabulary", {"kind": "verb"}, "kind must be one of '', 'byte', 'stop word', 'merge', 'phrase', 'special'"),
+        ("vocabulary", {"least": "x"}, "least must be an integer of at least 0, got 'x'"),
+        ("vocabulary", {"start": "9" * 5000}, "start must be an integer of at least 0"),
+        ("vocabulary", {"corpus": "unknown"}, "the text unknown is not known any more; encode it again"),
+        ("chunks", {"file": 1}, "file must be less than 1, got 1"),
+    ],
+)
+def test_wrong_questions(client: TestClient, path: str, parameters: dict[str, Any], error: str) -> None:
+    response = client.get(f"/api/{path}", params=parameters)
+    assert response.status_code == 400 and response.json()["error"].startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "error"),
+    [
+        (b"", 400, "the request must be a JSON object"),
+        (b"[" * 100_000, 400, "the request must be a JSON object"),
+        (b'["text"]', 400, "the request must be a JSON object"),
+        (b'{"text": 1}', 400, "text must be a string, got 1"),
+        (b'{"text": "", "merges": true}', 400, "merges must be an integer of at least 0, got True"),
+        (b'{"text": "' + b"a" * server.MAX_BODY + b'"}', 413, "the request must have at most 8 MiB; shorten the text"),
+    ],
+    ids=["empty", "nested", "array", "number", "flag", "large"],
+)
+def test_wrong_texts(client: TestClient, body: bytes, status: int, error: str) -> None:
+    response = client.post("/api/encode", content=body, headers={"content-type": "application/json"})
+    assert (response.status_code, response.json()["error"]) == (status, error)
+
+
+def test_a_form_of_another_site_cannot_send_text(client: TestClient) -> None:
+    response = client.post("/api/encode", content=b'{"text": ""}', headers={"content-type": "text/plain"})
+    assert response.status_code == 415
+    assert client.get("/api/encode").status_code == 405
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example"},
+        {"host": "evil.example:8765"},
+        {"host": "127.0.0.1.evil.example"},
+        {"host": "10.0.0.7:8765"},
+        {"host": ""},
+        {"host": "["},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"origin": "https://127.0.0.1:8765"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+)
+def test_requests_of_other_sites_are_refused(client: TestClient, headers: dict[str, str]) -> None:
+    for path in ("/", "/api/workspace", "/static/main.js", "/nowhere"):
+        response = client.get(path, headers=headers)
+        assert response.status_code == 403 and "models" not in response.text
+        assert "access-control-allow-origin" not in response.headers
+
+
+def test_requests_of_the_page_are_answered(client: TestClient) -> None:
+    for host in ("127.0.0.1:8765", "localhost:8765", "[::1]:8765"):
+        headers = {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"}
+        assert client.get("/api/workspace", headers=headers).status_code == 200
+
+
+def test_another_address_on_request() -> None:
+    with TestClient(application(Workspace(), "0.0.0.0"), base_url="http://10.0.0.7:8765") as client:
+        assert client.get("/").status_code == 200
+        assert client.get("/", headers={"host": "evil.example"}).status_code == 403
+    with TestClient(application(Workspace(), "Box.local"), base_url="http://box.local:8765") as client:
+        assert client.get("/").status_code == 200
+
+
+def test_headers(client: TestClient) -> None:
+    for path in ("/", "/static/main.js", "/api/workspace", "/nowhere"):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy
+    assert client.get("/static/main.js").headers["content-type"].startswith("text/javascript")
+
+
+@pytest.mark.parametrize("path", ["/static/../server.py", "/static/%2e%2e/server.py", "/static/..%2fserver.py"])
+def test_only_the_files_of_the_page_are_served(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+def test_counts_of_texts_are_forgotten(tmp_path: Path) -> None:
+    space = Workspace({"mine": OTHER})
+    (tmp_path / "data.txt").write_text("to be")
+    space.count_data([str(tmp_path)])
+    keys = [space.compare(str(n))[0] for n in range(REMEMBERED + 2)]
+    assert [*space.token_counts] == ["data", *keys[2:]]
+    assert space.compare("0", merges=3)[0] not in space.token_counts
+
+
+def test_scripts_have_unique_names() -> None:
+    """A static page joins all modules into one. Text is never parsed as markup, and nothing is fetched."""
+    code = static_page.script()
+    names = re.findall(r"^(?:async )?(?:const|let|function|class) (?:\{[^}]*\}|(\w+))", code, re.MULTILINE)
+    assert len(names) > 50 and len(names) == len({*names})
+    for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http://", "https://"):
+        assert forbidden not in code.replace("http://www.w3.org/2000/svg", "")
+    for path in STATIC.glob("*.js"):
+        code = path.read_text(encoding="utf-8")
+        for imported, module in re.findall(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', code, re.MULTILINE):
+            source = (STATIC / f"{module}.js").read_text(encoding="utf-8")
+            for name in imported.split(","):
+                assert re.search(rf"^export (?:async )?(?:function|class|const) {name.strip()}\b", source, re.MULTILINE)
+                assert code.count(name.strip()) > 1, f"{path.name} does not use {name}"
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_contrast(theme: int) -> None:
+    """Text has at least the contrast 4.5, and signs 3, as WCAG AA demands."""
+    style = (STATIC / "style.css").read_text(encoding="utf-8")
+    pairs = re.findall(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\)", style)
+    colour = {name: luminance(values[theme]) for name, *values in pairs}
+
+    def contrast(one: str, two: str) -> float:
+        low, high = sorted([colour[one], colour[two]])
+        return (high + 0.05) / (low + 0.05)
+
+    for behind in ("page", "surface"):
+        assert min(contrast(text, behind) for text in ("ink", "muted", "accent", "mark")) >= 4.5
+    for token in ("c0", "c1", "c2", "c3", "c4"):
+        assert contrast("ink", token) >= 7 and contrast("mark", token) >= 3 and contrast("muted", token) >= 3
+
+
+def test_static_page(place: Path) -> None:
+    Path("text.txt").write_text("To be </script><b> 日本", encoding="utf-8")
+    result = run("view mine.model --static page.html --text text.txt")
+    assert (result.exit_code, result.stderr) == (0, "page.html\n")
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert page.count("</script>") == 2 and not re.search(r"\b(?:src|href)=(?!\"data:)", page.partition("<body>")[0])
+    data = json.loads(re.search('id="data">(.*?)</script>', page, re.DOTALL)[1])  # type: ignore[index]
+    tokenizer = Tokenizer.from_file("mine.model")
+    assert data["encoded"]["models"][0]["ids"] == tokenizer.encode("To be </script><b> 日本")
+    tokens = data["tokens"][0]
+    assert {*map(str, tokenizer.encode("To be </script><b> 日本"))} <= {*tokens}
+    assert all(str(part) in tokens for token in tokens.values() for part in token["parts"])
+
+
+WRONG_COMMANDS = [
+    ("broken.model", 1, "error: broken.model: not a batchbpe model file, or damaged: invalid JSON at character 33"),
+    ("nowhere.model", 1, "error: model file not found: nowhere.model"),
+    ("mine.model broken.csv", 1, "error: broken.csv"),
+    ("mine.model --text nowhere.txt", 1, "error: cannot read nowhere.txt: no such file or directory"),
+    ("mine.model --text broken.txt", 1, "error: broken.txt: invalid UTF-8 at byte 1"),
+    ("mine.model --data nowhere.txt", 1, "error: file not found: nowhere.txt"),
+    ("counts.parquet --static page.html", 2, "error: --static needs a model; counts.parquet contains chunk counts"),
+    ("counts.parquet --data book.txt", 2, "error: --data needs a model; counts.parquet contains chunk counts"),
+    ("mine.model " * 5, 1, "error: at most 4 models fit side by side, got 5"),
+    ("mine.model --host a..b", 2, "error: --host must be a host name or address of this machine"),
+    ("mine.model --port 70000", 2, "must be at most 65535, got 70000"),
+]
+
+
+def test_wrong_commands(place: Path) -> None:
+    Path("broken.model").write_text('{"format": "batchbpe", "version":')
+    Path("broken.csv").write_text("a,b,c\n1")
+    Path("broken.txt").write_bytes(b"a\xff")
+    for command, code, error in WRONG_COMMANDS:
+        result = run(f"view {command} --no-open")
+        assert (result.exit_code, error in result.stderr) == (code, True), result.stderr
+
+
+def test_a_port_in_use(place: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = used.getsockname()[1]
+        result = run(f"view mine.model --no-open --port {port}")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"error: cannot listen on 127.0.0.1, port {port}: address already in use; use --port 0 for any free port\n"
+    )
+
+
+def test_without_the_extra(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    result = run("view mine.model --no-open")
+    assert result.stderr == ("error: the viewer requires starlette and uvicorn; run pip install 'batchbpe[viewer]'\n")
+    assert run("view mine.model --static page.html -q").exit_code == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are posix")
+def test_serve_until_ctrl_c(place: Path) -> None:
+    code = "import signal; from batchbpe import __main__; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [sys.executable, "-c", f"{code}; __main__.main()", "view", "mine.model", "counts.parquet"]
+    options = ["--no-open", "--port", "0", "--data", "book.txt"]
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as serving:
+        assert serving.stdout
+        address = serving.stdout.readline().strip()
+        with urllib.request.urlopen(f"{address}api/workspace") as response:
+            assert [model["name"] for model in json.load(response)["models"]] == ["mine.model"]
+        serving.send_signal(signal.SIGINT)
+        assert serving.communicate(timeout=30)[1] == "press Ctrl-C to stop\n"
+    assert serving.returncode == 0

@@ -1,0 +1,375 @@
+"""The viewer in a browser, as a person uses it. These tests are skipped if there is no chromium."""
+
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from conftest import TEXT, multilingual
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from batchbpe import ChunkCounts, Model, Tokenizer
+from batchbpe.viewer import server, static_page
+from batchbpe.viewer.workspace import SAMPLE, Workspace
+
+CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed, and make could not install it")
+expect.set_options(timeout=30_000)  # other tests may be running
+ONE = Tokenizer.train(TEXT, 600, stop_list_size=5, special_tokens=["<|endoftext|>"])
+TWO = Tokenizer.train(TEXT, 270)
+COUNTS = ChunkCounts.count(TEXT)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        sandbox = ["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=sandbox)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    space = Workspace({"one": ONE, "two": TWO}, {"counts": COUNTS})
+    listening = server.listen("127.0.0.1", 0)
+    serving = uvicorn.Server(uvicorn.Config(server.application(space), log_level="error", lifespan="off", ws="none"))
+    thread = threading.Thread(target=serving.run, kwargs={"sockets": [listening]})
+    thread.start()
+    yield server.address(listening)
+    serving.should_exit = True
+    thread.join()
+    listening.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page that must not report errors, such as violations of the Content-Security-Policy."""
+    page = browser.new_page(viewport={"width": 1200, "height": 800})
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    yield page
+    page.close()
+    assert problems == []
+
+
+def pieces(page: Page, model: int = 0) -> list[str]:
+    return page.locator(f'.block[data-model="{model}"] .piece').all_text_contents()
+
+
+def tokens(page: Page, model: int = 0) -> int:
+    number = page.locator(".summary dl").nth(model).locator("dd").first.text_content()
+    return int((number or "").replace(",", ""))
+
+
+def type_text(page: Page, text: str, *expected: Tokenizer) -> None:
+    page.locator("#text").fill(text)
+    for model, tokenizer in enumerate(expected or (ONE, TWO)):
+        number = f"{len(tokenizer.encode(text, 'all')):,}"
+        expect(page.locator(".summary dl").nth(model).locator("dd").first).to_have_text(number)
+
+
+def test_typing_and_comparing(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.locator("#text")).to_have_value(SAMPLE)
+    type_text(page, "to be, or not to be")
+    for model, tokenizer in enumerate((ONE, TWO)):
+        assert pieces(page, model) == [tokenizer.decode([token]) for token in tokenizer.encode("to be, or not to be")]
+    # Both begin with t, o and " be"; then one has " or", the other " ", o and r.
+    assert page.locator(".block .piece:nth-child(3).differs").count() == 0
+    assert page.locator('.block[data-model="1"] .differs').all_text_contents()[:3] == [" ", "o", "r"]
+    numbers = page.locator(".summary dl").first.locator("dd").all_text_contents()
+    size = len(ONE.encode("to be, or not to be"))
+    assert numbers == [str(size), f"{19 / size:.2f}", f"{19 / size:.2f}"]
+    type_text(page, "")
+    assert pieces(page) == []
+    type_text(page, "a<|endoftext|>")
+    assert pieces(page) == ["a", "<|endoftext|>"]
+
+
+def test_every_script_stays_readable(page: Page, address: str) -> None:
+    page.goto(address)
+    words = ["日本語", "اللغة", "हिन्दी", "é", "👩‍👩‍👧‍👦", "🏳️‍🌈", "👍🏽", "한국", "e\u0301"]
+    text = "".join(f"{word} \n" for word in words)
+    type_text(page, text)
+    for model in (0, 1):
+        shown = pieces(page, model)
+        assert "".join(shown) == text
+        for cluster in ("日", "👩‍👩‍👧‍👦", "🏳️‍🌈", "👍🏽", "e\u0301"):
+            assert any(cluster in piece for piece in shown), cluster
+    several = page.locator('.block[data-model="1"] .several', has_text="👩‍👩‍👧‍👦")
+    assert int(several.evaluate("element => element.style.getPropertyValue('--tokens')")) > 10
+    assert page.locator(".block").first.evaluate("block => getComputedStyle(block).unicodeBidi") == "plaintext"
+
+
+def test_spaces_and_control_characters(page: Page, address: str) -> None:
+    page.goto(address)
+    type_text(page, "a b\tc\x07\u202ed")
+    assert "\\u202e" in "".join(pieces(page)), "a direction would reorder the text, so it is always shown"
+    assert "a b\tc\x07" in "".join(pieces(page))
+    page.locator("#spaces").check()
+    assert "".join(pieces(page)).replace("\u200b", "") == "a·b→\tc\\x07\\u202ed"
+    page.locator("#dim").check()
+    expect(page.locator(".columns.dim")).to_be_visible()
+
+
+def test_text_is_never_markup(page: Page, address: str) -> None:
+    text = "<script>document.title = 'hacked'</script><img src=x onerror=\"document.title='hacked'\">&lt;"
+    page.goto(address)
+    type_text(page, text)
+    assert "".join(pieces(page)) == "".join(pieces(page, 1)) == text
+    page.locator(".piece").first.click()
+    assert page.locator("main script, main img, #panel script, #panel img").count() == 0
+    assert page.title() == "batchbpe"
+
+
+def test_hovering_and_the_merge_tree(page: Page, address: str) -> None:
+    page.goto(address)
+    texts = {token: TWO.vocab[token].decode("utf-8", "ignore") for token in TWO.merges.values()}
+    merged = max(texts, key=lambda token: len(texts[token]))
+    text = texts[merged]
+    type_text(page, text)
+    piece = page.locator('.block[data-model="1"] .piece')
+    assert piece.all_text_contents() == [text]
+    piece.hover()
+    tip = page.locator("#tip")
+    expect(tip).to_contain_text(f"id {merged} · merge · rank {merged - 256}")
+    expect(tip).to_contain_text(TWO.vocab[merged].hex(" ").upper())
+    expect(tip).to_contain_text("1×")
+    assert page.locator('.block[data-model="0"] .linked').count() > 0
+    piece.click()
+    panel = page.locator("#panel")
+    tree = TWO.merge_tree(merged)
+    expect(panel.locator(".tree summary").first).to_contain_text(str(merged))
+    for part in tree.parts:
+        expect(panel.locator(".facts button", has_text=part.value.decode().replace(" ", "·")).first).to_be_visible()
+    panel.locator(".facts button").first.click()
+    expect(panel.locator(".facts dd").first).to_have_text(str(tree.parts[0].token))
+    expect(panel.locator("h3", has_text="Part of")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+
+
+def test_part_of_a_character(page: Page, address: str) -> None:
+    page.goto(address)
+    type_text(page, "☃")
+    page.locator('.block[data-model="1"] .piece').click()
+    expect(page.locator("#panel")).to_contain_text("3 tokens share this character")
+    page.locator("#panel .chips button").nth(1).click()
+    expect(page.locator("#panel .facts dd").first).to_have_text(str("☃".encode()[1]))
+
+
+def test_vocabulary(page: Page, address: str) -> None:
+    page.goto(f"{address}#view=vocabulary&model=1")
+    status = page.locator(".list .note")
+    expect(status).to_have_text("270 tokens")
+    page.locator("#search").fill("t")
+    expected = [token for token, value in TWO.vocab.items() if b"t" in value]
+    expect(status).to_have_text(f"{len(expected)} tokens")
+    assert page.locator(".space .row > :first-child").all_text_contents() == list(map(str, expected))
+    page.locator("#search").fill("#269")
+    expect(status).to_have_text("1 token")
+    page.locator("#search").fill("")
+    page.locator("#kind").select_option("merge")
+    expect(status).to_have_text("14 tokens")
+    page.get_by_role("button", name="bytes").click()
+    longest = max(len(TWO.vocab[token]) for token in TWO.merges.values())
+    expect(page.locator(".space .row").first.locator(".number").nth(1)).to_have_text(str(longest))
+    page.locator("#kind").select_option("")
+    page.locator("#unused").select_option("text")
+    expect(status).to_have_text(f"{270 - len({*TWO.encode(SAMPLE)})} tokens")
+    page.locator(".space .row").first.click()
+    expect(page.locator("#panel .facts")).to_contain_text("0 in the text")
+
+
+def test_long_lists_have_few_rows(page: Page, browser: Browser, address: str) -> None:
+    page.goto(f"{address}#view=vocabulary")
+    expect(page.locator(".list .note")).to_have_text("600 tokens")
+    page.locator(".table").evaluate("table => table.scrollTop = table.scrollHeight")
+    expect(page.locator(".space .row").last).to_contain_text("<|endoftext|>")
+    assert page.locator(".space .row").count() < 60
+
+
+def test_scrubbing_through_training(page: Page, address: str) -> None:
+    page.goto(f"{address}#view=training&text=to+be,+or+not+to+be")
+    slider = page.locator("#step")
+    batches = ONE.model.training["batches"]["size"]
+    expect(slider).to_have_attribute("max", str(len(batches)))
+    assert page.locator(".chart").count() == 4
+    for step in (0, len(batches) // 2, len(batches)):
+        slider.fill(str(step))
+        merges = dict(islice(ONE.merges.items(), sum(batches[:step])))
+        then = Tokenizer(Model(ONE.pattern, merges, ONE.model.stop_words))
+        ids = then.encode("to be, or not to be")
+        expect(page.locator(".summary dl dd").first).to_have_text(str(len(ids)))
+        assert pieces(page) == [then.decode([token]) for token in ids]
+        expect(page.locator(".readout")).to_contain_text(f"{len(merges):,} of {len(ONE.merges):,} merges")
+    slider.press("Home")
+    expect(page.locator(".readout")).to_contain_text(f"0 of {len(ONE.merges):,} merges")
+    slider.press("ArrowRight")
+    expect(page.locator(".readout")).to_contain_text(f"{batches[0]} merged of")
+    page.locator("#play").click()
+    expect(slider).to_have_value(str(len(batches)))
+
+
+def test_counts(page: Page, address: str) -> None:
+    page.goto(f"{address}#view=counts")
+    chunk, count = COUNTS.most_common(1)[0]
+    row = page.locator(".space .row").first
+    expect(row).to_contain_text(chunk.replace(" ", "·"))
+    expect(row.locator(".count")).to_have_text(str(count))
+    assert page.locator(".chart path").get_attribute("d", timeout=1000)
+    page.locator("#chunk").fill("quest")
+    expect(page.locator(".list .note")).to_have_text("1 chunk")
+    expect(row).to_contain_text("·question")
+
+
+def test_keyboard_only(page: Page, address: str) -> None:
+    page.goto(f"{address}#text=to+be")
+    expect(page.locator(".piece").first).to_be_visible()
+
+    def focused(script: str) -> Any:
+        return page.evaluate(f"() => document.activeElement.{script}")
+
+    page.keyboard.press("Tab")
+    assert focused("textContent") == "Compare"
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        if focused("matches('.piece')"):
+            break
+    assert focused("textContent") == pieces(page)[0]
+    expect(page.locator("#tip")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    assert focused("textContent") == pieces(page)[1]
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel .facts")).to_be_visible()
+    page.keyboard.press("Escape")
+    assert focused("textContent") == pieces(page)[1]
+    page.locator("#tab-compare").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#tab-vocabulary")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".list .note")).to_have_text("600 tokens")
+    while not focused("matches('.table')"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel .facts dd").first).to_have_text("598")
+
+
+def test_the_state_is_in_the_address(page: Page, browser: Browser, address: str) -> None:
+    page.goto(address)
+    type_text(page, "né & <b> 日本")
+    page.locator("#spaces").check()
+    page.locator("#theme").click()
+    page.locator("#tab-vocabulary").click()
+    page.locator("#search").fill("t")
+    found = sum(b"t" in value for value in ONE.vocab.values())
+    expect(page.locator(".list .note")).to_have_text(f"{found} tokens")
+    shared = page.url
+    page.goto("about:blank")
+    page.goto(shared)
+    expect(page.locator("#search")).to_have_value("t")
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+    page.locator("#tab-compare").click()
+    expect(page.locator("#text")).to_have_value("né & <b> 日本")
+    expect(page.locator("#spaces")).to_be_checked()
+    page.go_back()
+    expect(page.locator("#search")).to_be_visible()
+    page.locator(".space .row").first.click()
+    expect(page.locator("#panel .facts")).to_be_visible()
+    chosen = page.locator("#panel .facts dd").first.text_content() or ""
+    page.reload()
+    expect(page.locator("#panel .facts dd").first).to_have_text(chosen)
+
+
+def test_failures_are_shown(browser: Browser, address: str) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}#token=0-99999")
+    expect(page.locator("#failure")).to_have_text("id must be the id of a token of one, got 99999")
+    page.route("**/api/encode", lambda route: route.abort())
+    page.locator("#text").fill("a")
+    expect(page.locator("#failure")).to_have_text("The server does not answer. Is batchbpe view still running?")
+    page.unroute("**/api/encode")
+    page.locator("#text").fill("ab")
+    expect(page.locator("#failure")).to_be_hidden()
+    page.close()
+
+
+def test_a_megabyte(page: Page, address: str, tmp_path: Path) -> None:
+    """Only what is visible is drawn. The same text stays side by side."""
+    text = multilingual(700_000) + "\nthe very end"
+    assert len(text.encode()) > 1_000_000
+    (tmp_path / "long.txt").write_text(text, encoding="utf-8", newline="")
+    page.goto(address)
+    page.locator("#file").set_input_files(tmp_path / "long.txt")
+    expect(page.locator("#text")).to_have_attribute(
+        "placeholder", re.compile(f"^The text has {len(text):,} characters")
+    )
+    expect(page.locator(".summary dl dd").first).to_have_text(f"{len(ONE.encode(text)):,}")
+    assert 0 < page.locator(".piece").count() < 20_000
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.wait_for_timeout(100)
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")  # rows above may have changed their height
+    last = page.locator(".aligned").last
+    expect(last.locator(".block").last).to_contain_text("the very end")
+    expect(last.locator(".block").first).to_contain_text("the very end")
+    assert 0 < page.locator(".piece").count() < 20_000
+    page.locator("#text").fill("short")
+    expect(page.locator(".summary dl dd").first).to_have_text(str(len(ONE.encode("short"))))
+
+
+def test_a_narrow_window(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 420, "height": 800})
+    for view in ("compare", "vocabulary", "training", "counts"):
+        page.goto(f"{address}#view={view}")
+        page.reload()
+        expect(page.locator(".piece, .space .row").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 420, view
+
+
+def test_other_sites_cannot_read(browser: Browser, address: str) -> None:
+    page = browser.new_page()
+    page.route("http://evil.example/", lambda route: route.fulfill(body="<!doctype html>"))
+    page.goto("http://evil.example/")
+    script = "url => fetch(url).then(answer => answer.text()).catch(error => 'refused')"
+    assert page.evaluate(script, f"{address}api/workspace") == "refused"
+    page.close()
+
+
+def test_a_static_page(page: Page, tmp_path: Path) -> None:
+    text = "to be </script><script>document.title = 'hacked'</script> 日本"
+    static_page.write(Workspace({"one": ONE, "two": TWO}, text=text), tmp_path / "page.html")
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto((tmp_path / "page.html").as_uri())
+    assert (tokens(page, 0), tokens(page, 1)) == (len(ONE.encode(text)), len(TWO.encode(text)))
+    assert "".join(pieces(page)) == text
+    page.locator(".piece").first.hover()
+    expect(page.locator("#tip")).to_contain_text("id ")
+    page.locator(".piece").first.click()
+    expect(page.locator("#panel .facts")).to_be_visible()
+    page.locator("#theme").click()
+    page.locator("#dim").check()
+    assert page.title() == "batchbpe" and page.locator("#text").count() == 0
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.filterwarnings("ignore:the pattern does not match")
+def test_text_that_a_pattern_drops(page: Page, tmp_path: Path) -> None:
+    words = Tokenizer(Model(pattern=r"\w+", merges={(97, 98): 256}))
+    text = "– ab, ab c!\n" * 200
+    static_page.write(Workspace({"words": words, "one": ONE}, text=text), tmp_path / "page.html")
+    page.goto((tmp_path / "page.html").as_uri())
+    row = page.locator('.block[data-model="0"]').first.locator("span").all_text_contents()
+    assert row[:7] == ["– ", "ab", ", ", "ab", " ", "c", "!\n– "]
+    assert page.locator('.block[data-model="0"] .dropped').all_text_contents()[:2] == ["– ", ", "]
+    blocks = page.locator('.block[data-model="0"]').all_text_contents()
+    assert len(blocks) > 1 and text.startswith("".join(blocks[:3]))
