@@ -16,6 +16,7 @@ __all__ = [
     "PairTable",
     "PatternError",
     "RankedTokens",
+    "Sketch",
     "explain_pattern",
     "has_scanner",
     "is_in_order",

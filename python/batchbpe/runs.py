@@ -371,7 +371,8 @@ class RunReader:
     def runs(self, chunks: ChunksOfPhrases, sketch: _core.Sketch | None = None, min_count: int = 1) -> RunCounts:
         """Count runs, cut at the pairs whose counter in the sketch is below `min_count`.
 
-        The sketch may be of another model with the same pattern. Pairs with a chunk that is not eligible there are not cut.
+        The sketch may be of another model with the same pattern. Pairs with a chunk that is not eligible there are not
+        cut.
         """
         if sketch is not None:
             check_rereadable(self.data)
