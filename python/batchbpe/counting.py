@@ -193,15 +193,17 @@ def dropped_text(dropped_bytes: int, pattern: str) -> str:
 
 
 def load_counts(
-    source: Path | Mapping[Any, int], pattern: str | None = None, max_bytes: int | None = None
+    source: Path | Mapping[Any, int], pattern: str | None = None, max_bytes: int | None = None, freq_cutoff: int = 1
 ) -> ChunkArrays:
-    """Load counts from a file or a mapping. A plain mapping has no pattern of its own and takes `pattern`.
+    """Load counts from a file, a folder or a mapping. A plain mapping has no pattern of its own and takes `pattern`.
+
+    Of a folder, only chunks that occur at least `freq_cutoff` times are loaded.
 
     >>> load_counts({"to": 2, b" be": 3}).counts.tolist()
     [3, 2]
     """
     if isinstance(source, Path):
-        return _load_file(source, max_bytes)
+        return _load_folder(source, max_bytes, freq_cutoff) if source.is_dir() else _load_file(source, max_bytes)
     arrays = getattr(source, "arrays", None)  # of a ChunkCounts
     return arrays if isinstance(arrays, ChunkArrays) else _from_mapping(source, pattern or PATTERNS["gpt4"])
 
@@ -222,9 +224,7 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
 
                 rows = FEW_ROWS if has_dictionary(plain) else parquet.ROWS
                 (data, offsets, counts), pattern, total = parquet.read(plain, max_bytes, rows)
-        if not pattern:
-            raise DataError("the pattern is empty", remedy="set it to the one that the chunks were made with")
-        check_pattern(pattern)
+        _check_counted_with(pattern)
         arrays = ChunkArrays(data, offsets, counts, pattern)
         # Only in files that store a total is each chunk known to occur once.
         if total is None or not _core.is_in_order(data, offsets, counts):
@@ -235,6 +235,25 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
                 f"the file is damaged: its counts add up to {found}, expected {total}", remedy="count again"
             )
     return arrays
+
+
+def _load_folder(folder: Path, max_bytes: int | None, freq_cutoff: int) -> ChunkArrays:
+    from .formats import counts_folder  # imports pyarrow
+    from .formats.located import locate_errors
+
+    rows = FEW_ROWS if any(map(has_dictionary, counts_folder.parts(folder))) else counts_folder.ROWS
+    arrays, metadata = counts_folder.read(folder, "chunk", freq_cutoff, max_bytes, rows)
+    with locate_errors(folder):
+        _check_counted_with(metadata.get("pattern"))
+    return sorted_counts(ChunkArrays(*arrays, pattern=metadata["pattern"]))
+
+
+def _check_counted_with(pattern: object) -> None:
+    if not isinstance(pattern, str):
+        raise DataError(f"the pattern must be a string, got {short(pattern)}")
+    if not pattern:
+        raise DataError("the pattern is empty", remedy="set it to the one that the chunks were made with")
+    check_pattern(pattern)
 
 
 def _from_mapping(mapping: Mapping[Any, int], pattern: str) -> ChunkArrays:

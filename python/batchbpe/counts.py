@@ -107,8 +107,11 @@ class ChunkCounts(Mapping[str, int]):
         return cls(counter.finish())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> ChunkCounts:
+    def load(cls, path: str | os.PathLike[str], *, freq_cutoff: int = 1) -> ChunkCounts:
         """Load counts from parquet, or from a csv file of the paper's program; either may be compressed (.gz, .zst).
+
+        The path can also be a folder of counts that `batchbpe.spark` has made. Chunks that occur fewer than
+        `freq_cutoff` times are left out. Those of a folder are not even loaded, which saves memory.
 
         >>> ChunkCounts.load("nowhere.csv")
         Traceback (most recent call last):
@@ -116,7 +119,8 @@ class ChunkCounts(Mapping[str, int]):
         FileNotFoundError: file not found: nowhere.csv
         """
         check_path("path", path)
-        return cls(load_counts(Path(path)))
+        check_integer("freq_cutoff", freq_cutoff)
+        return cls(load_counts(Path(path), freq_cutoff=freq_cutoff)).at_least(freq_cutoff)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save as .parquet, or as .csv with the two columns of the paper's program."""

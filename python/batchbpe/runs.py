@@ -113,17 +113,22 @@ class RunCounts:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RunCounts:
-        """Load runs from a parquet file.
+        """Load runs from a parquet file, or from a folder that `batchbpe.spark` has made.
 
         >>> RunCounts.load("nowhere.parquet")
         Traceback (most recent call last):
         ...
         FileNotFoundError: file not found: nowhere.parquet
         """
-        from .formats import runs as format  # imports pyarrow
+        from .formats import counts_folder  # imports pyarrow
+        from .formats import runs as format
         from .formats.located import locate_errors
 
         check_path("path", path)
+        if Path(path).is_dir():
+            with locate_errors(Path(path)):
+                arrays, metadata = counts_folder.read(Path(path), "run")
+                return cls(_sorted(RunArrays(*arrays, **format.checked(metadata))))
         if not Path(path).is_file():
             raise FileNotFoundError(f"file not found: {path}")
         with locate_errors(Path(path)):
@@ -173,11 +178,7 @@ class RunCounts:
         if ours.min_count > 1 or theirs.min_count > 1:
             reason = f"cannot add runs that were cut, with min_count {max(ours.min_count, theirs.min_count)}"
             raise DataError(reason, remedy=("count with ", Setting("min_count", 1)))
-        table = _core.ChunkTable(r"\w+", [], None)
-        for arrays in (ours, theirs):
-            table.add_counts(arrays.data, arrays.offsets, arrays.counts)
-        data, offsets, counts, *_ = table.finish()
-        return RunCounts(ours._replace(data=data, offsets=offsets, counts=counts))
+        return RunCounts(_sorted(ours, theirs))
 
     def __radd__(self, other: object) -> RunCounts:
         """Support `sum`, which starts with 0."""
@@ -213,6 +214,15 @@ class RunArrays(NamedTuple):
     """Which chunks a run may contain."""
     min_count: int
     """Runs were cut at pairs of chunks that occur fewer times."""
+
+
+def _sorted(*runs: RunArrays) -> RunArrays:
+    """Add up runs that were counted in the same way, and sort them by count."""
+    table = _core.ChunkTable(r"\w+", [], None)
+    for arrays in runs:
+        table.add_counts(arrays.data, arrays.offsets, arrays.counts)
+    data, offsets, counts, *_ = table.finish()
+    return runs[0]._replace(data=data, offsets=offsets, counts=counts)
 
 
 @dataclass(frozen=True)
@@ -306,10 +316,11 @@ def blocks_of_lines(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-class _RunCounter(ChunkCounter):
+class RunCounter(ChunkCounter):
     """Counts runs or pairs instead of chunks. It feeds documents to the core like `ChunkCounter`."""
 
     def __init__(self, start: Callable[[], _core.ChunkTable], pattern: str, errors: str) -> None:
+        """Start with no runs. `start` creates a table, which splits text with `pattern`."""
         super().__init__(None, errors=errors)
         self.pattern = pattern
         self._start = start
@@ -342,6 +353,7 @@ class _RunCounter(ChunkCounter):
         raise no_text()
 
     def finish_pairs(self) -> _core.Sketch:
+        """Return the counters of pairs."""
         return self._started().finish_pairs()
 
 
@@ -385,9 +397,9 @@ class RunReader:
     ) -> Callable[[], _core.ChunkTable]:
         return lambda: create(chunks.encoder, chunks.eligible, self.special_tokens, self.threads, *more)
 
-    def _read(self, start: Callable[[], _core.ChunkTable], chunks: ChunksOfPhrases, title: str) -> _RunCounter:
+    def _read(self, start: Callable[[], _core.ChunkTable], chunks: ChunksOfPhrases, title: str) -> RunCounter:
         sources = corpus.sources(self.data, **self.options)
-        counter = _RunCounter(start, chunks.model.pattern, str(self.options["errors"]))
+        counter = RunCounter(start, chunks.model.pattern, str(self.options["errors"]))
         sampling = replace(self.sampling)  # it counts the bytes that are left
         with counting_bar(counter, sources, show=self.progress, title=title):
             for source in sources:

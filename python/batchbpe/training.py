@@ -189,6 +189,9 @@ def train(
     chosen = corpus.choose(data, texts, files)
     reading: dict[str, Any] = {"text_column": text_column, "errors": errors, "max_document_bytes": max_document_bytes}
     phrase_options = PhraseOptions(phrases, phrase_chunks, max_words, phrase_sample)
+    folder = corpus.counts_folder(chosen)
+    if folder:  # may hold far more rare chunks than fit into memory
+        chosen = ChunkCounts.load(folder, freq_cutoff=options.freq_cutoff)
     if phrases:
         check_room(phrase_options, options)
         check_rereadable(chosen)

@@ -215,17 +215,17 @@ def replace_invalid(array: Any) -> Any:
     """
     import pyarrow as pa
 
-    if _first_invalid(array) is None:
+    if first_invalid(array) is None:
         return array
     texts = array.view(pa.large_binary() if str(array.type) == "large_string" else pa.binary()).to_pylist()
     return pa.array([None if text is None else text.decode("utf-8", "replace") for text in texts], pa.large_string())
 
 
-def _first_invalid(array: Any) -> tuple[int, int] | None:
+def first_invalid(array: Any) -> tuple[int, int] | None:
     """Find the first row of plain strings that is invalid UTF-8, and the byte in it.
 
     >>> import pyarrow as pa
-    >>> _first_invalid(pa.array([b"a", b"b\\xff"]).view(pa.string()))
+    >>> first_invalid(pa.array([b"a", b"b\\xff"]).view(pa.string()))
     (1, 1)
     """
     import pyarrow as pa
@@ -249,7 +249,7 @@ def find_invalid(array: Any, first_row: int) -> DataError | None:
     >>> print(find_invalid(pa.array([b"a", b"b\\xff"]).view(pa.string()), first_row=10))
     row 11: invalid UTF-8 at byte 1 of the text; errors="replace" replaces it with U+FFFD
     """
-    found = _first_invalid(array)
+    found = first_invalid(array)
     if found is None:
         return None
     row, byte = found

@@ -41,7 +41,7 @@ from .jsonl import text_fields
 from .options import ReadOptions
 from .readers import KNOWN, SUFFIXES, source
 from .source import Source, batched, in_arrays, in_memory
-from .tables import check_text_column, is_string, types_of
+from .tables import check_text_column, is_counts_folder, is_string, types_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,6 +124,21 @@ def sources(
 
     """
     return list(_sources(data, ReadOptions(text_column, errors, max_document_bytes), "data"))
+
+
+def counts_folder(data: Any) -> Path | None:
+    """Return the folder if the only thing in `data` is a folder of chunk counts that Spark has written.
+
+    >>> counts_folder("a text")
+    """
+    if isinstance(data, _Chosen):
+        data = data.files
+    if isinstance(data, list | tuple) and len(data) == 1:
+        data = data[0]
+    place = data.name if isinstance(data, Source) else data
+    if not isinstance(place, str | os.PathLike) or not _exists(os.fspath(place)):
+        return None
+    return Path(place) if is_counts_folder(Path(place)) else None
 
 
 def read_once(data: Any) -> str:
@@ -318,12 +333,16 @@ def _files(text: str) -> tuple[list[Path | str], str]:
 
 
 def _in_folder(folder: Path) -> Iterator[Path]:
-    """Yield the files with a known suffix that are not hidden, and folders that cannot be listed.
+    """Yield the files with a known suffix that are not hidden, folders of counts, and folders that cannot be listed.
 
     Reading such a folder as a file raises the error, which names it and can be skipped like that of a file.
     """
     unreadable: list[Path] = []
     for parent, folders, names in os.walk(folder, onerror=lambda error: unreadable.append(Path(error.filename))):
+        if is_counts_folder(Path(parent)):
+            folders.clear()
+            yield Path(parent)
+            continue
         folders[:] = [name for name in folders if name[0] != "."]
         files = (Path(parent, name) for name in names if name[0] != "." and kind(Path(name))[0] in KNOWN)
         yield from filter(_is_file, files)

@@ -168,7 +168,7 @@ class TextFile(Documents):
 
 @dataclass(frozen=True)
 class Counts(Documents):
-    """Chunk counts: a file of saved counts, or a mapping from chunk to count. They can only be added up.
+    """Chunk counts: a file or folder of saved counts, or a mapping from chunk to count. They can only be added up.
 
     >>> len(Counts({"to": 2, " be": 1}))
     0

@@ -17,7 +17,7 @@ from .files import CODECS, kind, open_stream, size_of
 from .jsonl import json_lines, text_fields
 from .options import ReadOptions
 from .source import Source, batched
-from .tables import TABLES, reading, record_batches
+from .tables import TABLES, is_counts_folder, reading, record_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +34,8 @@ def source(place: Path | str, options: ReadOptions) -> Source:
     """
     suffix, codec = kind(place)
     name, size = str(place), size_of(place)
+    if isinstance(place, Path) and is_counts_folder(place):
+        return Source(name, lambda _: [Counts(place)])
     if suffix == ".jsonl":
         return Source(name, partial(_read_jsonl, place, options), size)
     if suffix in TABLES:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -78,8 +78,7 @@ def _parquet(
     ):
         schema = file.schema_arrow
         types = types_of(schema, str(place))
-        counts = re.fullmatch("chunk (large_)?binary count u?int64", " ".join(chain(*types.items())))
-        if isinstance(place, Path) and (counts or b"batchbpe" in (schema.metadata or {})):
+        if isinstance(place, Path) and (_are_counts(types) or b"batchbpe" in (schema.metadata or {})):
             yield Counts(place)
             return
         _check_columns(types, columns, str(place))
@@ -89,6 +88,28 @@ def _parquet(
                 yield batch
                 done += len(batch)
                 source.move(source.size * done // max(1, file.metadata.num_rows))
+
+
+def _are_counts(types: Mapping[str, str]) -> bool:
+    return bool(re.fullmatch("chunk (large_)?binary count u?int64", " ".join(chain(*types.items()))))
+
+
+def is_counts_folder(path: Path) -> bool:
+    """Return whether a path is a folder of chunk counts that Spark has written completely.
+
+    >>> is_counts_folder(Path(__file__).parent)
+    False
+    """
+    if not (path / "_SUCCESS").is_file():
+        return False
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schemas = (pq.read_schema(part) for part in sorted(path.glob("part-*.parquet")))
+        return any(_are_counts(types_of(schema, str(path))) for schema in islice(schemas, 1))
+    except (pa.ArrowException, OSError, DataError):  # which reading the file raises as well
+        return False
 
 
 def _row_groups(

@@ -51,8 +51,8 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
         raise DataError(f"version must be {VERSION}, got {short(version)}", remedy=remedy)
     columns = [table.column(name).combine_chunks() for name in SCHEMA.names if name in table.column_names]
     is_whole = not any(column.null_count for column in columns) and metadata.pop("unique", None) == table.num_rows
-    has_types = metadata.keys() == _TYPES.keys() and all(type(metadata[name]) is _TYPES[name] for name in _TYPES)
-    if not is_whole or not has_types or not table.schema.equals(SCHEMA):
+    checked(metadata)
+    if not is_whole or not table.schema.equals(SCHEMA):
         raise DataError("not a file of runs, or damaged", remedy="count again")
     runs: Any = columns[0]
     if runs.values.null_count:
@@ -62,3 +62,10 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     if np.diff(offsets).min(initial=2) < 2:
         raise DataError("a run must have two or more ids", remedy="count again")
     return (ids.view(np.uint8), 4 * (offsets - offsets[0]), columns[1].to_numpy()), metadata
+
+
+def checked(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return what runs were counted with, or raise unless it is complete."""
+    if metadata.keys() != _TYPES.keys() or any(type(metadata[name]) is not _TYPES[name] for name in _TYPES):
+        raise DataError("not a file of runs, or damaged", remedy="count again")
+    return metadata

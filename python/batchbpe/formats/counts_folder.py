@@ -1,0 +1,112 @@
+"""Folders of counts that Spark writes: parquet files, and an empty file `_SUCCESS` when all of them are complete.
+
+Their columns are `chunk` or `run` (binary) and `count` (int64). Spark stores the metadata of its columns in each
+parquet file; that of the first column has an object under the key `batchbpe`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..arrow import bytes_and_offsets
+from ..errors import ArgumentError, DataError, short
+from .counts_csv import Arrays, check_size
+from .located import locate_errors
+
+VERSION = 1
+ROWS = 1 << 18
+"""Number of rows to read at once."""
+KEY = b"org.apache.spark.sql.parquet.row.metadata"
+
+
+def read(
+    folder: Path, column: str, freq_cutoff: int = 1, max_bytes: int | None = None, rows_at_once: int = ROWS
+) -> tuple[Arrays, dict[str, Any]]:
+    """Read the counts of at least `freq_cutoff`, and the metadata. Other rows are in memory one batch at a time.
+
+    Row groups without such counts are not read at all, which makes a cutoff cheap if the rows are sorted by count.
+    """
+    if not (folder / "_SUCCESS").is_file():
+        remedy = "wait for the job that writes it, or count again"
+        raise DataError("the folder is incomplete: it has no file _SUCCESS", where=str(folder), remedy=remedy)
+    metadata: dict[str, Any] | None = None
+    data: list[npt.NDArray[np.uint8]] = []
+    lengths: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
+    counts: list[npt.NDArray[np.uint64]] = [np.zeros(0, np.uint64)]
+    size = largest = 0
+    for path in parts(folder):
+        with locate_errors(path), _open(path) as file:
+            found = metadata_of(file.schema_arrow, column)
+            if metadata not in (None, found):
+                raise DataError("counted in another way than the other files", remedy="count again into a new folder")
+            metadata = found
+            for chunks, numbers in _batches(file, column, freq_cutoff, rows_at_once):
+                largest = max(largest, int(numbers.max(initial=0)))
+                is_kept = numbers >= freq_cutoff
+                bytes_, offsets = bytes_and_offsets(chunks.filter(pa.array(is_kept)).cast(pa.large_binary()))
+                size += len(bytes_)
+                check_size(size, max_bytes)
+                data.append(bytes_.copy())
+                lengths.append(np.diff(offsets))
+                counts.append(numbers[is_kept])
+    if metadata is None:
+        raise DataError("the folder has no parquet files", where=str(folder), remedy="count again")
+    if largest and size == 0:
+        reason = f"must be at most {largest}, the count of the most frequent chunk"
+        raise ArgumentError("freq_cutoff", freq_cutoff, reason)
+    all_bytes = np.concatenate([*data, np.zeros(0, np.uint8)])
+    return (all_bytes, np.cumsum(np.concatenate(lengths)), np.concatenate(counts)), metadata
+
+
+def parts(folder: Path) -> list[Path]:
+    """Return the parquet files of a folder, without hidden ones."""
+    return sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "._")
+
+
+def metadata_of(schema: pa.Schema, column: str) -> dict[str, Any]:
+    """Return what a file of counts says about how they were counted."""
+    try:
+        described = json.loads((schema.metadata or {})[KEY])
+        metadata = described["fields"][0]["metadata"]["batchbpe"]
+        version = metadata.pop("version")
+    except (KeyError, IndexError, ValueError, TypeError, AttributeError):
+        raise DataError(f"not a file of {column} counts that batchbpe.spark has made") from None
+    if version != VERSION:
+        remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
+        raise DataError(f"version must be {VERSION}, got {short(version)}", remedy=remedy)
+    types = [(field.name, str(field.type)) for field in schema]
+    if types != [(column, "binary"), ("count", "int64")]:
+        raise DataError(f"expected the columns {column} (binary) and count (int64), got {types}")
+    return dict(metadata)
+
+
+def _open(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError("not a parquet file, or damaged") from error
+
+
+def _batches(
+    file: pq.ParquetFile, column: str, freq_cutoff: int, rows: int
+) -> Iterator[tuple[Any, npt.NDArray[np.uint64]]]:
+    groups = []
+    for number in range(file.num_row_groups):
+        statistics: Any = file.metadata.row_group(number).column(1).statistics
+        if number == 0 or statistics is None or not statistics.has_min_max or statistics.max >= freq_cutoff:
+            groups.append(number)
+    try:
+        for batch in file.iter_batches(rows, row_groups=groups, columns=[column, "count"]):
+            if batch.column(0).null_count or batch.column(1).null_count:
+                raise DataError("the columns contain nulls", remedy="count again")
+            yield batch.column(0), batch.column(1).cast(pa.uint64()).to_numpy()
+    except (pa.ArrowException, OSError) as error:
+        raise DataError("the columns are damaged or contain invalid numbers") from error
