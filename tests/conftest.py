@@ -3,10 +3,13 @@
 import ctypes
 import os
 import random
+import shutil
+import sys
 import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import regex
@@ -150,3 +153,37 @@ def untouched() -> Iterator[str]:
     """Data that must not be read."""
     raise AssertionError("the data was read")
     yield ""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests that need Spark first, one after the other, so that pytest-xdist gives them to one worker."""
+    items.sort(key=lambda item: not item.get_closest_marker("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Spark cluster on this machine: two executors of one core, each a process of its own."""
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("Spark needs Java, which is not installed")
+    pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.local.dir": str(tmp_path_factory.mktemp("local")),
+    }
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    logs = Path(pyspark.__file__).parent / "work" / session.sparkContext.applicationId
+    session.stop()
+    shutil.rmtree(logs, ignore_errors=True)

@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "formats": {"_core", "arguments", "arrow", "errors", "merges", "model", "patterns", "storage"},
 }
 """The modules and packages of batchbpe that each of these may import; no others are allowed."""
-USERS = {"jobs", "analysis", "experiments", "viewer", "cli"}
+USERS = {"jobs", "analysis", "experiments", "spark", "viewer", "cli"}
 FORBIDDEN = {
     "counting": USERS,
     "counts": USERS,
@@ -43,10 +43,11 @@ FORBIDDEN = {
     "codec": USERS | {"counting", "counts", "data", "training"},
     "tokenizer": USERS,
     "batch_tokenizer": USERS,
-    "jobs": {"experiments", "viewer", "cli"},
-    "analysis": {"experiments", "viewer", "cli"},
-    "experiments": {"viewer", "cli"},
-    "viewer": {"_core", "codec", "encoder", "experiments", "formats", "jobs", "merging", "training", "cli"},
+    "jobs": {"experiments", "spark", "viewer", "cli"},
+    "analysis": {"experiments", "spark", "viewer", "cli"},
+    "experiments": {"spark", "viewer", "cli"},
+    "spark": {"analysis", "experiments", "viewer", "cli"},
+    "viewer": {"_core", "codec", "encoder", "experiments", "formats", "jobs", "merging", "spark", "training", "cli"},
 }
 """The packages of batchbpe that each of these may not import."""
 LAZY_EXCEPTIONS = {
@@ -57,7 +58,7 @@ LAZY_EXCEPTIONS = {
 """Exceptions: imports inside functions that are allowed."""
 
 HEAVY = {"IPython", "datasets", "matplotlib", "pandas", "regex", "rich", "tiktoken", "tokenizers", "transformers"}
-HEAVY |= {"starlette", "uvicorn"}
+HEAVY |= {"py4j", "pyspark", "starlette", "uvicorn"}
 HEAVY_EXCEPTIONS = {
     ("reference", "regex"),
     ("reference_phrases", "regex"),
@@ -142,6 +143,18 @@ def test_modules_import_only_what_is_below_them() -> None:
 def test_only_main_imports_the_command_line() -> None:
     importers = {each.importer for each in IMPORTS if each.is_ours and package(each.imported) == "cli"}
     assert {name for name in importers if package(name) != "cli"} == {"__main__"}
+
+
+def test_spark_uses_public_names_only() -> None:
+    names = {
+        alias.name
+        for path in (ROOT / "spark").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+    }
+    assert {"ChunkCounter", "RunCounter"} <= names
+    assert not [name for name in names if name.startswith("_")]
 
 
 def test_heavy_packages_are_imported_where_they_are_used() -> None:

@@ -241,7 +241,10 @@ def _load_folder(folder: Path, max_bytes: int | None, freq_cutoff: int) -> Chunk
     from .formats import counts_folder  # imports pyarrow
     from .formats.located import locate_errors
 
-    rows = FEW_ROWS if any(map(has_dictionary, counts_folder.parts(folder))) else counts_folder.ROWS
+    rows = counts_folder.ROWS
+    for part in counts_folder.parts(folder):
+        with locate_errors(part):
+            rows = FEW_ROWS if has_dictionary(part) else rows
     arrays, metadata = counts_folder.read(folder, "chunk", freq_cutoff, max_bytes, rows)
     with locate_errors(folder):
         _check_counted_with(metadata.get("pattern"))

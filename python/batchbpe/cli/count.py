@@ -11,10 +11,12 @@ from ..errors import plural
 from .app import command, describe, fail_if_any, find_sources, note, on_one_line, print_json, stoppable
 from .options import (
     PATTERN_HELP,
+    Engine,
     Inputs,
     Json,
     JsonlField,
     LimitBytes,
+    Master,
     Quiet,
     ReplaceErrors,
     Resume,
@@ -24,6 +26,7 @@ from .options import (
     TextColumn,
     Threads,
     document_limit,
+    is_spark,
     option,
     sampled_share,
 )
@@ -37,7 +40,13 @@ LONG_CHUNK = 10_000
 def count(
     inputs: Inputs,
     output: Annotated[
-        Path, option("Output file: .parquet, or .csv for the paper's program.", "--output", "-o", metavar="FILE")
+        str,
+        option(
+            "Output file: .parquet, or .csv for the paper's program. With Spark, a folder.",
+            "--output",
+            "-o",
+            metavar="FILE",
+        ),
     ],
     pattern: Annotated[str, option(PATTERN_HELP, metavar="PATTERN")] = "gpt4",
     special_token: Annotated[
@@ -61,6 +70,8 @@ def count(
     resume: Resume = False,
     skip_errors: SkipErrors = False,
     threads: Threads = None,
+    engine: Engine = "local",
+    master: Master = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -70,14 +81,27 @@ def count(
     """
     from ..counting import dropped_text
     from ..data.options import default_max_document_bytes
-    from ..jobs.count import CountOptions, count_files
+    from ..jobs import count as local
     from ..memory import peak_memory
     from ..progress import format_size
 
-    if not output.name:
+    on_spark = is_spark(
+        engine,
+        master,
+        {
+            "--limit-bytes": limit_bytes is not None,
+            "--sample": sample is not None,
+            "--max-chunk-bytes": max_chunk_bytes is not None,
+            "--max-memory": max_memory is not None,
+            "--resume": resume,
+            "--skip-errors": skip_errors,
+            "--threads": threads is not None,
+        },
+    )
+    if not Path(output).name:
         raise UsageError("--output must be a file name")
     max_memory_bytes = None if max_memory is None else int(max_memory * 1e9)
-    options = CountOptions(
+    options = local.CountOptions(
         pattern=pattern,
         special_tokens=special_token or [],
         errors="replace" if replace_errors else "strict",
@@ -89,19 +113,24 @@ def count(
         columns=[text_column, jsonl_field],
     )
     start = time.monotonic()
-    with stoppable(waits="-" in inputs) as stop:
-        report = count_files(
-            find_sources(inputs, text_column, jsonl_field, options.errors, options.max_document_bytes),
-            output,
-            options,
-            resume=resume,
-            skip_errors=skip_errors,
-            describe=describe,
-            max_memory=max_memory_bytes,
-            threads=threads,
-            stop=stop,
-            progress=not quiet,
-        )
+    if on_spark:
+        from ..spark import files
+
+        report = files.count_files(inputs, output, options, master)
+    else:
+        with stoppable(waits="-" in inputs) as stop:
+            report = local.count_files(
+                find_sources(inputs, text_column, jsonl_field, options.errors, options.max_document_bytes),
+                Path(output),
+                options,
+                resume=resume,
+                skip_errors=skip_errors,
+                describe=describe,
+                max_memory=max_memory_bytes,
+                threads=threads,
+                stop=stop,
+                progress=not quiet,
+            )
     seconds = time.monotonic() - start
     size = f"in {format_size(report.bytes_read)} of text " if report.bytes_read else ""
     speed = f" ({format_size(report.bytes_read / max(seconds, 1e-9))}/s)" if size and not resume else ""
@@ -109,9 +138,9 @@ def count(
         more = {"failed": on_one_line(report.failed), "seconds": round(seconds, 3), "peak_memory": peak_memory()}
         print_json(asdict(report) | more)
     note(
-        f"counted {plural(report.total, 'chunk')}, {report.unique:,} of them unique, "
-        f"{size}from {plural(report.files, 'file')}; {seconds:.1f} s{speed}, "
-        f"{format_size(peak_memory())} of memory\n{report.output}",
+        f"counted {plural(report.total, 'chunk')}, {report.unique:,} of them unique, {size}"
+        + ("on Spark" if on_spark else f"from {plural(report.files, 'file')}")
+        + f"; {seconds:.1f} s{speed}, {format_size(peak_memory())} of memory\n{report.output}",
         quiet or json,
     )
     if not report.bytes_read and not report.total:
@@ -126,5 +155,6 @@ def count(
             quiet,
         )
     if report.longest_chunk > LONG_CHUNK:
-        note(f"the longest chunk has {report.longest_chunk:,} bytes; --max-chunk-bytes skips such chunks", quiet)
+        remedy = "" if on_spark else "; --max-chunk-bytes skips such chunks"
+        note(f"the longest chunk has {report.longest_chunk:,} bytes{remedy}", quiet)
     fail_if_any(report.failed)

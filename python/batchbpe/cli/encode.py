@@ -23,9 +23,11 @@ from .app import (
     print_json,
 )
 from .options import (
+    Engine,
     Json,
     JsonlField,
     LimitBytes,
+    Master,
     MaxDocumentBytes,
     ModelFile,
     Quiet,
@@ -37,12 +39,14 @@ from .options import (
     SkipErrors,
     TextColumn,
     Threads,
+    is_spark,
     option,
     sampled_share,
 )
 from .usage import UsageError, number, one_of
 
 if TYPE_CHECKING:
+    from ..jobs.encode import EncodeReport
     from ..tokenizer import Tokenizer
 
 NOT_A_FOLDER = (".txt", ".md", ".json", ".jsonl", ".parquet", ".arrow", ".csv", ".npz", ".pt", ".gz", ".zst")
@@ -60,7 +64,7 @@ def encode(
         list[str] | None, typer.Argument(help="Documents, as for `count`; standard input if omitted.")
     ] = None,
     output: Annotated[
-        Path | None,
+        str | None,
         option(
             "A .npy or .bin file, or a folder of shards.",
             "--output",
@@ -93,6 +97,8 @@ def encode(
     resume: Resume = False,
     skip_errors: SkipErrors = False,
     threads: Threads = None,
+    engine: Engine = "local",
+    master: Master = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -109,13 +115,45 @@ def encode(
 
     share = sampled_share(sample, seed)
     tokenizer = load(model, pattern)
+    options = EncodeOptions(
+        format=format,
+        end_of_text=end_of_text,
+        shard_tokens=shard_tokens,
+        sample=share,
+        seed=seed,
+        limit_bytes=limit_bytes,
+        errors="replace" if replace_errors else "strict",
+        columns=[text_column, jsonl_field],
+        max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
+    )
+    unsupported = {
+        "--show": show,
+        "--format": format == "llm.c",
+        "--shard-tokens": shard_tokens != SHARD_TOKENS,
+        "--limit-bytes": limit_bytes is not None,
+        "--sample": sample is not None,
+        "--resume": resume,
+        "--skip-errors": skip_errors,
+        "--threads": threads is not None,
+    }
+    start = time.monotonic()
+    if is_spark(engine, master, unsupported):
+        from ..spark import files
+
+        if output is None or not inputs:
+            raise UsageError("--engine spark needs inputs, and a folder as --output")
+        report = files.encode_files(tokenizer, inputs, output, options, master)
+        if json:
+            print_json({"output": output, "tokens": report.tokens, "documents": report.documents})
+        _note_encoded(report, "on Spark", start, output, quiet or json)
+        return
     if not inputs and sys.stdin.isatty():
         note("reading standard input until Ctrl-D", quiet)
-    errors = "replace" if replace_errors else "strict"
-    sources = find_sources(inputs or ["-"], text_column, jsonl_field, errors, max_document_bytes)
+    sources = find_sources(inputs or ["-"], text_column, jsonl_field, options.errors, max_document_bytes)
     if show and (json or output):
         raise UsageError("--show cannot be combined with --json or --output")
-    if output is None or output.suffix in (".npy", ".bin"):
+    path = None if output is None else Path(output)
+    if path is None or path.suffix in (".npy", ".bin"):
         only_shards = {
             "--resume": resume,
             "--skip-errors": skip_errors,
@@ -125,11 +163,11 @@ def encode(
         for name, is_given in only_shards.items():
             if is_given:
                 raise UsageError(f"{name} needs a folder of shards as --output")
-        if output and any(source.name and Path(source.name).resolve() == output.resolve() for source in sources):
+        if path and any(source.name and Path(source.name).resolve() == path.resolve() for source in sources):
             raise UsageError(f"--output must not be one of the inputs, {output}")
         end = end_token(tokenizer, end_of_text)
-        encoded = encode_sources(tokenizer, sources, Sampling(share, seed, limit_bytes), threads, errors)
-        if output is None:
+        encoded = encode_sources(tokenizer, sources, Sampling(share, seed, limit_bytes), threads, options.errors)
+        if path is None:
             _print_ids(tokenizer, documents_of(encoded, end), show=show, json=json)
             return
         with bar("encoding", sum(source.size for source in sources), show=not quiet) as update:
@@ -137,30 +175,18 @@ def encode(
             def on_progress(tokens: int) -> None:
                 update(sum(source.position for source in sources), plural(tokens, "token"))
 
-            tokens = save_ids(encoded, output, tokenizer, end, on_progress)
+            tokens = save_ids(encoded, path, tokenizer, end, on_progress)
         if json:
-            print_json({"tokens": tokens, "output": str(output)})
+            print_json({"tokens": tokens, "output": output})
         note(f"{plural(tokens, 'token')}\n{output}", quiet or json)
         return
-    if output.suffix in NOT_A_FOLDER and not output.is_dir():
+    if path.suffix in NOT_A_FOLDER and not path.is_dir():
         raise UsageError(f"--output must end in .npy or .bin, or be a folder of shards, got {output}")
-    options = EncodeOptions(
-        format=format,
-        end_of_text=end_of_text,
-        shard_tokens=shard_tokens,
-        sample=share,
-        seed=seed,
-        limit_bytes=limit_bytes,
-        errors=errors,
-        columns=[text_column, jsonl_field],
-        max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
-    )
-    start = time.monotonic()
     try:
         report = encode_files(
             tokenizer,
             sources,
-            output,
+            path,
             options,
             resume=resume,
             skip_errors=skip_errors,
@@ -169,7 +195,7 @@ def encode(
             progress=not quiet,
         )
     except KeyboardInterrupt as interrupt:
-        if not (output / RECORD).exists():
+        if not (path / RECORD).exists():
             raise
         stopped = Stopped(
             f"stopped; {output} holds the shards so far", remedy=("continue with ", Setting("resume", True))
@@ -178,13 +204,14 @@ def encode(
         raise stopped from None
     if json:
         result = {"tokens": report.tokens, "documents": report.documents, "shards": report.shards}
-        print_json({"output": str(output), **result, "failed": on_one_line(report.failed)})
-    note(
-        f"encoded {plural(report.tokens, 'token')} of {plural(report.documents, 'document')} "
-        f"in {plural(len(report.shards), 'shard')}; {time.monotonic() - start:.1f} s\n{output}",
-        quiet or json,
-    )
+        print_json({"output": output, **result, "failed": on_one_line(report.failed)})
+    _note_encoded(report, f"in {plural(len(report.shards), 'shard')}", start, output, quiet or json)
     fail_if_any(report.failed)
+
+
+def _note_encoded(report: EncodeReport, where: str, start: float, output: str | None, quiet: bool) -> None:
+    encoded = f"encoded {plural(report.tokens, 'token')} of {plural(report.documents, 'document')} {where}"
+    note(f"{encoded}; {time.monotonic() - start:.1f} s\n{output}", quiet)
 
 
 def _print_ids(tokenizer: Tokenizer, documents: Iterable[list[int]], *, show: bool, json: bool) -> None:

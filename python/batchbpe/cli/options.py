@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from .usage import UsageError, number
+from .usage import UsageError, number, one_of
 
 
 def option(help: str, *names: str, **rest: Any) -> Any:
@@ -74,3 +74,26 @@ Threads = Annotated[
 ]
 Quiet = Annotated[bool, option("Do not print progress or a summary.", "--quiet", "-q")]
 Json = Annotated[bool, option("Print the result as JSON.", "--json")]
+EngineName = Literal["local", "spark"]
+Engine = Annotated[
+    EngineName,
+    option(
+        "local, or spark for a cluster: reads and writes what Spark can (docs/scale.md).",
+        metavar="ENGINE",
+        **one_of(get_args(EngineName)),
+    ),
+]
+Master = Annotated[
+    str | None,
+    option("Spark cluster, e.g. yarn or local[4].", metavar="URL", show_default="from Spark's configuration"),
+]
+
+
+def is_spark(engine: EngineName, master: str | None, unsupported: dict[str, bool]) -> bool:
+    """Return whether to use Spark. Options that have no effect then are an error."""
+    if engine == "local" and master is not None:
+        raise UsageError("--master needs --engine spark")
+    for name, is_given in unsupported.items():
+        if engine == "spark" and is_given:
+            raise UsageError(f"{name} is not supported with --engine spark; remove it")
+    return engine == "spark"

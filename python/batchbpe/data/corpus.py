@@ -133,7 +133,7 @@ def counts_folder(data: Any) -> Path | None:
     """
     if isinstance(data, _Chosen):
         data = data.files
-    if isinstance(data, list | tuple) and len(data) == 1:
+    if isinstance(data, list | tuple) and len(data) == 1 and not isinstance(data[0], str):  # which may be a text
         data = data[0]
     place = data.name if isinstance(data, Source) else data
     if not isinstance(place, str | os.PathLike) or not _exists(os.fspath(place)):

@@ -7,36 +7,38 @@ counts. The functions return data frames, which Spark computes when they are wri
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from ._core import ChunkTable, Encoder, InvalidUtf8
-from .arguments import check_integer, check_string
-from .arrow import bytes_and_offsets
-from .counting import ChunkCounter
-from .data.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
-from .data.documents import invalid_utf8, too_large
-from .data.limits import MAX_DOCUMENT_BYTES
-from .encoder import encoder_for
-from .errors import ArgumentError, ArgumentTypeError, DataError, listed
-from .formats.counts import table
-from .formats.counts_folder import VERSION
-from .jobs.encode import end_token
-from .jobs.shards import Encoded
-from .model import Model, check_special_tokens
-from .patterns import resolve_pattern
-from .runs import ChunksOfPhrases, PhraseChunks, RunCounter
-from .surrogates import check_errors
+from .._core import ChunkTable, Encoder, InvalidUtf8
+from ..arguments import check_bool, check_integer, check_string
+from ..arrow import bytes_and_offsets
+from ..counting import ChunkCounter
+from ..data.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
+from ..data.documents import invalid_utf8, too_large
+from ..data.limits import MAX_DOCUMENT_BYTES
+from ..encoder import encoder_for
+from ..errors import ArgumentError, ArgumentTypeError, DataError, listed
+from ..formats.counts import table
+from ..formats.counts_folder import VERSION
+from ..jobs.encode import end_token
+from ..jobs.shards import Encoded
+from ..model import Model, check_special_tokens
+from ..patterns import resolve_pattern
+from ..runs import ChunksOfPhrases, PhraseChunks, RunCounter
+from ..surrogates import check_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
-    from .tokenizer import Tokenizer
+    from ..tokenizer import Tokenizer
 
 Batches = Iterable[pa.RecordBatch]
 Errors = Literal["strict", "replace"]
@@ -144,28 +146,42 @@ def encode(
     model = getattr(tokenizer, "model", None)
     if not isinstance(model, Model):
         raise ArgumentTypeError("tokenizer", tokenizer, "must be a Tokenizer")
-    texts, has_file = _texts_of(dataframe, column, errors, max_document_bytes, others=True)
     check_string("ids_column", ids_column)
-    kept = [field for field in dataframe.schema.fields if field.name != column]
-    kept += [dataframe.schema[column]] if keep_text else []
-    if ids_column in {field.name for field in kept}:
+    check_bool("keep_text", keep_text)
+    others = [name for name in getattr(dataframe, "columns", []) if name != column]
+    rows, has_file = _select(dataframe, [*others, column], errors, max_document_bytes)
+    names = [*others, *[column] * keep_text, ids_column]
+    if ids_column in names[:-1]:
         raise ArgumentError("ids_column", ids_column, "must not be the name of another column")
-    schema = StructType([*kept, StructField(ids_column, ArrayType(IntegerType(), containsNull=False))])
+    ids = StructField(ids_column, ArrayType(IntegerType(), containsNull=False))
+    schema = StructType([*(dataframe.schema[name] for name in names[:-1]), ids])
     end = end_token(tokenizer, end_of_text)
-    limits = errors, max_document_bytes
-    task = partial(_encode_task, pickle.dumps(model), end, column, has_file, keep_text, ids_column, *limits)
-    return texts.mapInArrow(task, schema)
+    task = partial(_encode_task, pickle.dumps(model), end, names, has_file, errors, max_document_bytes)
+    return rows.mapInArrow(task, schema)
 
 
-def _texts_of(
-    dataframe: DataFrame, column: str, errors: str, max_document_bytes: int, others: bool = False
+def quoted(column: str) -> str:
+    """Quote the name of a column, which Spark would otherwise parse.
+
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return f"`{column.replace('`', '``')}`"
+
+
+def _select(
+    dataframe: DataFrame, columns: Sequence[str], errors: str, max_document_bytes: int
 ) -> tuple[DataFrame, bool]:
-    """Check the arguments, and select the text and the file of each row, if Spark knows it, as the last column."""
+    """Check the arguments, and select columns, the last of which holds the text.
+
+    If Spark knows the file of each row, it is added as another column.
+    """
     from pyspark.errors import AnalysisException
     from pyspark.sql import functions
 
     if not hasattr(dataframe, "mapInArrow"):
         raise ArgumentTypeError("dataframe", type(dataframe).__name__, "must be a Spark DataFrame")
+    column = columns[-1]
     check_string("column", column)
     check_errors(errors)
     check_integer("max_document_bytes", max_document_bytes, least=1)
@@ -175,12 +191,23 @@ def _texts_of(
     if types[column] != "string":
         remedy = f"cast it: dataframe.withColumn({column!r}, dataframe[{column!r}].cast('string'))"
         raise ArgumentError("column", column, f"must be of type string, not {types[column]}", remedy=remedy)
-    selected = [*dataframe.columns] if others else [column]
-    named = [functions.col("`{}`".format(name.replace("`", "``"))) for name in selected]
+    # Renamed, because mapInArrow does not quote names.
+    named = [functions.col(quoted(name)).alias(f"column{number}") for number, name in enumerate(columns)]
+    with _unlogged(), suppress(AnalysisException):  # raised if the rows do not come from files
+        with_file = dataframe.select(*named, functions.col("_metadata.file_path").alias("file"))
+        return with_file, len(with_file.columns) > len(named)  # Spark Connect only finds out now
+    return dataframe.select(*named), False
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Suppress the message that Spark 4 logs about an exception before it raises it."""
+    logger = logging.getLogger("DataFrameQueryContextLogger")
+    before, logger.disabled = logger.disabled, True
     try:
-        return dataframe.select(*named, functions.col("_metadata.file_path").alias("file of the row")), True
-    except AnalysisException:  # not read from files
-        return dataframe.select(*named), False
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _partial_counts(
@@ -193,7 +220,7 @@ def _partial_counts(
     task_memory: int,
 ) -> DataFrame:
     check_integer("task_memory", task_memory, least=1)
-    texts, _ = _texts_of(dataframe, column, errors, max_document_bytes)
+    texts, _ = _select(dataframe, [column], errors, max_document_bytes)
     task = partial(_count_task, start, key, errors, max_document_bytes, task_memory)
     return texts.mapInArrow(task, f"{key} binary, count long")
 
@@ -235,7 +262,8 @@ def _count_task(
     """Yield the counts of some documents."""
     counter = start()
     for batch in batches:
-        for file, texts in _by_file(batch, has_file=batch.num_columns > 1):
+        for file, rows in _by_file(batch, batch.num_columns > 1):
+            texts = rows.column(0)
             _check_size(texts, max_document_bytes, file)
             for documents in batches_of(texts, errors=errors):
                 try:
@@ -266,18 +294,18 @@ def _as_batches(counter: ChunkCounter, key: str) -> Iterator[pa.RecordBatch]:
         yield from rows.rename_columns(schema.names).cast(schema).to_batches()
 
 
-def _by_file(batch: pa.RecordBatch, *, has_file: bool) -> Iterator[tuple[str, pa.Array[Any]]]:
-    """Yield the texts of each file, in the first column. The last column holds the names of the files."""
+def _by_file(batch: pa.RecordBatch, has_file: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of each file, whose name is in the last column, without that column."""
     if not has_file:
-        yield "", batch.column(0)
+        yield "", batch
         return
     import pyarrow.compute as pc
 
+    last = batch.num_columns - 1
     run_end_encode: Any = pc.run_end_encode  # type: ignore[attr-defined]
-    files = run_end_encode(batch.column(batch.num_columns - 1))
-    start = 0
+    files, start = run_end_encode(batch.column(last)), 0
     for file, stop in zip(files.values.to_pylist(), files.run_ends.to_pylist(), strict=True):
-        yield file or "", batch.column(0).slice(start, stop - start)
+        yield file or "", batch.select([*range(last)]).slice(start, stop - start)
         start = stop
 
 
@@ -296,27 +324,22 @@ def _invalid_document(texts: Any, file: str) -> DataError:
 def _encode_task(
     pickled_model: bytes,
     end: int | None,
-    column: str,
+    names: Sequence[str],
     has_file: bool,
-    keep_text: bool,
-    ids_column: str,
     errors: str,
     max_document_bytes: int,
     batches: Batches,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of the batches, with ids in place of the text."""
+    """Yield the columns of the batches, with or without the last one, which holds the text, and the ids."""
     encoder = _encoder(pickled_model)
     for batch in batches:
-        texts = batch.column(column)
-        kept = [name for name in batch.schema.names[: batch.num_columns - has_file] if name != column]
-        kept += [column] if keep_text else []
-        files = batch.column(batch.num_columns - 1) if has_file else None
-        for row, piece in pieces(texts):
-            file = str(files[row]) if files is not None else ""
-            _check_size(piece, max_document_bytes, file)
-            ids = _encode(encoder, replace_invalid(piece) if errors == "replace" else piece, end, file)
-            others = [batch.column(name).slice(row, len(piece)) for name in kept]
-            yield pa.RecordBatch.from_arrays([*others, ids], [*kept, ids_column])
+        for file, rows in _by_file(batch, has_file):
+            texts = rows.column(rows.num_columns - 1)
+            _check_size(texts, max_document_bytes, file)
+            for row, piece in pieces(texts):
+                ids = _encode(encoder, replace_invalid(piece) if errors == "replace" else piece, end, file)
+                others = rows.columns[: len(names) - 1]
+                yield pa.RecordBatch.from_arrays([*(each.slice(row, len(piece)) for each in others), ids], [*names])
 
 
 @lru_cache(maxsize=1)

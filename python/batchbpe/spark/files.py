@@ -1,0 +1,189 @@
+"""Count and encode files on Apache Spark. Spark reads the files and writes folders of parquet files.
+
+Paths and URLs are passed to Spark unchanged. The suffix tells the format: .parquet, .jsonl, or .txt and .md, one
+document per file. A path without one of these suffixes is a folder of parquet files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..data.tables import check_text_column
+from ..errors import DataError, OutputExistsError
+from ..jobs.count import CountOptions, CountReport
+from ..jobs.encode import EncodeOptions, EncodeReport
+from ..tokenizer import Tokenizer
+from . import count_chunks, encode, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BATCH_ROWS = 1000
+"""Rows per arrow batch. Spark's default of 10,000 may take gigabytes if documents are long."""
+NOT_READ = (".csv", ".arrow", ".json", ".zip", ".tar")
+
+
+def count_files(inputs: Sequence[str], output: str, options: CountOptions, master: str | None = None) -> CountReport:
+    """Count the chunks of files into a new folder, sorted by count within each file.
+
+    Of the options, only `pattern`, `special_tokens`, `errors`, `columns` and `max_document_bytes` are used. `master` is
+    the cluster; by default that of Spark's configuration, or this machine.
+    """
+    with _session(master) as session, _new_folder(session, output):
+        from pyspark.sql import Observation, functions
+
+        observation = Observation()
+        counts = count_chunks(
+            _read(session, inputs, options.columns),
+            pattern=options.pattern,
+            special_tokens=options.special_tokens,
+            errors=options.errors,  # type: ignore[arg-type]
+            max_document_bytes=options.max_document_bytes,
+            observation=observation,
+        )
+        # Sorted, a cutoff skips most row groups. A dictionary of chunks, which are unique, would be useless.
+        writer = counts.sortWithinPartitions(functions.desc("count")).write
+        writer.option("parquet.enable.dictionary#chunk", "false").parquet(output, compression="zstd")
+        found = {name: value or 0 for name, value in observation.get.items()}
+    return CountReport(
+        output,
+        total=found["total"],
+        unique=found["unique"],
+        bytes_read=found["bytes_counted"] + found["dropped_bytes"],
+        dropped_bytes=found["dropped_bytes"],
+        longest_chunk=found["longest_chunk"],
+    )
+
+
+def encode_files(
+    tokenizer: Tokenizer, inputs: Sequence[str], output: str, options: EncodeOptions, master: str | None = None
+) -> EncodeReport:
+    """Encode files into a new folder of parquet files with the column `ids`, a list for each document.
+
+    Of the options, only `end_of_text`, `errors`, `columns` and `max_document_bytes` are used.
+    """
+    with _session(master) as session, _new_folder(session, output):
+        from pyspark.sql import Observation, functions
+
+        observation = Observation()
+        encoded = encode(
+            _read(session, inputs, options.columns).dropna(),
+            tokenizer,
+            end_of_text=options.end_of_text,
+            errors=options.errors,  # type: ignore[arg-type]
+            max_document_bytes=options.max_document_bytes,
+        )
+        tokens, documents = functions.sum(functions.size("ids")), functions.count("ids")
+        encoded = encoded.observe(observation, tokens.alias("tokens"), documents.alias("documents"))
+        encoded.write.parquet(output, compression="zstd")
+        found = observation.get
+    return EncodeReport(tokens=found["tokens"] or 0, documents=found["documents"], finished=True)
+
+
+@contextmanager
+def _session(master: str | None) -> Iterator[SparkSession]:
+    """Start Spark, or use the session that is active. Errors of Spark become errors of this package."""
+    try:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ImportError("Spark requires pyspark; run pip install 'batchbpe[spark]'") from None
+    active = SparkSession.getActiveSession()
+    session = active or _start(SparkSession.builder, master)
+    try:
+        yield session
+    except (PySparkException, Py4JError) as error:
+        raise _problem(error) from error
+    finally:
+        if not active:
+            session.stop()
+
+
+def _start(builder: Any, master: str | None) -> SparkSession:
+    if master is None or master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers are on this machine
+    builder = builder.appName("batchbpe").config("spark.sql.execution.arrow.maxRecordsPerBatch", BATCH_ROWS)
+    try:
+        session: SparkSession = (builder.master(master) if master else builder).getOrCreate()
+    except Exception as error:  # of pyspark or py4j, in many classes
+        remedy = "Spark needs Java 17 or later: set JAVA_HOME, or check --master"
+        raise OSError(f"cannot start Spark: {_cause(error)}; {remedy}") from error
+    session.sparkContext.setLogLevel("OFF")  # errors are raised here as well
+    return session
+
+
+def _problem(error: Exception) -> DataError:
+    """Return the error that a task has raised, or what Spark says, with the name of the file."""
+    ours = re.findall(r"^batchbpe\.[\w.]+: (.*)$", str(error), re.MULTILINE)
+    if ours:
+        return DataError(ours[-1].replace('errors="replace"', "--replace-errors"))
+    file = re.search(r"reading file (\S+?)\.?\s", str(error))
+    return DataError(_cause(error), where=file[1] if file else "")
+
+
+def _cause(error: Exception) -> str:
+    """Return the innermost cause of a Java exception, on one line and without its class."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    return re.sub(r"^(Caused by: )?([\w.$]+: )?", "", (causes or lines or [type(error).__name__])[-1 if causes else 0])
+
+
+@contextmanager
+def _new_folder(session: SparkSession, output: str) -> Iterator[None]:
+    """Remove the folder if writing it fails. It may be in any file system that Spark writes to."""
+    jvm: Any = session._jvm
+    path = jvm.org.apache.hadoop.fs.Path(output)
+    system = path.getFileSystem(session._jsc.hadoopConfiguration())
+    if system.exists(path):
+        raise OutputExistsError(f"{output} already exists", remedy="remove it, or choose another folder")
+    try:
+        yield
+    except BaseException:
+        system.delete(path, True)
+        raise
+
+
+def _read(session: SparkSession, inputs: Sequence[str], columns: Sequence[str | None]) -> DataFrame:
+    """Read the text of all inputs as the column `text`."""
+    from pyspark.sql import functions
+
+    text_column, jsonl_field = columns
+    field = jsonl_field or text_column or "text"
+    by_format: dict[str, list[str]] = {}
+    for place in inputs:
+        by_format.setdefault(_format(place), []).append(place)
+    frames = []
+    for format, places in by_format.items():
+        reader = session.read.option("recursiveFileLookup", True)
+        if format == "text":
+            frame, column = reader.text(places, wholetext=True), "value"
+        elif format == "jsonl":
+            schema = f"{quoted(field)} STRING"
+            frame, column = reader.schema(schema).option("mode", "FAILFAST").json(places), field
+        else:
+            frame, column = reader.parquet(*places), text_column or "text"
+            check_text_column(dict(frame.dtypes), column, places[0])
+        frames.append(frame.select(functions.col(quoted(column)).alias("text")))
+    frame = frames[0]
+    for other in frames[1:]:
+        frame = frame.union(other)
+    return frame
+
+
+def _format(place: str) -> str:
+    """Return the format of a path or URL.
+
+    >>> _format("s3a://bucket/data/*.jsonl.gz"), _format("hdfs:///data/fineweb"), _format("book.txt")
+    ('jsonl', 'parquet', 'text')
+    """
+    name = re.sub(r"\.(gz|zst|bz2)$", "", place.lower().rstrip("/"))
+    if name == "-" or name.endswith(NOT_READ):
+        remedy = "pass .parquet, .jsonl, .txt or .md, or count without Spark"
+        raise DataError("Spark cannot read this as documents", where=place, remedy=remedy)
+    return "jsonl" if name.endswith(".jsonl") else "text" if name.endswith((".txt", ".md")) else "parquet"

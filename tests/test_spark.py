@@ -1,0 +1,270 @@
+"""Counts and ids from a Spark cluster, whose executors are processes, are those of one machine."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import END, TEXT, run
+from data_files import jsonl, parquet, write
+
+from batchbpe import ChunkCounts, RunCounts, Tokenizer
+from batchbpe.errors import ArgumentError, ArgumentTypeError
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+DOCUMENTS = [None, "", *TEXT.split("."), f"one{END}two", "語" * 50, " ", "they're", *(f"word{n}" for n in range(300))]
+HUGE = "To be, or not to be: " * 500_000
+"""A document of 10 MB."""
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train(texts=[TEXT], vocab_size=600, special_tokens=[END])
+
+
+def frame(spark, documents=DOCUMENTS, partitions=2):
+    numbered = [(number, text) for number, text in enumerate(documents)]
+    return spark.createDataFrame(numbered, "number int, text string").repartition(partitions)
+
+
+def here(documents=DOCUMENTS, **options):
+    return ChunkCounts.count(texts=[text for text in documents if text is not None], **options)
+
+
+def collected(counts):
+    return {bytes(row["chunk"]).decode(): row["count"] for row in counts.collect()}
+
+
+def test_counts_for_any_number_of_partitions(spark):
+    from batchbpe.spark import count_chunks
+
+    for partitions in (1, 2, 11):
+        assert collected(count_chunks(frame(spark, partitions=partitions))) == here()
+
+
+def test_counts_of_skewed_partitions_and_a_huge_document(spark):
+    from batchbpe.spark import count_chunks
+
+    documents = [*DOCUMENTS, HUGE]
+    skewed = frame(spark, documents).repartition(5, "text").union(frame(spark, [], 2)).union(frame(spark, [None], 1))
+    assert collected(count_chunks(skewed)) == here(documents)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"special_tokens": [END]}, {"pattern": "gpt2"}, {"pattern": r"[a-z]+|\d"}, {"pattern": r"(?:(\w)(?!\1))+"}],
+)
+@pytest.mark.filterwarnings("ignore:the pattern")
+def test_counts_with_special_tokens_and_patterns(spark, options):
+    from batchbpe.spark import count_chunks
+
+    assert collected(count_chunks(frame(spark), **options)) == here(**options)
+
+
+def test_a_task_passes_counts_on_when_they_outgrow_its_memory(spark):
+    """With a limit of one byte, after every batch of documents."""
+    from batchbpe.spark import count_chunks
+
+    tasks = []
+    count_chunks(_Recorder(frame(spark), tasks), task_memory=1)
+    batches = [pa.record_batch({"text": ["to be"]})] * 3
+    assert [batch.to_pydict()["count"] for batch in tasks[0](batches)] == [[1, 1]] * 3
+    assert collected(count_chunks(frame(spark), task_memory=1)) == here()
+
+
+class _Recorder:
+    """A data frame that records the functions which are passed to its tasks."""
+
+    def __init__(self, dataframe, tasks):
+        self.dataframe, self.tasks = dataframe, tasks
+
+    def __getattr__(self, name):
+        return getattr(self.dataframe, name)
+
+    def select(self, *columns):
+        return _Recorder(self.dataframe.select(*columns), self.tasks)
+
+    def mapInArrow(self, task, schema):
+        self.tasks.append(task)
+        return self.dataframe.mapInArrow(task, schema)
+
+
+def test_the_cutoff_applies_to_the_sum(spark):
+    """Each partition has every chunk once."""
+    from batchbpe.spark import count_chunks
+
+    documents = frame(spark, ["to be"] * 4 + ["or"], 5)
+    assert collected(count_chunks(documents, freq_cutoff=4)) == {"to": 4, " be": 4}
+
+
+def test_a_lost_executor_is_replaced(spark, tmp_path):
+    from batchbpe.spark import count_chunks
+
+    marker = tmp_path / "killed"
+
+    def kill_once(batches):
+        for batch in batches:
+            if batch.num_rows and not marker.exists():
+                marker.touch()
+                daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
+                os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)  # its parent, the executor
+            yield batch
+
+    documents = frame(spark, partitions=8).select("text").mapInArrow(kill_once, "text string")
+    assert collected(count_chunks(documents)) == here()
+    assert marker.exists()
+
+
+def test_runs(spark, tokenizer, tmp_path):
+    from batchbpe.spark import count_runs
+
+    count_runs(frame(spark, partitions=4), tokenizer, task_memory=1 << 16).write.parquet(str(tmp_path / "runs"))
+    expected = RunCounts.count(texts=[text for text in DOCUMENTS if text is not None], model=tokenizer)
+    assert len(expected) > 5
+    assert RunCounts.load(tmp_path / "runs") == expected
+
+
+@pytest.mark.parametrize("keep_text", [False, True])
+def test_ids(spark, tokenizer, keep_text):
+    from batchbpe.spark import encode
+
+    rows = encode(frame(spark, [*DOCUMENTS, HUGE]), tokenizer, keep_text=keep_text, end_of_text=END).collect()
+    assert rows[0].asDict().keys() == {"number", "ids"} | ({"text"} if keep_text else set())
+    end = tokenizer.special_tokens[END]
+    for row in rows:
+        text = [*DOCUMENTS, HUGE][row["number"]]
+        assert row["ids"] == (None if text is None else [*tokenizer.encode_ordinary(text), end])
+        assert not keep_text or row["text"] == text
+
+
+def test_arguments_are_checked_on_the_driver(spark, tokenizer):
+    from batchbpe.spark import count_chunks, count_runs, encode
+
+    documents = frame(spark)
+    with pytest.raises(ArgumentError, match=r"column must be one of the columns \(number, text\), got 'body'"):
+        count_chunks(documents, "body")
+    with pytest.raises(ArgumentError, match=r"column must be of type string, not int, got 'number'; cast it"):
+        encode(documents, tokenizer, "number")
+    with pytest.raises(ArgumentTypeError, match="dataframe must be a Spark DataFrame, got 'list'"):
+        count_chunks(["to be"])
+    with pytest.raises(ArgumentError, match="pattern"):
+        count_chunks(documents, pattern="(")
+    with pytest.raises(ArgumentTypeError, match="model must be a Tokenizer or a Model"):
+        count_runs(documents, "gpt2")
+    with pytest.raises(ArgumentError, match="ids_column must not be the name of another column, got 'number'"):
+        encode(documents, tokenizer, ids_column="number")
+
+
+def test_columns_with_any_name(spark):
+    from batchbpe.spark import count_chunks
+
+    assert collected(count_chunks(frame(spark).withColumnRenamed("text", "a.`b`"), "a.`b`")) == here()
+
+
+@pytest.fixture
+def invalid(tmp_path):
+    """A folder of two files, one of which is not valid UTF-8."""
+    (tmp_path / "invalid").mkdir()
+    parquet(tmp_path / "invalid" / "good.parquet", text=["to be"])
+    column = pa.array([b"or", b"not\xff", None]).view(pa.string())
+    pq.write_table(pa.table({"text": column}), tmp_path / "invalid" / "bad.parquet")
+    return tmp_path / "invalid"
+
+
+def test_errors_name_the_file(spark, tokenizer, invalid):
+    from pyspark.errors import PythonException
+
+    from batchbpe.spark import count_chunks, encode
+
+    documents = spark.read.parquet(str(invalid)).coalesce(1)
+    with pytest.raises(PythonException, match=r"bad\.parquet: invalid UTF-8 at byte 3 of a document; errors="):
+        count_chunks(documents).collect()
+    with pytest.raises(PythonException, match=r"bad\.parquet: invalid UTF-8 at byte 3 of a document; errors="):
+        encode(documents, tokenizer).collect()
+    with pytest.raises(PythonException, match=r"good\.parquet: a document has 5 bytes, more than max_document_bytes=4"):
+        count_chunks(documents, errors="replace", max_document_bytes=4).collect()
+    assert collected(count_chunks(documents, errors="replace")) == here(["to be", "or", "not\ufffd"])
+
+
+def test_the_commands(spark, place):
+    """Counts, model and ids are the same as without Spark, whose working folder is another one in this process."""
+    documents = [text for text in DOCUMENTS if text is not None]
+    files = [
+        parquet(place / "a.parquet", body=DOCUMENTS),
+        jsonl(place / "b.jsonl", *({"body": text} for text in [*documents, None])),
+        write(place / "c.txt", TEXT),
+    ]
+    inputs = [*map(str, files), "--text-column", "body"]
+    folder = str(place / "folder")
+    counted = run(["count", *inputs, "--engine", "spark", "-o", folder, "--special-token", END])
+    assert counted.exit_code == 0, counted.output
+    assert "of them unique, in " in counted.stderr and "on Spark" in counted.stderr
+    assert run(["count", *inputs, "-o", "here.parquet", "--special-token", END, "-q"]).exit_code == 0
+    assert ChunkCounts.load("folder") == ChunkCounts.load("here.parquet")
+    for name, counts in {"there": "folder", "here": "here.parquet"}.items():
+        assert run(["train", counts, "-n", "400", "--freq-cutoff", "2", "-o", name, "-q"]).exit_code == 0
+    assert Tokenizer.from_file("there.model").model == Tokenizer.from_file("here.model").model
+    again = run(["count", *inputs, "--engine", "spark", "-o", folder])
+    assert again.exit_code == 1
+    assert again.stderr == f"error: {folder} already exists; remove it, or choose another folder\n"
+    to = ["-o", str(place / "ids"), "--end-of-text", END, "--json"]
+    encoded = run(["encode", "mine.model", *inputs, "--engine", "spark", *to])
+    assert encoded.exit_code == 0, encoded.output
+    assert (
+        run(["encode", "mine.model", *inputs, "-o", "bin", "--end-of-text", END, "--format", "parquet"]).exit_code == 0
+    )
+    ids, expected = (pq.read_table(folder).column("ids").to_pylist() for folder in ("ids", "bin/shard_000000.parquet"))
+    assert sorted(ids) == sorted(expected)
+    assert f'"tokens": {sum(map(len, ids))}' in encoded.stdout
+
+
+def test_errors_of_the_commands(spark, place, invalid):
+    output = place / "folder"
+    for inputs, problem in {
+        f"{invalid}/bad.parquet": "bad.parquet: invalid UTF-8 at byte 3 of a document; --replace-errors replaces it",
+        f"{invalid}/none.parquet": "none.parquet",
+        f"{place}/mine.model": "mine.model",
+        "counts.csv": "counts.csv: Spark cannot read this as documents; pass .parquet, .jsonl, .txt or .md",
+        f"{invalid} --text-column body": "no column 'body' among ['text']; choose one with --text-column",
+        str(write(place / "bad.jsonl", '{"text": "to be"}\n{"text": \n')): "bad.jsonl",
+    }.items():
+        failed = run(["count", *inputs.split(), "--engine", "spark", "-o", str(output)])
+        assert failed.exit_code == 1
+        assert problem in failed.stderr and failed.stderr.count("\n") == 1, failed.stderr
+        assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "count book.txt -o out --threads 2",
+        "count book.txt -o out --resume",
+        "encode mine.model book.txt -o out --sample 0.5",
+    ],
+)
+def test_options_without_effect(place, arguments):
+    refused = run(f"{arguments} --engine spark")
+    assert refused.exit_code == 2 and "is not supported with --engine spark; remove it" in refused.stderr
+    assert run(f"{arguments} --master local").exit_code == 2
+
+
+def test_a_cluster_of_its_own(spark, place):
+    """The command starts Spark and stops it."""
+    command = [Path(sys.executable).with_name("batchbpe"), "count", "book.txt", "-o", "folder"]
+    settings = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false pyspark-shell"}
+    ran = subprocess.run(
+        [*command, "--engine", "spark", "--master", "local[1]"],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ChunkCounts.load("folder") == ChunkCounts.load("counts.parquet")
+    assert sorted(path.name for path in Path().iterdir() if path.is_dir()) == ["folder"]
