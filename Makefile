@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BUILD := .venv/built
 DEV := .venv/dev
+JAVA := .venv/java
 SOURCES := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 DATA ?= benchmarks/data
 
@@ -29,10 +30,17 @@ $(DEV): $(BIN)/maturin pyproject.toml
 		&& apt-get -qq install --no-install-recommends chromium > /dev/null; } || true
 	@touch $@
 
+# The tests of Spark need Java. They are skipped if it is not installed and cannot be installed here.
+$(JAVA): $(BIN)/maturin
+	@command -v java > /dev/null || { command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ] \
+		&& apt-get update --quiet=2 && apt-get install --quiet=2 --yes openjdk-17-jre-headless > /dev/null; } \
+		|| echo "Java is not installed: the tests of Spark will be skipped"
+	@touch $@
+
 demo: $(BUILD) ## build into .venv and train a tokenizer on Python's standard library
 	$(BIN)/python examples/demo.py
 
-test: $(BUILD) $(DEV) lint ## build, lint and run all tests
+test: $(BUILD) $(DEV) $(JAVA) lint ## build, lint and run all tests
 	cargo test --quiet --profile checked
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 

@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NEED_SPARK = ("scale.md",)
 TEXT = Path(re.__file__).read_text(encoding="utf-8")
 
 
@@ -49,8 +50,14 @@ def test_every_guarantee_has_its_test():
     assert checked > 20
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_run(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.spark] * (page.name in NEED_SPARK)) for page in PAGES],
+    ids=lambda page: page.name,
+)
+def test_examples_run(page, tmp_path, monkeypatch, request):
+    if page.name in NEED_SPARK:
+        request.getfixturevalue("spark")
     monkeypatch.chdir(tmp_path)
     Path("corpus.txt").write_text(TEXT, encoding="utf-8")
     Path("data").mkdir()

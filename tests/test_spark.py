@@ -15,10 +15,7 @@ from data_files import jsonl, parquet, write
 from batchbpe import ChunkCounts, RunCounts, Tokenizer
 from batchbpe.errors import ArgumentError, ArgumentTypeError
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 DOCUMENTS = [None, "", *TEXT.split("."), f"one{END}two", "語" * 50, " ", "they're", *(f"word{n}" for n in range(300))]
 HUGE = "To be, or not to be: " * 500_000
 """A document of 10 MB."""

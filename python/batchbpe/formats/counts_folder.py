@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..arrow import bytes_and_offsets
+from ..arrow import bytes_and_offsets, mask_array
 from ..errors import ArgumentError, DataError, short
 from .counts_csv import Arrays, check_size
 from .located import locate_errors
@@ -50,8 +50,10 @@ def read(
             metadata = found
             for chunks, numbers in _batches(file, column, freq_cutoff, rows_at_once):
                 largest = max(largest, int(numbers.max(initial=0)))
+                if chunks is None:
+                    continue
                 is_kept = numbers >= freq_cutoff
-                bytes_, offsets = bytes_and_offsets(chunks.filter(pa.array(is_kept)).cast(pa.large_binary()))
+                bytes_, offsets = bytes_and_offsets(chunks.filter(mask_array(is_kept)).cast(pa.large_binary()))
                 size += len(bytes_)
                 check_size(size, max_bytes)
                 data.append(bytes_.copy())
@@ -98,15 +100,23 @@ def _open(path: Path) -> pq.ParquetFile:
 def _batches(
     file: pq.ParquetFile, column: str, freq_cutoff: int, rows: int
 ) -> Iterator[tuple[Any, npt.NDArray[np.uint64]]]:
-    groups = []
-    for number in range(file.num_row_groups):
-        statistics: Any = file.metadata.row_group(number).column(1).statistics
-        if number == 0 or statistics is None or not statistics.has_min_max or statistics.max >= freq_cutoff:
-            groups.append(number)
+    """Yield chunks and counts; None instead of the chunks if their row group has no count of at least `freq_cutoff`."""
+    # Not with the statistics of row groups: pyarrow crashes if they are malformed.
+    for group in range(file.num_row_groups):
+        if freq_cutoff > 1:
+            largest = [numbers.max(initial=0) for (numbers,) in _columns(file, group, rows, ["count"])]
+            if max(largest, default=0) < freq_cutoff:
+                yield None, np.array(largest, np.uint64)
+                continue
+        yield from _columns(file, group, rows, [column, "count"])
+
+
+def _columns(file: pq.ParquetFile, group: int, rows: int, columns: list[str]) -> Iterator[Any]:
+    """Yield batches of some columns of a row group, the last of which is the counts, as a numpy array."""
     try:
-        for batch in file.iter_batches(rows, row_groups=groups, columns=[column, "count"]):
-            if batch.column(0).null_count or batch.column(1).null_count:
+        for batch in file.iter_batches(rows, row_groups=[group], columns=columns):
+            if any(each.null_count for each in batch.columns):
                 raise DataError("the columns contain nulls", remedy="count again")
-            yield batch.column(0), batch.column(1).cast(pa.uint64()).to_numpy()
+            yield *batch.columns[:-1], batch.columns[-1].cast(pa.uint64()).to_numpy()
     except (pa.ArrowException, OSError) as error:
         raise DataError("the columns are damaged or contain invalid numbers") from error

@@ -19,14 +19,13 @@ import pyarrow as pa
 
 from .._core import ChunkTable, Encoder, InvalidUtf8
 from ..arguments import check_bool, check_integer, check_string
-from ..arrow import bytes_and_offsets
+from ..arrow import bytes_and_offsets, int64_array
 from ..counting import ChunkCounter
 from ..data.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
 from ..data.documents import invalid_utf8, too_large
 from ..data.limits import MAX_DOCUMENT_BYTES
 from ..encoder import encoder_for
 from ..errors import ArgumentError, ArgumentTypeError, DataError, listed
-from ..formats.counts import table
 from ..formats.counts_folder import VERSION
 from ..jobs.encode import end_token
 from ..jobs.shards import Encoded
@@ -235,8 +234,9 @@ def _summed(
     """Add up partial counts. The count of null is that of bytes that were dropped."""
     from pyspark.sql import functions as f
 
+    # Shuffled first, because within a task the chunks are unique: Spark would look for equal ones in vain.
     # A sum of longs overflows at 2**63: only if nine exabytes of text consisted of a single chunk.
-    sums = partial_counts.groupBy(key).agg(f.sum("count").alias("count"))
+    sums = partial_counts.repartition(key).groupBy(key).agg(f.sum("count").alias("count"))
     chunk, count = f.col(key), f.col("count")
     if observation is not None:
         sums = sums.observe(
@@ -286,12 +286,13 @@ def _start_runs(chunks: ChunksOfPhrases, errors: str) -> RunCounter:
 
 def _as_batches(counter: ChunkCounter, key: str) -> Iterator[pa.RecordBatch]:
     """Take the counts of a counter as arrow batches with the types that Spark expects."""
-    schema = pa.schema([(key, pa.binary()), ("count", pa.int64())])  # type: ignore[arg-type]
     data, offsets, counts, _ = counter.take()
     for start, stop in cuts(np.diff(offsets), ROWS):
         first, last = offsets[start], offsets[stop]
-        rows = table(data[first:last], offsets[start : stop + 1] - first, counts[start:stop])
-        yield from rows.rename_columns(schema.names).cast(schema).to_batches()
+        ends = (offsets[start : stop + 1] - first).astype(np.int32)
+        buffers = [None, pa.py_buffer(ends.data), pa.py_buffer(data[first:last].data)]
+        chunks = pa.Array.from_buffers(pa.binary(), stop - start, buffers)
+        yield pa.RecordBatch.from_arrays([chunks, int64_array(counts[start:stop].view(np.int64))], [key, "count"])
 
 
 def _by_file(batch: pa.RecordBatch, has_file: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
