@@ -1,8 +1,9 @@
 """Estimate what counting costs at any scale, from our own data: `python -m benchmarks.scale --data FOLDER`.
 
-The number of unique chunks grows with the text as U = K · bytes^β (Heaps' law). K and β are fitted to english.parquet in
-FOLDER. The share of the unique chunks that occur at least c times follows from β alone, if counts are distributed like a
-Pólya urn: Γ(c - β) / (Γ(1 - β) Γ(c)). The tables in docs/scale.md are the output of this program.
+The number of unique chunks grows with the text as U = K · bytes^β (Heaps' law). K and β are fitted to english.parquet
+and multilingual.parquet in FOLDER. Documents from the web lie between the two: the paper found 17 million unique chunks
+in 10 billion tokens. The estimates therefore start there and grow with the mean of both β. The shares of chunks that a
+cutoff keeps are those of the multilingual documents. The tables in docs/scale.md are the output of this program.
 """
 
 import argparse
@@ -17,8 +18,10 @@ from benchmarks.texts import column
 BYTES_PER_TOKEN = 4.5
 """UTF-8 bytes per token of English text, with the tokenizer that the sizes of FineWeb are stated in."""
 DATASETS = {"FineWeb-Edu, 10 billion tokens": 10e9, "FineWeb, 15 trillion tokens": 15e12}
-TASK_BYTES = 400e6
-"""Text per task: a split of 128 MiB of zstd parquet."""
+PAPER = 17e6, 10e9 * BYTES_PER_TOKEN
+"""Unique chunks, and bytes of text."""
+TASKS = {"128 MiB": 400e6, "1 GiB": 3200e6}
+"""The text in splits of zstd parquet, which is about three times smaller."""
 CUTOFFS = (1, 2, 10, 100)
 PARTITIONS = (1, 10, 100)
 
@@ -34,11 +37,6 @@ def fit(texts):
         share *= 2
     beta, log_k = np.polyfit(np.log(sizes), np.log(unique), 1)
     return math.exp(log_k), beta, sizes, unique
-
-
-def share_at_least(cutoff, beta):
-    """Return the share of the unique chunks that occur at least `cutoff` times."""
-    return math.exp(math.lgamma(cutoff - beta) - math.lgamma(1 - beta) - math.lgamma(cutoff))
 
 
 def kept_per_partition(texts, partitions, cutoff):
@@ -58,54 +56,59 @@ def main():
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--speed", type=float, required=True, help="MB/s of one core on Spark, as measured")
     parser.add_argument("--row-bytes", type=float, required=True, help="bytes of one row in the shuffle, as measured")
-    parser.add_argument("--chunk-bytes", type=float, default=90, help="memory per unique chunk while training")
+    parser.add_argument("--chunk-bytes", type=float, default=210, help="memory per unique chunk that is loaded from a folder")
     options = parser.parse_args()
 
-    texts = [text.encode() for text in column(options.data / "english.parquet").to_pylist()]
-    k, beta, sizes, unique = fit(texts)
-    print(f"K = {k:.3g}, β = {beta:.3f}")
-    rows = [
-        [f"{size / 1e6:.1f}", f"{found:,}", f"{k * size**beta:,.0f}"] for size, found in zip(sizes, unique, strict=True)
-    ]
-    table(["MB of text", "unique chunks", "K · bytes^β"], rows)
+    texts = {}
+    fits = {}
+    for name in ("english", "multilingual"):
+        texts[name] = [text.encode() for text in column(options.data / f"{name}.parquet").to_pylist()]
+        k, beta, sizes, unique = fits[name] = fit(texts[name])
+        print(f"\n{name}: K = {k:.3g}, β = {beta:.3f}")
+        rows = zip(sizes, unique, strict=True)
+        rows = [[f"{size / 1e6:.1f}", f"{found:,}", f"{k * size**beta:,.0f}"] for size, found in rows]
+        table(["MB of text", "unique chunks", "K · bytes^β"], rows)
 
-    counts = ChunkCounts.count(texts=[text.decode() for text in texts])
-    measured = [counts.at_least(cutoff).unique / counts.unique for cutoff in CUTOFFS]
-    rows = [[str(c), f"{m:.1%}", f"{share_at_least(c, beta):.1%}"] for c, m in zip(CUTOFFS, measured, strict=True)]
-    table(["cutoff", "share of the unique chunks, measured", "from β"], rows)
+    counts = {name: ChunkCounts.count(texts=[text.decode() for text in texts[name]]) for name in texts}
+    shares = {name: [each.at_least(cutoff).unique / each.unique for cutoff in CUTOFFS] for name, each in counts.items()}
+    rows = zip(CUTOFFS, *shares.values(), strict=True)
+    table(["cutoff", *shares], [[str(cutoff), *(f"{share:.1%}" for share in each)] for cutoff, *each in rows])
 
-    names = ["text", "unique chunks", "tasks", "rows in the shuffle", "shuffle", "core hours"]
+    beta = sum(beta for _, beta, *_ in fits.values()) / len(fits)
     columns = []
     for tokens in DATASETS.values():
         size = tokens * BYTES_PER_TOKEN
-        tasks = math.ceil(size / TASK_BYTES)
-        shuffled = tasks * k * TASK_BYTES**beta
-        columns.append(
-            [
-                f"{size / 1e12:,.3f} TB",
-                f"{k * size**beta / 1e6:,.0f} million",
-                f"{tasks:,}",
-                f"{shuffled / 1e6:,.0f} million",
-                f"{shuffled * options.row_bytes / 1e9:,.1f} GB",
-                f"{size / 1e6 / options.speed / 3600:,.1f}",
-            ]
-        )
-        for cutoff in CUTOFFS:
-            kept = k * size**beta * share_at_least(cutoff, beta)
-            columns[-1].append(f"{kept * options.chunk_bytes / 1e9:,.1f} GB")
-    names += [f"memory to train, cutoff {cutoff}" for cutoff in CUTOFFS]
-    table(["", *DATASETS], [list(row) for row in zip(names, *columns, strict=True)])
+        estimates = [k * size**beta for k, beta, *_ in fits.values()]
+        unique = PAPER[0] * (size / PAPER[1]) ** beta
+        cells = {"text": f"{size / 1e12:,.3f} TB"}
+        cells |= {f"unique chunks, as in {name}": millions(n) for name, n in zip(fits, estimates, strict=True)}
+        cells[f"unique chunks, 17 million at 10 billion tokens, β = {beta:.2f}"] = millions(unique)
+        for split, text in TASKS.items():
+            tasks = math.ceil(size / text)
+            rows = tasks * PAPER[0] * (text / PAPER[1]) ** beta
+            shuffle = f"{rows * options.row_bytes / 1e9:,.1f} GB"
+            cells[f"tasks, rows and bytes in the shuffle, splits of {split}"] = (
+                f"{tasks:,}; {millions(rows)}; {shuffle}"
+            )
+        cells["core hours"] = f"{size / 1e6 / options.speed / 3600:,.1f}"
+        for cutoff, share in zip(CUTOFFS, shares["multilingual"], strict=True):
+            cells[f"memory to train, cutoff {cutoff}"] = f"{unique * share * options.chunk_bytes / 1e9:,.1f} GB"
+        columns.append(cells)
+    table(["", *DATASETS], [[name, *(cells[name] for cells in columns)] for name in columns[0]])
 
     cutoff = 10
-    exact = counts.at_least(cutoff)
+    exact = counts["english"].at_least(cutoff)
     rows = []
     for partitions in PARTITIONS:
-        kept = kept_per_partition(texts, partitions, cutoff)
-        found = dict(kept.most_common())
-        lost = [chunk for chunk in exact if chunk not in found]
+        found = dict(kept_per_partition(texts["english"], partitions, cutoff).most_common())
+        lost = sum(chunk not in found for chunk in exact)
         wrong = sum(found.get(chunk, 0) != count for chunk, count in exact.items())
-        rows.append([str(partitions), f"{len(lost) / exact.unique:.1%}", f"{wrong / exact.unique:.1%}"])
+        rows.append([str(partitions), f"{lost / exact.unique:.1%}", f"{wrong / exact.unique:.1%}"])
     table(["partitions", f"chunks lost that occur {cutoff} times or more", "chunks with a wrong count"], rows)
+
+
+def millions(number):
+    return f"{number / 1e6:,.0f} million"
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ def without_spark(files, repeat):
                 command += ["--json", "--quiet", "--threads", str(threads)]
                 report = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
             best = min(best or report, report, key=lambda each: each["seconds"])
-        peak = round(best["peak_memory"] / 1e6)
-        yield f"one machine, {threads} thread{'s' * (threads > 1)}", best["seconds"], best["unique"], "", "", "", "", peak
+        label, peak = f"one machine, {threads} thread{'s' * (threads > 1)}", round(best["peak_memory"] / 1e6)
+        yield label, best["seconds"], best["unique"], "", "", "", "", peak
 
 
 def children(pid):
@@ -163,7 +163,7 @@ def on_spark(files, number, repeat, split):
 
     seconds = timed(job)
     # The first stage of each run reads and counts; its output is what is shuffled.
-    counting = [stage for stage in stages(session, since) if stage["inputBytes"] and stage["shuffleWriteBytes"]][0]
+    counting = next(stage for stage in stages(session, since) if stage["inputBytes"] and stage["shuffleWriteBytes"])
     found = executors(session)
     jvm = max(map(peak_megabytes, found))
     python = max(peak_megabytes(pid) for workers in found.values() for pid in workers)

@@ -253,8 +253,8 @@ def test_options_without_effect(place, arguments):
 
 
 def test_a_cluster_of_its_own(spark, place):
-    """The command starts Spark and stops it."""
-    command = [Path(sys.executable).with_name("batchbpe"), "count", "book.txt", "-o", "folder"]
+    """The command starts Spark and stops it, and warns about text that the pattern does not match."""
+    command = [Path(sys.executable).with_name("batchbpe"), "count", "book.txt", "-o", "folder", "--pattern", "[a-z]+"]
     settings = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false pyspark-shell"}
     ran = subprocess.run(
         [*command, "--engine", "spark", "--master", "local[1]"],
@@ -263,5 +263,7 @@ def test_a_cluster_of_its_own(spark, place):
         text=True,
     )
     assert ran.returncode == 0, ran.stderr
-    assert ChunkCounts.load("folder") == ChunkCounts.load("counts.parquet")
+    with pytest.warns(UserWarning, match="does not match") as warned:
+        assert ChunkCounts.load("folder") == ChunkCounts.count(files="book.txt", pattern="[a-z]+")
+    assert f"warning: {warned[0].message}" in ran.stderr
     assert sorted(path.name for path in Path().iterdir() if path.is_dir()) == ["folder"]

@@ -24,6 +24,10 @@ FEW_ROWS = 64
 """Rows of a file of counts to read at once if each may refer to a megabyte in a dictionary."""
 
 
+Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]
+"""The bytes of all chunks, the offset of each chunk, and the counts."""
+
+
 class ChunkArrays(NamedTuple):
     """Chunks and counts as the core exchanges them."""
 
@@ -245,10 +249,11 @@ def _load_folder(folder: Path, max_bytes: int | None, freq_cutoff: int) -> Chunk
     for part in counts_folder.parts(folder):
         with locate_errors(part):
             rows = FEW_ROWS if has_dictionary(part) else rows
-    arrays, metadata = counts_folder.read(folder, "chunk", freq_cutoff, max_bytes, rows)
+    pattern = counts_folder.read_metadata(folder, "chunk").get("pattern")
     with locate_errors(folder):
-        _check_counted_with(metadata.get("pattern"))
-    return sorted_counts(ChunkArrays(*arrays, pattern=metadata["pattern"]))
+        _check_counted_with(pattern)
+    arrays = added_up(counts_folder.read(folder, "chunk", freq_cutoff, max_bytes, rows))
+    return ChunkArrays(*arrays, pattern=str(pattern))
 
 
 def _check_counted_with(pattern: object) -> None:
@@ -289,9 +294,20 @@ def sorted_counts(arrays: ChunkArrays) -> ChunkArrays:
     >>> sorted_counts(arrays._replace(counts=arrays.counts[::-1].copy())).data.tobytes()
     b'to be'
     """
-    table = _core.ChunkTable(arrays.pattern, [], None)
-    table.add_counts(*arrays[:3])
-    return ChunkArrays(*table.finish()[:3], pattern=arrays.pattern)
+    return ChunkArrays(*added_up([arrays[:3]]), pattern=arrays.pattern)
+
+
+def added_up(parts: Iterable[Arrays]) -> Arrays:
+    """Add up counts of chunks, or of anything else that is bytes, and sort them by frequency.
+
+    >>> arrays = load_counts({"to": 1})[:3]
+    >>> added_up([arrays, arrays])[2].tolist()
+    [2]
+    """
+    table = _core.ChunkTable(PATTERNS["gpt4"], [], None)  # the pattern is not used
+    for part in parts:
+        table.add_counts(*part)
+    return table.finish()[:3]
 
 
 def total_of(counts: npt.NDArray[np.uint64]) -> int:

@@ -27,45 +27,45 @@ ROWS = 1 << 18
 KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
 
-def read(
-    folder: Path, column: str, freq_cutoff: int = 1, max_bytes: int | None = None, rows_at_once: int = ROWS
-) -> tuple[Arrays, dict[str, Any]]:
-    """Read the counts of at least `freq_cutoff`, and the metadata. Other rows are in memory one batch at a time.
-
-    Row groups without such counts are not read at all, which makes a cutoff cheap if the rows are sorted by count.
-    """
+def read_metadata(folder: Path, column: str) -> dict[str, Any]:
+    """Return how the counts of a folder were made, or raise if it is incomplete or its files disagree."""
     if not (folder / "_SUCCESS").is_file():
         remedy = "wait for the job that writes it, or count again"
         raise DataError("the folder is incomplete: it has no file _SUCCESS", where=str(folder), remedy=remedy)
     metadata: dict[str, Any] | None = None
-    data: list[npt.NDArray[np.uint8]] = []
-    lengths: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
-    counts: list[npt.NDArray[np.uint64]] = [np.zeros(0, np.uint64)]
-    size = largest = 0
     for path in parts(folder):
         with locate_errors(path), _open(path) as file:
-            found = metadata_of(file.schema_arrow, column)
+            found = _metadata_of(file.schema_arrow, column)
             if metadata not in (None, found):
                 raise DataError("counted in another way than the other files", remedy="count again into a new folder")
             metadata = found
+    if metadata is None:
+        raise DataError("the folder has no parquet files", where=str(folder), remedy="count again")
+    return metadata
+
+
+def read(
+    folder: Path, column: str, freq_cutoff: int = 1, max_bytes: int | None = None, rows_at_once: int = ROWS
+) -> Iterator[Arrays]:
+    """Yield batches of the counts of at least `freq_cutoff`. Call `read_metadata` first, which checks the folder.
+
+    The chunks of row groups without such counts are not read, which makes a cutoff cheap if rows are sorted by count.
+    """
+    size = largest = 0
+    for path in parts(folder):
+        with locate_errors(path), _open(path) as file:
             for chunks, numbers in _batches(file, column, freq_cutoff, rows_at_once):
                 largest = max(largest, int(numbers.max(initial=0)))
                 if chunks is None:
                     continue
                 is_kept = numbers >= freq_cutoff
-                bytes_, offsets = bytes_and_offsets(chunks.filter(mask_array(is_kept)).cast(pa.large_binary()))
-                size += len(bytes_)
+                data, offsets = bytes_and_offsets(chunks.filter(mask_array(is_kept)).cast(pa.large_binary()))
+                size += len(data)
                 check_size(size, max_bytes)
-                data.append(bytes_.copy())
-                lengths.append(np.diff(offsets))
-                counts.append(numbers[is_kept])
-    if metadata is None:
-        raise DataError("the folder has no parquet files", where=str(folder), remedy="count again")
+                yield data, offsets, numbers[is_kept]
     if largest and size == 0:
         reason = f"must be at most {largest}, the count of the most frequent chunk"
         raise ArgumentError("freq_cutoff", freq_cutoff, reason)
-    all_bytes = np.concatenate([*data, np.zeros(0, np.uint8)])
-    return (all_bytes, np.cumsum(np.concatenate(lengths)), np.concatenate(counts)), metadata
 
 
 def parts(folder: Path) -> list[Path]:
@@ -73,7 +73,7 @@ def parts(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "._")
 
 
-def metadata_of(schema: pa.Schema, column: str) -> dict[str, Any]:
+def _metadata_of(schema: pa.Schema, column: str) -> dict[str, Any]:
     """Return what a file of counts says about how they were counted."""
     try:
         described = json.loads((schema.metadata or {})[KEY])
