@@ -56,7 +56,7 @@ def main():
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--speed", type=float, required=True, help="MB/s of one core on Spark, as measured")
     parser.add_argument("--row-bytes", type=float, required=True, help="bytes of one row in the shuffle, as measured")
-    parser.add_argument("--chunk-bytes", type=float, default=210, help="memory per unique chunk that is loaded from a folder")
+    parser.add_argument("--chunk-bytes", type=float, default=210, help="memory per unique chunk, when loaded")
     options = parser.parse_args()
 
     texts = {}

@@ -3,9 +3,9 @@
     python -m benchmarks.spark --data FOLDER --sizes 100 2000 --executors 0 1 2
 
 FOLDER contains english.parquet and multilingual.parquet. Their documents are repeated up to the given number of
-megabytes; every third copy has its ASCII letters rotated, so that the number of unique chunks grows with the text. With
-0 executors, the command runs without Spark. Each executor and its Python workers are pinned to one core. The first run
-of each session, which starts workers and compiles code, is not timed. Results are added to spark.csv and printed.
+megabytes; after every third copy, ASCII letters are rotated, so that the number of unique chunks grows with the text.
+With 0 executors, the command runs without Spark. Each executor and its Python workers are pinned to one core. The first
+run of each session, which starts workers and compiles code, is not timed. Results are added to spark.csv and printed.
 """
 
 import argparse
