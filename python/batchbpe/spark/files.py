@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -94,15 +95,17 @@ def _session(master: str | None) -> Iterator[SparkSession]:
         from pyspark.sql import SparkSession
     except ImportError:
         raise ImportError("Spark requires pyspark; run pip install 'batchbpe[spark]'") from None
-    active = SparkSession.getActiveSession()
-    session = active or _start(SparkSession.builder, master)
-    try:
-        yield session
-    except (PySparkException, Py4JError) as error:
-        raise _problem(error) from error
-    finally:
-        if not active:
-            session.stop()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"pyspark\.")  # about the versions of other packages
+        active = SparkSession.getActiveSession()
+        session = active or _start(SparkSession.builder, master)
+        try:
+            yield session
+        except (PySparkException, Py4JError) as error:
+            raise _problem(error) from error
+        finally:
+            if not active:
+                session.stop()
 
 
 def _start(builder: Any, master: str | None) -> SparkSession:
