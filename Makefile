@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BUILD := .venv/built
 DEV := .venv/dev
-JAVA := .venv/java
+TOOLS := .venv/tools
 SOURCES := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 DATA ?= benchmarks/data
 
@@ -25,22 +25,22 @@ $(BUILD): $(BIN)/maturin $(SOURCES)
 
 $(DEV): $(BIN)/maturin pyproject.toml
 	$(BIN)/pip install --quiet --group dev
-	@# The tests of the viewer need a browser; without one they are skipped.
-	command -v chromium > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get -qq update \
-		&& apt-get -qq install --no-install-recommends chromium > /dev/null; } || true
 	@touch $@
 
-# The tests of Spark need Java. They are skipped if it is not installed and cannot be installed here.
-$(JAVA): $(BIN)/maturin
-	@command -v java > /dev/null || { command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ] \
-		&& apt-get update --quiet=2 && apt-get install --quiet=2 --yes openjdk-17-jre-headless > /dev/null; } \
-		|| echo "Java is not installed: the tests of Spark will be skipped"
+# The tests of Spark need Java, and those of the viewer a browser. Without them, these tests are skipped.
+$(TOOLS): $(BIN)/maturin
+	@for tool in java:default-jre-headless chromium:chromium; do \
+		command -v $${tool%:*} > /dev/null || missing="$$missing $${tool#*:}"; \
+	done; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+		apt-get -qq update && apt-get -qq install --no-install-recommends $$missing > /dev/null; \
+	fi || true
 	@touch $@
 
 demo: $(BUILD) ## build into .venv and train a tokenizer on Python's standard library
 	$(BIN)/python examples/demo.py
 
-test: $(BUILD) $(DEV) $(JAVA) lint ## build, lint and run all tests
+test: $(BUILD) $(DEV) $(TOOLS) lint ## build, lint and run all tests
 	cargo test --quiet --profile checked
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
@@ -76,7 +76,7 @@ fuzz: $(BUILD) $(DEV) ## fuzz each target for SECONDS=60, with mutants and kills
 	BATCHBPE_FUZZ_MUTANTS=$$((20 * $(SECONDS))) BATCHBPE_FUZZ_KILLS=$(SECONDS) BATCHBPE_FUZZ_FORKS=$$((20 * $(SECONDS))) \
 		$(BIN)/python -m pytest --numprocesses auto tests/fuzz tests/test_reliability.py
 
-coverage: $(BUILD) $(DEV) ## measure which lines of Python the tests execute
+coverage: $(BUILD) $(DEV) $(TOOLS) ## measure which lines of Python the tests execute
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
 
 clean: ## remove build outputs
