@@ -17,6 +17,7 @@ from batchbpe import PATTERNS, Model, Tokenizer, train
 from batchbpe import reference_phrases as reference
 from batchbpe.data.sampling import Sampling
 from batchbpe.phrases import TooFewRunsError, least_count, train_phrases
+from batchbpe.policies import Candidates, continue_search
 from batchbpe.runs import CONTRACTION_STARTS, KINDS, ChunksOfPhrases, RunCounts, RunReader
 
 pytestmark = pytest.mark.filterwarnings("ignore:the pattern")  # one of the patterns does not match everything
@@ -242,3 +243,38 @@ def test_a_share_of_one_long_string(model: Model) -> None:
 def test_merge_tree_of_a_phrase_of_three_chunks() -> None:
     model = Model(pattern=r"\w", merges={}, phrases={(97, 98, 99): 256})
     assert str(model.merge_tree(256)) == "256 'abc'\n├─ 97 'a'\n├─ 98 'b'\n└─ 99 'c'"
+
+
+def test_ids_follow_the_merges_of_a_base(book: list[str]) -> None:
+    base = train(book, 600, special_tokens=["<e>"])
+    longer = train(book, 700, base=base, phrases=50, special_tokens={"<e>": 698, "<f>": 699})
+    assert sorted(longer.phrases.values()) == [*range(648, 698)]
+    moved = train(book, 700, base=base, phrases=50, special_tokens=["<e>", "<f>"])
+    assert (moved.n_vocab, moved.special_tokens) == (700, {"<e>": 698, "<f>": 699})
+    kept = train(book, 650, base=base, phrases=50)  # no new merges
+    assert sorted(kept.phrases.values()) == [*range(600, 650)] and kept.special_tokens == {"<e>": 599}
+
+
+def test_automatic_phrases_from_a_share_of_a_text_file(book: list[str], tmp_path: Path) -> None:
+    """The share that was really counted decides, which may differ from the one that was asked for."""
+    path = tmp_path / "book.txt"
+    path.write_text("\n".join(book), encoding="utf-8")
+    whole, half = (len(train(path, 3000, phrases="auto", phrase_sample=share).phrases) for share in (None, 0.5))
+    assert 0.7 < half / whole < 1.4
+
+
+def test_batches_of_failed_attempts_are_not_reported(book: list[str]) -> None:
+    """A policy that vetoes most pairs needs rarer ones than expected, so runs are counted again."""
+
+    def short_phrases(candidates: Candidates) -> Candidates:
+        return continue_search(candidates.keep(lambda pairs: pairs.merged_length <= 6))
+
+    sizes: list[int] = []
+    model = train(book, 1200, phrases=100, policy=short_phrases, on_batch=lambda batch: sizes.append(batch.size))
+    assert sum(sizes) == len(model.merges) + len(model.phrases)
+
+
+def test_train_phrases_records_its_options(model: Model, book: list[str]) -> None:
+    trained = train_phrases(model, RunCounts.count(book, model, phrase_chunks="text"), 30, max_words=3).training
+    recorded = {name: trained[name] for name in ("vocab_size", "phrases", "phrase_chunks", "max_words")}
+    assert recorded == {"vocab_size": 2030, "phrases": 30, "phrase_chunks": "text", "max_words": 3}

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchbpe import PATTERNS, Model, Tokenizer
+from batchbpe.formats import Format
 from batchbpe.formats.huggingface import to_json
 from batchbpe.formats.phrase_pattern import _EDGES, pattern_with_phrases
 
@@ -142,3 +143,31 @@ def test_beginnings_of_contractions(last: str) -> None:
     for word, following in itertools.product("aA1", ["", "l", "L", "e", "E", "x", "X", "s", "ll", "1", " "]):
         text = word + last + following
         assert fields.encode(text).ids == tokenizer.encode(text), text
+
+
+@pytest.mark.parametrize("format", ["tiktoken", "huggingface"])
+def test_inexact_exports_keep_other_phrases(format: Format, library: list[str], tmp_path: Path) -> None:
+    options = {"pattern": "gpt4", "phrases": 200}
+    exact = Tokenizer.train(library[:40], 2000, **options)
+    path = tmp_path / "exported"
+    exact.export(path, format, allow_inexact=True)
+    load = Tokenizer.from_tiktoken if format == "tiktoken" else Tokenizer.from_huggingface
+    assert load(path) == exact
+    with_stop_words = Tokenizer.train(library[:40], 2000, stop_list_size=30, **options)
+    with pytest.warns(UserWarning, match=r"does not contain 30 stop words and \d+ phrases of the model"):
+        with_stop_words.export(path, format, allow_inexact=True)
+    stop_words = {*with_stop_words.stop_words.values()}
+    kept = {parts: token for parts, token in with_stop_words.phrases.items() if stop_words.isdisjoint(parts)}
+    assert 0 < len(kept) < 200 and load(path).phrases == kept
+
+
+def test_a_rank_file_with_another_pattern(library: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "mine.tiktoken"
+    trained("gpt2", "letters", library).export(path, "tiktoken")
+    with pytest.raises(ValueError, match=r"json has phrases for the pattern gpt2, not gpt4; leave out pattern"):
+        Tokenizer.from_tiktoken(path, pattern="gpt4")
+    companion = tmp_path / "mine.tiktoken.json"
+    fields = json.loads(companion.read_bytes())
+    companion.write_text(json.dumps(fields | {"pat_str": fields["pat_str"][:-3]}), encoding="utf-8")
+    with pytest.raises(ValueError, match='"pat_str" is damaged: it contains no phrases'):
+        Tokenizer.from_tiktoken(path)

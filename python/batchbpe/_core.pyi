@@ -100,6 +100,8 @@ class ChunkTable:
 
 @final
 class Sketch:
+    @property
+    def total(self) -> int: ...
     def counters(self) -> _U32: ...
 
 @final

@@ -10,7 +10,7 @@ import functools
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -62,6 +62,10 @@ class PhraseOptions:
                 raise ArgumentError("phrases", self.phrases, "must be a number or 'auto'")
             check_integer("phrases", self.phrases, least=0)
             object.__setattr__(self, "phrases", int(self.phrases))
+        for each in fields(self)[1:]:
+            if not self.phrases and getattr(self, each.name) != each.default:
+                reason = ("has no effect without ", Setting("phrases"))
+                raise ArgumentError(each.name, getattr(self, each.name), reason)
         if not callable(self.phrase_chunks):
             check_phrase_chunks(self.phrase_chunks)
         check_integer("max_words", self.max_words, least=2)
@@ -143,11 +147,15 @@ def train_phrases(
     if runs.arrays.model_id != model.tokens_id:
         raise DataError("the runs were counted with another model", remedy="count them with this one")
     if model.n_vocab + phrases > MAX_ID:
-        raise ArgumentError("phrases", phrases, f"must leave all ids below {MAX_ID}")
+        reason = (
+            f"must be at most {MAX_ID - model.n_vocab}: ids are below {MAX_ID}, and the largest is {model.n_vocab - 1}"
+        )
+        raise ArgumentError("phrases", phrases, reason)
     learned = learn_phrases(
         model,
         runs,
         phrases,
+        first_id=model.n_vocab,
         max_words=max_words,
         policy=policy,
         cap_divisor=cap_divisor,
@@ -157,7 +165,9 @@ def train_phrases(
     )
     if len(learned) < phrases:
         logger.warning("no pairs of chunks left: there are %d phrases, not %d", len(learned), phrases)
-    return replace(model, phrases=learned)
+    training = {**model.training, "vocab_size": model.vocab_size + len(learned), "phrases": phrases}
+    training |= {"phrase_chunks": runs.arrays.kind, "max_words": max_words}
+    return replace(model, phrases=learned, training=training)
 
 
 def learn_phrases(
@@ -165,6 +175,7 @@ def learn_phrases(
     runs: RunCounts,
     phrases: int,
     *,
+    first_id: int,
     max_words: int,
     policy: Policy | str,
     cap_divisor: int,
@@ -172,12 +183,12 @@ def learn_phrases(
     on_batch: Callable[[Batch], object] | None,
     threads: int | None,
 ) -> dict[Phrase, int]:
-    """Return the phrases that `train_phrases` adds. The arguments must be valid."""
+    """Return the phrases that `train_phrases` adds, with ids from `first_id` on. The arguments must be valid."""
     special = {*model.special_tokens.values()}
-    vocab = GrowingVocab({token: value for token, value in model.vocab.items() if token not in special}, model.n_vocab)
+    vocab = GrowingVocab({token: value for token, value in model.vocab.items() if token not in special}, first_id)
     chunks_of: dict[int, Phrase] = {token: (token,) for token in vocab}
-    table = PairTable.from_runs(*runs.arrays[:3], model.n_vocab, phrases, runs.arrays.min_count, threads)
-    choose = _Choice(resolve_policy(policy), chunks_of, max_words, model.n_vocab + phrases)
+    table = PairTable.from_runs(*runs.arrays[:3], first_id, phrases, runs.arrays.min_count, threads)
+    choose = _Choice(resolve_policy(policy), chunks_of, max_words, first_id + phrases)
     merge_in_batches(
         _CutTable(table, runs.arrays.min_count),
         vocab,
@@ -188,7 +199,7 @@ def learn_phrases(
         on_batch=on_batch,
     )
     choose.update(vocab)
-    return {chunks_of[token]: token for token in range(model.n_vocab, vocab.next_id)}
+    return {chunks_of[token]: token for token in range(first_id, vocab.next_id)}
 
 
 class _Choice:

@@ -146,10 +146,8 @@ def counting_bar(
         def report(position: int) -> None:
             on_progress(position)
             speed = (counter.bytes_read - before) / max(time.monotonic() - start, 1e-3)
-            note = (
-                f"{format_size(counter.bytes_read)}, {format_size(speed)}/s, "
-                f"≤ {counter.unique:,} unique, {format_size(memory())} memory"
-            )
+            unique = f"≤ {counter.unique:,} unique, " if counter.unique else ""
+            note = f"{format_size(counter.bytes_read)}, {format_size(speed)}/s, {unique}{format_size(memory())} memory"
             update(sum(source.position for source in sources), note)
 
         counter.on_progress = report
@@ -157,8 +155,8 @@ def counting_bar(
 
 
 @contextmanager
-def training_bar(*, show: bool = True, title: str = "training") -> Iterator[Callable[[Batch], None] | None]:
-    """Yield a function to call after each batch, which shows how many merges are done. None if nothing is shown."""
+def training_bar(*, show: bool = True, unit: str = "merges") -> Iterator[Callable[[Batch], None] | None]:
+    """Yield a function to call after each batch, which shows how much is done. None if nothing is shown."""
     if not show:
         yield None
         return
@@ -166,9 +164,9 @@ def training_bar(*, show: bool = True, title: str = "training") -> Iterator[Call
 
     def on_batch(batch: Batch) -> None:
         if not started:
-            started.append(bar(title, batch.merges_wanted))
+            started.append(bar("training", batch.merges_wanted))
             started.append(started[0].__enter__())
-        note = f"{batch.merges_done:,} of {batch.merges_wanted:,} merges, batch of {batch.size}"
+        note = f"{batch.merges_done:,} of {batch.merges_wanted:,} {unit}, batch of {batch.size}"
         started[1](batch.merges_done, note)
 
     try:

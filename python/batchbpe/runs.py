@@ -20,10 +20,10 @@ from .data.documents import Counts, Documents, TextFile, Texts
 from .data.limits import MAX_DOCUMENT_BYTES
 from .data.sampling import DocumentSampler, Sampling
 from .encoder import encoder_for
-from .errors import ArgumentError, ArgumentTypeError, DataError, Setting
+from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
 from .lazy import lazy
 from .model import Model
-from .patterns import resolve_pattern
+from .patterns import PATTERNS, resolve_pattern
 from .progress import counting_bar
 from .storage.atomic import replacing
 
@@ -38,8 +38,8 @@ KINDS: Mapping[str, str] = {
     "text": r"[^\S\r\n]*[^\s\p{N}][^\p{N}\r\n]*",
 }
 """letters: chunks with a letter. text: also punctuation, but no digits. Neither has newlines."""
-LONG_TEXT = 1 << 20
-"""A share of a longer string is a share of its blocks of about this many characters."""
+SAMPLED_BLOCK = 1 << 16
+"""A share of a text file, or of a longer string, is a share of its blocks of about this many bytes or characters."""
 CONTRACTION_STARTS = frozenset({b"'", b"'l", b"'r", b"'v"})
 """Chunks that are not eligible with o200k, unless asked for: the text of a word and one of them can also be inside a
 chunk, such as "they'" in "they're", where tiktoken would use the phrase."""
@@ -244,7 +244,7 @@ class ChunksOfPhrases:
         tokens = [(token, value) for token, value in self.model.vocab.items() if token not in special]
         if callable(self.chunks):
             kind = getattr(self.chunks, "__name__", type(self.chunks).__name__)
-            is_eligible = [_decodes(value) and bool(self.chunks(value.decode())) for _, value in tokens]
+            is_eligible = [_decodes(value) and self._admits(value.decode()) for _, value in tokens]
         else:
             kind = check_phrase_chunks(self.chunks)
             is_eligible = _core.matches_whole(KINDS.get(kind, kind), [value for _, value in tokens])
@@ -256,6 +256,13 @@ class ChunksOfPhrases:
             kind += f" {zlib.crc32(eligible.tobytes()):08x}"
         object.__setattr__(self, "eligible", eligible)
         object.__setattr__(self, "kind", kind)
+
+    def _admits(self, chunk: str) -> bool:
+        assert callable(self.chunks)
+        try:
+            return bool(self.chunks(chunk))
+        except Exception as error:
+            raise ValueError(f"phrase_chunks failed for the chunk {short(chunk)}: {error!r}") from error
 
     @lazy
     def encoder(self) -> _core.Encoder:
@@ -274,6 +281,8 @@ def check_phrase_chunks(chunks: object) -> str:
     expected = f"must be {', '.join(map(repr, KINDS))}, a regular expression or a function"
     if not isinstance(chunks, str):
         raise ArgumentTypeError("phrase_chunks", chunks, expected)
+    if chunks in PATTERNS:
+        raise ArgumentError("phrase_chunks", chunks, expected, remedy="the name of a pattern is not accepted")
     if chunks not in KINDS:
         try:
             resolve_pattern(chunks)
@@ -299,12 +308,12 @@ def no_text() -> DataError:
 def blocks_of_lines(text: str) -> Iterator[str]:
     """Cut a long text at newlines, which runs do not cross.
 
-    >>> [len(block) for block in blocks_of_lines("to be or not to be\\n" * 200_000)]
-    [1048591, 1048591, 1048591, 654227]
+    >>> [len(block) for block in blocks_of_lines("to be or not to be\\n" * 10_000)]
+    [65550, 65550, 58900]
     """
     start = 0
-    while len(text) - start > LONG_TEXT:
-        end = text.find("\n", start + LONG_TEXT) + 1
+    while len(text) - start > SAMPLED_BLOCK:
+        end = text.find("\n", start + SAMPLED_BLOCK) + 1
         if not end:
             break
         yield text[start:end]
@@ -328,17 +337,22 @@ class RunCounter(ChunkCounter):
             self._share, self._due = share, sampler.start()
             self.add(documents)
             return
-        if isinstance(documents, Texts) and documents.has_longer_than(LONG_TEXT):
+        if isinstance(documents, Texts) and documents.has_longer_than(SAMPLED_BLOCK):
             documents = Texts([block for text in documents.strings for block in blocks_of_lines(text)])
         self.add(documents.select(sampler.draw(documents, share)))
 
     def _add_block(self, block: bytes, offset: int, last: bool) -> int:
-        end = len(block) if last else block.rfind(b"\n") + 1  # a block that is skipped must end between characters
-        self._due += self._share
-        if self._due < 1 and end:
-            return end
-        self._due -= 1
-        return super()._add_block(block, offset, last)
+        if self._share == 1:
+            return super()._add_block(block, offset, last)
+        start, end = 0, len(block) if last else block.rfind(b"\n") + 1
+        while start < end:
+            stop = block.find(b"\n", start + SAMPLED_BLOCK, end) + 1 or end
+            self._due += self._share
+            if self._due >= 1:
+                self._due -= 1
+                super()._add_block(block[start:stop], offset + start, True)
+            start = stop
+        return end
 
     def _started(self) -> _core.ChunkTable:
         if self._table is None:
@@ -372,7 +386,7 @@ class RunReader:
         start = self._table(_core.ChunkTable.of_pairs, chunks)
         sketch = self._read(start, chunks, "counting pairs").finish_pairs()
         if self.share < 1 and not sketch.counters().any():
-            reason = f"the share {self.share:.3g} of the text contains no pairs of chunks"
+            reason = f"no text with pairs of chunks was selected by the share {self.share:.3g}"
             raise DataError(reason, remedy=("increase ", Setting("phrase_sample")))
         return sketch
 
@@ -415,7 +429,7 @@ def check_rereadable(data: Any) -> None:
     >>> check_rereadable(["to be", iter(["or not"])])
     Traceback (most recent call last):
     ...
-    batchbpe.errors.DataError: phrases need to read the data several times, but a list_iterator can be read only once; pass a list or files
+    batchbpe.errors.DataError: phrases need to read the data several times, but a list_iterator can be read only once; save it to a file, or pass a list of texts
     """  # noqa: E501  the last line is an error message
     if isinstance(data, list | tuple):
         for item in data:
@@ -429,4 +443,4 @@ def check_rereadable(data: Any) -> None:
         name = next(pipes, "")
     if name:
         reason = f"phrases need to read the data several times, but {name} can be read only once"
-        raise DataError(reason, remedy="pass a list or files")
+        raise DataError(reason, remedy="save it to a file, or pass a list of texts")

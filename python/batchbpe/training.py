@@ -325,7 +325,8 @@ def check_room(phrase_options: PhraseOptions, options: TrainingOptions) -> None:
     """
     base = options.base
     if base and base.phrases:
-        raise ArgumentError("base", base, "must not have phrases")
+        problem = f" already has {plural(len(base.phrases), 'phrase')}"
+        raise DataError((Setting("base"), problem), remedy="use a model without phrases")
     known = base.vocab_size - len(base.special_tokens) if base else 256 + options.stop_list_size
     room = options.vocab_size - known - len(options.all_special_tokens)
     if phrase_options.phrases != "auto" and phrase_options.phrases > room:
@@ -363,39 +364,62 @@ def train_with_phrases(
         chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
         unused = options.vocab_size - model.vocab_size  # if there are no more merges
         sketch = reader.sketch(chunks)
-        wanted = balance(merge_counts, sketch.counters(), share) + unused
+        wanted = balance(merge_counts, sketch.counters(), sketch.total / counts.total) + unused
     model, _ = run(options.vocab_size - wanted, on_batch)
     chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
     sketch = sketch or reader.sketch(chunks)  # that of the larger vocabulary contains almost all pairs of the smaller
+    first = _first_phrase(model, special_tokens, wanted)
     min_count = least_count(sketch.counters(), wanted)
     while True:
+        batches: list[Batch] = []  # of this attempt
         try:
-            with training_bar(show=reader.progress, title="training phrases") as show:
+            with training_bar(show=reader.progress, unit="phrases") as show:
                 phrases = learn_phrases(
                     model,
                     reader.runs(chunks, sketch, min_count),
                     wanted,
+                    first_id=first,
                     max_words=phrase_options.max_words,
                     policy=options.policy,
                     cap_divisor=options.cap_divisor,
                     max_batch_size=options.max_batch_size,
-                    on_batch=both(show, on_batch),
+                    on_batch=both(show, batches.append),
                     threads=reader.threads,
                 )
             break
         except TooFewRunsError:
             min_count //= 2
-    if options.base:
-        special_tokens = model.special_tokens
-    elif not isinstance(special_tokens, Mapping):
-        first = model.n_vocab + len(phrases)
-        special_tokens = {name: token for token, name in enumerate(special_tokens, start=first)}
+    if on_batch:
+        for batch in batches:
+            on_batch(batch)
+    if not isinstance(special_tokens, Mapping):
+        special_tokens = {name: token for token, name in enumerate(special_tokens, start=first + len(phrases))}
     metadata: dict[str, Any] = {"vocab_size": int(requested), "phrases": wanted}
     metadata |= {"phrase_chunks": chunks.kind, "max_words": phrase_options.max_words, "phrase_sample": share}
     training = {**model.training, **metadata}
     model = replace(model, phrases=phrases, special_tokens=special_tokens, training=training)
-    _warn_if_smaller(model, requested)
+    if phrase_options.phrases != "auto" and len(phrases) < wanted:
+        logger.warning(
+            "only %d of %d phrases were found: the vocabulary has %d tokens, not %d; use fewer phrases or 'auto'",
+            len(phrases),
+            wanted,
+            model.vocab_size,
+            requested,
+        )
+    else:
+        _warn_if_smaller(model, requested)
     return model
+
+
+def _first_phrase(model: Model, special_tokens: Sequence[str] | Mapping[str, int], phrases: int) -> int:
+    """Return the id of the first phrase: after all merges, and after special tokens that have an id among them."""
+    special = {*model.special_tokens.values()}
+    first = 1 + max(token for token in model.vocab if token not in special)
+    if isinstance(special_tokens, Mapping):
+        while first in special_tokens.values():  # the last tokens of a base that has no new merges
+            first += 1
+        _check_free(special_tokens, first, phrases)
+    return first
 
 
 def both(
@@ -445,9 +469,14 @@ def _check_wanted(wanted: int, first_merge: int, stop_words: int, options: Train
         reason = f"must be at least {options.vocab_size - wanted} ({parts})"
         raise ArgumentError("vocab_size", options.vocab_size, reason)
     if isinstance(special_tokens, Mapping):
-        for name, token in special_tokens.items():
-            if first_merge <= token < first_merge + wanted:
-                reason = f"must not have the ids {first_merge} to {first_merge + wanted - 1}, which new tokens need"
-                raise ArgumentError("special_tokens", {name: token}, reason)
+        _check_free(special_tokens, first_merge, wanted)
     if first_merge + wanted > MAX_ID:
         raise ArgumentError("vocab_size", options.vocab_size, f"must leave all ids below {MAX_ID}")
+
+
+def _check_free(special_tokens: Mapping[str, int], first: int, wanted: int) -> None:
+    """Raise if a special token has one of the ids that new tokens need."""
+    for name, token in special_tokens.items():
+        if first <= token < first + wanted:
+            reason = f"must not have the ids {first} to {first + wanted - 1}, which new tokens need"
+            raise ArgumentError("special_tokens", {name: token}, reason)

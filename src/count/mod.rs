@@ -334,7 +334,7 @@ impl ChunkTable {
         let tallies = self.join_workers(cancel)?.into_iter().chain([std::mem::take(&mut self.own)]);
         let counters = runs::sum_sketches(tallies.map(|tally| tally.sketch))?;
         match &self.counter.what {
-            What::Pairs(chunks) => Ok(Sketch { chunks: chunks.clone(), counters }),
+            What::Pairs(chunks) => Ok(Sketch { chunks: chunks.clone(), counters, total: self.total() }),
             _ => Err(Error::invalid("this table does not count pairs")),
         }
     }

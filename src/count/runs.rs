@@ -88,6 +88,8 @@ pub struct Sketch {
     /// The chunks whose pairs were counted.
     pub(super) chunks: Arc<EligibleChunks>,
     pub(super) counters: Vec<u32>,
+    /// The number of chunks in the texts, eligible or not.
+    pub total: usize,
 }
 
 impl Sketch {

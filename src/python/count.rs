@@ -34,6 +34,12 @@ pub struct Sketch(Arc<count::Sketch>);
 
 #[pymethods]
 impl Sketch {
+    /// The number of chunks in the texts, eligible or not.
+    #[getter]
+    fn total(&self) -> usize {
+        self.0.total
+    }
+
     /// The counters.
     fn counters<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
         self.0.counters().to_pyarray(py)

@@ -13,7 +13,7 @@ from ..data import corpus
 from ..data.documents import Counts, Documents
 from ..data.sampling import DocumentSampler
 from ..data.source import Source
-from ..errors import ArgumentError, DataError
+from ..errors import ArgumentError, DataError, Setting
 from ..runs import KINDS, check_rereadable
 from ..tokenizer import Tokenizer
 from .data import HELDOUT_SHARE, source_names
@@ -68,14 +68,16 @@ def phrases(
     split = _Split(chosen, heldout, heldout_share, seed, {"text_column": text_column, "errors": errors})
     held = list(split.heldout())
     if not held:
-        raise DataError("the held-out text is empty", remedy="provide more data")
+        remedy = ("provide more documents, or ", Setting("heldout"), "; a text file is one document")
+        raise DataError("the held-out text is empty", remedy=remedy)
     rows: list[dict[str, Any]] = []
     wanted: list[float | Literal["auto"]] = [*shares, "auto"]
     settings = [(size, kind, share) for size in vocab_sizes for kind in kinds for share in wanted]
     with runs_bar(len(settings), show=progress) as on_progress:
         for done, (size, kind, share) in enumerate(settings):
             number = share if share == "auto" else round(share * size)
-            tokenizer = Tokenizer.train(split.training(), size, phrases=number, phrase_chunks=kind, **options)
+            phrase_options: dict[str, Any] = {"phrases": number, "phrase_chunks": kind} if number else {}
+            tokenizer = Tokenizer.train(split.training(), size, **phrase_options, **options)
             encoded = len(tokenizer.encode_batch_to_numpy(held, "none")[0])
             row = {"vocab_size": size, "kind": kind, "share": str(share), "phrases": len(tokenizer.phrases)}
             reference = next((each for each in rows if (each["vocab_size"], each["kind"]) == (size, kind)), None)

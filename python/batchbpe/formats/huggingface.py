@@ -21,7 +21,7 @@ from . import native
 from .byte_level import from_byte_level, to_byte_level
 from .dialects import check_portable
 from .located import locate_errors, not_found
-from .phrase_pattern import pattern_with_phrases
+from .phrase_pattern import pattern_with_phrases, without_unsupported
 from .tokenizer_json import parse, pattern_for_oniguruma
 from .unused import unused_tokens
 
@@ -44,20 +44,20 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
     >>> to_json(Model(pattern=r"\\p{L}+", merges={(97, 97): 256}))["model"]["merges"]
     [['a', 'a']]
     """
-    if not allow_inexact:
+    if allow_inexact:
+        model = without_unsupported(model, "Hugging Face")
+    else:
         check(model)
     _check_special(model)
-    merged = {token: model.vocab[token] for token in (*model.byte_ids, *model.merges.values())}
+    ids = (*model.byte_ids, *model.merges.values(), *model.phrases.values())
+    merged = {token: model.vocab[token] for token in ids}
     vocab: dict[str, int] = {}
-    if not allow_inexact:
-        merged |= {token: model.vocab[token] for token in model.phrases.values()}
     for token, value in sorted(merged.items()):
         vocab.setdefault(to_byte_level(value), token)
     vocab |= model.special_tokens
     if fill_gaps:
         vocab |= unused_tokens(model, vocab.values())
-    with_phrases = model.phrases and not allow_inexact
-    split = {"Regex": pattern_for_oniguruma(pattern_with_phrases(model) if with_phrases else model.pattern)}
+    split = {"Regex": pattern_for_oniguruma(pattern_with_phrases(model) if model.phrases else model.pattern)}
     return {
         "version": "1.0",
         "truncation": None,
@@ -86,7 +86,7 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
             "end_of_word_suffix": None,
             "fuse_unk": False,
             "byte_fallback": False,
-            "ignore_merges": bool(with_phrases),  # a phrase is found as a whole
+            "ignore_merges": bool(model.phrases),  # a phrase is found as a whole
             "vocab": vocab,
             "merges": [[to_byte_level(merged[first]), to_byte_level(merged[last])] for first, last in model.merges],
         },

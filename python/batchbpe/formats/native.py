@@ -84,6 +84,9 @@ def _parse(fields: Any) -> Model:
     if type(version) is not int or not VERSION <= version <= VERSION_WITH_PHRASES:
         remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
         raise DataError(f"version must be {VERSION} or {VERSION_WITH_PHRASES}, got {short(version)}", remedy=remedy)
+    if version == VERSION and fields.get("phrases"):
+        reason = f"must be {VERSION_WITH_PHRASES} in a file with phrases, got {version}"
+        raise DataError(f"version {reason}", remedy="the file is damaged")
     merges: dict[tuple[int, int], int] = {}
     for rank, row in enumerate(_field(fields, "merges", list)):
         if not isinstance(row, list) or len(row) != 3 or not all(type(token) is int for token in row):

@@ -25,8 +25,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .._core import matches_whole, patterns, split_text
-from ..errors import DataError, Setting, short
+from ..errors import DataError, Setting, plural, short, warn
 from ..model import Model
+from ..patterns import describe_pattern
 
 _LETTER, _SYMBOL = r"\p{L}", r"[^\s\p{L}\p{N}]"
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
@@ -125,7 +126,7 @@ def pattern_with_phrases(model: Model) -> str:
     if edges is None:
         names = ", ".join(_EDGES)
         raise DataError(
-            f"phrases can be exported only with the patterns {names}; the model has {short(model.pattern)}",
+            f"phrases can be exported only with the patterns {names}; the model has {describe_pattern(model.pattern)}",
             remedy=("use ", Setting("format", "batchbpe"), " or ", Setting("format", "transformers")),
         )
     tree: dict[str, Any] = {}  # the values are such trees again, and at the end of a phrase its edge
@@ -170,7 +171,8 @@ def _edges_of(ends: Sequence[tuple[str, str]], edges: Sequence[_Edge]) -> list[s
     if None in found:
         chunk = ends[found.index(None)][1]
         reason = f"phrases that end in the chunk {short(chunk)} cannot be exported exactly"
-        raise DataError(reason, remedy=("train with ", Setting("phrase_chunks", "letters"), " or text"))
+        kinds = (Setting("phrase_chunks", "letters"), " or ", Setting("phrase_chunks", "text"))
+        raise DataError(reason, remedy=("train with ", *kinds))
     return [each or "" for each in found]
 
 
@@ -208,6 +210,28 @@ def check_not_in_chunks(model: Model) -> None:
                 phrase = short(lefts[place] + rights[place])
                 reason = f"tiktoken would use phrases that contain {phrase} inside words too"
                 raise DataError(reason, remedy=("use ", Setting("format", "huggingface")))
+
+
+def without_unsupported(model: Model, tool: str) -> Model:
+    """Return a model without stop words, which other tools do not have, and without phrases that need them.
+
+    If the other phrases cannot be exported exactly, there are none. A warning says what is left out.
+    """
+    needed = {*model.stop_words.values()}
+    phrases = {parts: token for parts, token in model.phrases.items() if needed.isdisjoint(parts)}
+    smaller = replace(model, stop_words={}, phrases=phrases)
+    try:
+        if phrases:
+            pattern_with_phrases(smaller)
+            if tool == "tiktoken":
+                check_not_in_chunks(smaller)
+    except DataError:
+        smaller = replace(smaller, phrases={})
+    missing = {"stop word": len(model.stop_words), "phrase": len(model.phrases) - len(smaller.phrases)}
+    left_out = " and ".join(plural(number, name) for name, number in missing.items() if number)
+    if left_out:
+        warn(f"the file for {tool} does not contain {left_out} of the model")
+    return smaller
 
 
 def _escaped(character: str) -> str:

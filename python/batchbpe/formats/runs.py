@@ -66,6 +66,7 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
 
 def checked(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return what runs were counted with, or raise unless it is complete."""
-    if metadata.keys() != _TYPES.keys() or any(type(metadata[name]) is not _TYPES[name] for name in _TYPES):
+    is_complete = metadata.keys() == _TYPES.keys() and all(type(metadata[name]) is _TYPES[name] for name in _TYPES)
+    if not is_complete or not 1 <= metadata["min_count"] < 1 << 32:
         raise DataError("not a file of runs, or damaged", remedy="count again")
     return metadata

@@ -16,6 +16,7 @@ from ..arguments import check_path
 from ..errors import ArgumentTypeError, DataError, Message, Setting, short
 from ..merges import Merges
 from ..model import Model, check_special_tokens
+from ..patterns import describe_pattern
 from ..storage.atomic import replacing_all, writing
 from .located import locate_errors, not_found
 from .phrase_pattern import (
@@ -24,6 +25,7 @@ from .phrase_pattern import (
     model_with_phrases,
     pattern_with_phrases,
     split_pattern,
+    without_unsupported,
 )
 
 if TYPE_CHECKING:
@@ -92,10 +94,14 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
     published = PUBLISHED.get(path.stem)
     with locate_errors(path):
         if _companion(path).is_file():
-            stored = _read_companion(_companion(path))
-            if pattern in (None, *split_pattern(stored[0])[:1]):
-                pattern = stored[0]
-                special_tokens = stored[1] if special_tokens is None else special_tokens
+            with_phrases, stored = _read_companion(_companion(path))
+            original = split_pattern(with_phrases)[0]
+            if pattern not in (None, original):
+                given, expected = describe_pattern(pattern or ""), describe_pattern(original)
+                reason = f"{_companion(path).name} has phrases for the pattern {expected}, not {given}"
+                raise DataError(reason, remedy=("leave out ", Setting("pattern")))
+            pattern = with_phrases
+            special_tokens = stored if special_tokens is None else special_tokens
         if pattern is None and published is None:
             raise DataError(
                 f"rank files do not store their pattern, and the name is not one of {', '.join(PUBLISHED)}",
@@ -159,11 +165,13 @@ def _model(ranks: _Ranks, pattern: str, special_tokens: Mapping[str, int]) -> Mo
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
     """Write a rank file. It stores the pattern and the special tokens only with phrases, in a second file."""
+    if allow_inexact:
+        model = without_unsupported(model, "tiktoken")
     content = b"".join(
         b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in ranks_of(model, allow_inexact).items()
     )
     files = {path: content}
-    if model.phrases and not allow_inexact:
+    if model.phrases:
         fields = {"pat_str": pattern_with_phrases(model), "special_tokens": dict(model.special_tokens)}
         files = {_companion(path): json.dumps(fields).encode(), **files}
     with replacing_all([*files]) as temporaries:
@@ -188,6 +196,8 @@ def _read_companion(path: Path) -> tuple[str, dict[str, int]]:
             raise DataError('expected a JSON object with "pat_str" and "special_tokens"') from None
         if not isinstance(pattern, str) or not isinstance(special_tokens, dict):
             raise DataError('"pat_str" must be a string and "special_tokens" an object')
+        if not has_phrases(pattern):
+            raise DataError('"pat_str" is damaged: it contains no phrases', remedy="export the model again")
         check_special_tokens(special_tokens)
     return pattern, special_tokens
 
@@ -202,6 +212,8 @@ def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_
     for token in sorted({*model.byte_ids, *model.merges.values()}):
         ranks.setdefault(model.vocab[token], token)
     if allow_inexact:
+        for token in model.phrases.values():
+            ranks.setdefault(model.vocab[token], token)
         return ranks
     if model.phrases:
         check_not_in_chunks(model)
