@@ -37,8 +37,12 @@ USERS = {"jobs", "analysis", "experiments", "spark", "viewer", "cli"}
 FORBIDDEN = {
     "counting": USERS,
     "counts": USERS,
-    "runs": USERS,
+    "run_counting": USERS | {"counts", "runs"},
+    "runs": USERS | {"training", "tokenizer"},
     "phrases": USERS | {"training", "tokenizer"},
+    "training_options": USERS | {"counts", "runs", "training", "tokenizer"},
+    "merge_training": USERS | {"training", "tokenizer"},
+    "phrase_training": USERS | {"training", "tokenizer"},
     "training": USERS,
     "codec": USERS | {"counting", "counts", "data", "training"},
     "tokenizer": USERS,

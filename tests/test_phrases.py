@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from batchbpe import PATTERNS, Model, Tokenizer, train
 from batchbpe import reference_phrases as reference
 from batchbpe.data.sampling import Sampling
-from batchbpe.phrases import TooFewRunsError, least_count, train_phrases
+from batchbpe.phrase_training import least_count
+from batchbpe.phrases import TooFewRunsError, train_phrases
 from batchbpe.policies import Candidates, continue_search
-from batchbpe.runs import CONTRACTION_STARTS, KINDS, ChunksOfPhrases, RunCounts, RunReader
+from batchbpe.run_counting import CONTRACTION_STARTS, KINDS, ChunksOfPhrases, RunReader
+from batchbpe.runs import RunCounts
 
 pytestmark = pytest.mark.filterwarnings("ignore:the pattern")  # one of the patterns does not match everything
 PHRASED_PATTERNS = ["gpt2", "gpt4", "o200k", r" ?\p{L}+"]
@@ -109,11 +111,11 @@ def test_cutting_changes_nothing(model: Model, book: list[str], kind: str) -> No
     chunks = ChunksOfPhrases(model, kind)
     sketch = reader.sketch(chunks)
     min_count = least_count(sketch.counters(), 200)
-    cut = reader.runs(chunks, sketch, min_count)
+    cut = RunCounts(reader.runs(chunks, sketch, min_count))
     assert cut.unique < RunCounts.count(book, model, phrase_chunks=kind).unique
     assert train_phrases(model, cut, 200) == uncut
     with pytest.raises(TooFewRunsError, match=f"fewer than {10 * min_count} times"):
-        train_phrases(model, reader.runs(chunks, sketch, 10 * min_count), 200)
+        train_phrases(model, RunCounts(reader.runs(chunks, sketch, 10 * min_count)), 200)
 
 
 @pytest.mark.parametrize("vocab_size", [300, 500, 3000])
@@ -122,7 +124,7 @@ def test_cutting_with_the_sketch_of_another_model(model: Model, book: list[str],
     reader = reader_of(book)
     other = train(book, vocab_size, pattern=model.pattern, stop_list_size=20)
     sketch = reader.sketch(ChunksOfPhrases(other, "letters"))
-    cut = reader.runs(ChunksOfPhrases(model, "letters"), sketch, 20)
+    cut = RunCounts(reader.runs(ChunksOfPhrases(model, "letters"), sketch, 20))
     whole = RunCounts.count(book, model)
     assert cut.unique < whole.unique
     frequent = {pair: count for pair, count in pairs_in(whole).items() if count >= 20}
@@ -236,7 +238,8 @@ def test_auto_needs_no_phrases() -> None:
 
 def test_a_share_of_one_long_string(model: Model) -> None:
     text = "to be or not to be, that is the question\n" * 200_000
-    share = reader_of([text], 0.3).runs(ChunksOfPhrases(model, "letters")).total / RunCounts.count([text], model).total
+    some = RunCounts(reader_of([text], 0.3).runs(ChunksOfPhrases(model, "letters")))
+    share = some.total / RunCounts.count([text], model).total
     assert 0.1 < share < 0.6
 
 

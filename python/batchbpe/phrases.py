@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from numbers import Real
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ._core import MAX_ID, PairTable
 from .arguments import check_integer
@@ -23,87 +20,15 @@ from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
 from .merging import Batch, merge_in_batches
 from .model import Model
 from .policies import Candidates, Counts, GrowingVocab, Ids, Mask, Policy, resolve_policy
-from .runs import PhraseChunks, RunCounts, check_phrase_chunks
+from .runs import RunCounts
 
 if TYPE_CHECKING:
-    from .training import HasModel
+    from .training_options import HasModel
 
 logger = logging.getLogger(__name__)
+
 Phrase = tuple[int, ...]
 """The ids of the chunks of a phrase."""
-Counters: TypeAlias = "npt.NDArray[np.uint32]"
-"""The counters of a sketch: upper bounds on how often pairs of chunks occur."""
-
-MAX_TEXT = 1 << 28
-"""Bytes of text from which phrases are learned by default. More text hardly changes them."""
-KEPT_PAIRS = 4
-"""Runs are cut so that about this many times as many pairs remain as there will be phrases."""
-PAIRS_PER_PHRASE = 1.7
-"""The n-th phrase is about as frequent as this multiple of n in the order of pairs: merging some makes others rarer."""
-
-
-@dataclass(frozen=True)
-class PhraseOptions:
-    """The options of training phrases. Invalid options raise an error here, before anything is counted."""
-
-    phrases: int | Literal["auto"] = 0
-    """Number of phrases, which are part of `vocab_size`, or "auto" to balance them with merges."""
-    phrase_chunks: PhraseChunks = "letters"
-    """Which chunks a phrase may consist of: "letters", "text", a regular expression, or a function."""
-    max_words: int = 4
-    """Largest number of chunks in a phrase."""
-    phrase_sample: float | None = None
-    """Share of the text from which phrases are learned; by default as much as makes 256 MiB."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        if self.phrases != "auto":
-            if isinstance(self.phrases, str):
-                raise ArgumentError("phrases", self.phrases, "must be a number or 'auto'")
-            check_integer("phrases", self.phrases, least=0)
-            object.__setattr__(self, "phrases", int(self.phrases))
-        for each in fields(self)[1:]:
-            if not self.phrases and getattr(self, each.name) != each.default:
-                reason = ("has no effect without ", Setting("phrases"))
-                raise ArgumentError(each.name, getattr(self, each.name), reason)
-        if not callable(self.phrase_chunks):
-            check_phrase_chunks(self.phrase_chunks)
-        check_integer("max_words", self.max_words, least=2)
-        if self.phrase_sample is not None:
-            if isinstance(self.phrase_sample, bool) or not isinstance(self.phrase_sample, Real):
-                raise ArgumentTypeError("phrase_sample", self.phrase_sample, "must be a number")
-            if not 0 < self.phrase_sample <= 1:
-                raise ArgumentError("phrase_sample", self.phrase_sample, "must be greater than 0 and at most 1")
-
-
-class TooFewRunsError(DataError):
-    """Runs were cut at pairs that a phrase would need.
-
-    >>> raise TooFewRunsError.of(10)
-    Traceback (most recent call last):
-    ...
-    batchbpe.phrases.TooFewRunsError: the runs were cut at pairs that occur fewer than 10 times, but rarer ones are needed; count them with a smaller min_count
-    """  # noqa: E501  the last line is an error message
-
-    @classmethod
-    def of(cls, min_count: int) -> TooFewRunsError:
-        """Create the error for runs that were cut with `min_count`."""
-        reason = f"the runs were cut at pairs that occur fewer than {min_count} times, but rarer ones are needed"
-        return cls(reason, remedy=("count them with a smaller ", Setting("min_count")))
-
-
-class _CutTable:
-    """A table of runs that were cut. It raises as soon as a result could differ from that of uncut runs."""
-
-    def __init__(self, table: PairTable, min_count: int) -> None:
-        self._table, self._min_count = table, min_count
-        self.merge, self.forget = table.merge, table.forget
-
-    def top(self, n: int) -> tuple[Ids, Ids, Counts]:
-        first, last, count = self._table.top(n)
-        if self._min_count > 1 and (len(count) < n or count[-1] < self._min_count):
-            raise TooFewRunsError.of(self._min_count)
-        return first, last, count
 
 
 def train_phrases(
@@ -202,6 +127,36 @@ def learn_phrases(
     return {chunks_of[token]: token for token in range(first_id, vocab.next_id)}
 
 
+class _CutTable:
+    """A table of runs that were cut. It raises as soon as a result could differ from that of uncut runs."""
+
+    def __init__(self, table: PairTable, min_count: int) -> None:
+        self._table, self._min_count = table, min_count
+        self.merge, self.forget = table.merge, table.forget
+
+    def top(self, n: int) -> tuple[Ids, Ids, Counts]:
+        first, last, count = self._table.top(n)
+        if self._min_count > 1 and (len(count) < n or count[-1] < self._min_count):
+            raise TooFewRunsError.of(self._min_count)
+        return first, last, count
+
+
+class TooFewRunsError(DataError):
+    """Runs were cut at pairs that a phrase would need.
+
+    >>> raise TooFewRunsError.of(10)
+    Traceback (most recent call last):
+    ...
+    batchbpe.phrases.TooFewRunsError: the runs were cut at pairs that occur fewer than 10 times, but rarer ones are needed; count them with a smaller min_count
+    """  # noqa: E501  the last line is an error message
+
+    @classmethod
+    def of(cls, min_count: int) -> TooFewRunsError:
+        """Create the error for runs that were cut with `min_count`."""
+        reason = f"the runs were cut at pairs that occur fewer than {min_count} times, but rarer ones are needed"
+        return cls(reason, remedy=("count them with a smaller ", Setting("min_count")))
+
+
 class _Choice:
     """A policy that vetoes pairs with too many chunks, or with the chunks of a phrase, and asks another to choose."""
 
@@ -258,50 +213,3 @@ class _Choice:
                     self._waiting.setdefault(missing, []).append(parts)
         self._phrases += len(first)
         return unwanted
-
-
-def least_count(counters: Counters, phrases: int) -> int:
-    """Return the `min_count` at which runs are cut for a number of phrases.
-
-    >>> least_count(np.array([0, 9, 5, 7, 8, 6], np.uint32), 1)
-    6
-    """
-    kept = min(KEPT_PAIRS * max(phrases, 1), len(counters))
-    return max(1, int(_largest(counters, kept)[-1]))
-
-
-def _largest(counters: Counters, n: int) -> Counters:
-    """Return the n largest counters, in descending order. Most counters are small, so only a few have to be sorted.
-
-    >>> _largest(np.array([3, 9, 0, 7, 100_000], np.uint32), 3).tolist()
-    [100000, 9, 7]
-    """
-    most = 1 << 12
-    at_least = np.bincount(np.minimum(counters, most), minlength=most + 1)[::-1].cumsum()[::-1]
-    least = int(np.flatnonzero(at_least >= n)[-1])  # counters below this are not among the n largest
-    return np.sort(counters[counters >= least])[::-1][:n]
-
-
-def balance(merge_counts: npt.NDArray[np.uint64], counters: Counters, share: float = 1.0) -> int:
-    """Return the number of phrases at which the last one is as frequent as the merge that it replaces.
-
-    Parameters
-    ----------
-    merge_counts: how often each pair occurred when it was merged.
-    counters: those of pairs of chunks.
-    share: how much of the counted text they cover.
-
-    >>> balance(np.array([90, 50, 10, 9], np.uint64), np.array([80, 60, 50, 12, 8, 5], np.uint32))
-    2
-
-    """
-    n = len(merge_counts)
-    most = min(n, int(len(counters) / PAIRS_PER_PHRASE) - 1)
-    needed = min(len(counters), math.ceil(PAIRS_PER_PHRASE * most) + 1)
-    largest = _largest(counters, needed)
-    # Counts in batches are not in order, so a merge is compared with the best of those after it.
-    following = np.maximum.accumulate(merge_counts[::-1])
-    phrases = np.arange(1, most + 1)
-    frequency = largest[np.ceil(PAIRS_PER_PHRASE * phrases).astype(np.int64) - 1] / share
-    better = np.flatnonzero(frequency > following[:most])
-    return int(better[-1]) + 1 if len(better) else 0

@@ -24,7 +24,7 @@ from .merging import Batch
 from .model import Model
 from .patterns import resolve_pattern
 from .policies import Policy
-from .runs import PhraseChunks
+from .run_counting import PhraseChunks
 from .storage.atomic import replacing_all, writing
 from .surrogates import Errors
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
-from .. import training
+from .. import merge_training
 from .._core import threads_or_all
 from ..counts import ChunkCounts
 from ..errors import ArgumentError, Setting, Stopped
@@ -95,7 +95,7 @@ def train_all(
         done[place] = 1
         return Run(options[place], Tokenizer(model), batches, min(seconds))
 
-    with _without_warnings(training.logger):
+    with _without_warnings(merge_training.logger):
         if at_once == 1:
             yield from map(run, range(len(options)))
             return

@@ -31,7 +31,7 @@ from ..jobs.encode import end_token
 from ..jobs.shards import Encoded
 from ..model import Model, check_special_tokens
 from ..patterns import resolve_pattern
-from ..runs import ChunksOfPhrases, PhraseChunks, RunCounter
+from ..run_counting import ChunksOfPhrases, PhraseChunks, RunCounter
 from ..surrogates import check_errors
 
 if TYPE_CHECKING:

@@ -1,0 +1,168 @@
+"""Train merges on counts: set up the training loop, which is in `merging`, and make a model of its result."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ._core import MAX_ID, PairTable
+from .counts import ChunkCounts
+from .encoder import encoder_for
+from .errors import ArgumentError, DataError, plural
+from .merges import Merges
+from .merging import Batch, merge_in_batches, merge_serially
+from .model import Model
+from .patterns import describe_pattern
+from .policies import Counts, GrowingVocab, resolve_policy, serial
+from .training_options import TrainingOptions
+
+logger = logging.getLogger(__name__)
+
+MAX_LOGGED_BATCHES = 1000
+"""A model carries the log of its training if there were at most this many batches; usually there are about 250."""
+
+
+def train_on_counts(
+    counts: ChunkCounts,
+    options: TrainingOptions,
+    *,
+    on_batch: Callable[[Batch], object] | None = None,
+    threads: int | None = None,
+) -> Model:
+    """Train on counts; see `train`.
+
+    >>> len(train_on_counts(ChunkCounts.count("aaabdaaabac"), TrainingOptions(259)).vocab)
+    259
+    """
+    handed_over = [counts]
+    del counts
+    model, _ = train_merges(handed_over.pop(), options, on_batch, threads)
+    warn_if_smaller(model, options.vocab_size)
+    return model
+
+
+def train_merges(
+    counts: ChunkCounts,
+    options: TrainingOptions,
+    on_batch: Callable[[Batch], object] | None = None,
+    threads: int | None = None,
+) -> tuple[Model, Counts]:
+    """Train on counts. Return the model, and how often each pair occurred when it was merged."""
+    if not counts.unique:
+        pattern = describe_pattern(counts.pattern)
+        raise DataError(f"nothing to train on: the data is empty, or the pattern {pattern} matches none of it")
+    base, skipped = _base_for(counts, options)
+    special_tokens = options.all_special_tokens
+    vocab = _initial_vocab(base, special_tokens)
+    first_merge = vocab.next_id
+    wanted = options.vocab_size - len(vocab) - len(special_tokens)
+    _check_wanted(wanted, first_merge, len(base.stop_words), options)
+    kept = counts.at_least(options.freq_cutoff).arrays
+    if not len(kept.counts):
+        reason = f"must be at most {counts.arrays.counts[0]}, the count of the most frequent chunk"
+        raise ArgumentError("freq_cutoff", options.freq_cutoff, reason)
+    encoder = encoder_for(base) if options.base else None
+    table = PairTable.from_chunks(*kept[:3], skipped, first_merge, wanted, bool(options.overlapping), threads, encoder)
+    metadata = options.as_metadata() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
+    del counts, kept  # most of the memory, unless the caller holds them
+
+    batches: list[Batch] = []
+    policy = resolve_policy(options.policy)
+    if policy is serial:
+        merge_serially(table, vocab, wanted, on_batch)
+    else:
+        merge_in_batches(
+            table,
+            vocab,
+            wanted,
+            cap_divisor=options.cap_divisor,
+            max_batch_size=options.max_batch_size or options.vocab_size,
+            policy=policy,
+            on_batch=both(batches.append, on_batch),
+        )
+        metadata |= _log(batches, vocab.merge_counts)
+    if not isinstance(special_tokens, Mapping):
+        special_tokens = {name: token for token, name in enumerate(special_tokens, start=vocab.next_id)}
+    merges = Merges(base.ranked.extended(*vocab.merges, first_merge))
+    return replace(base, merges=merges, special_tokens=dict(special_tokens), training=metadata), vocab.merge_counts
+
+
+def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, list[int]]:
+    """Return the model to start from, and the indices of the chunks that are stop words and need no merging."""
+    if options.base is None:
+        indices, words = counts.stop_words(options.stop_list_size)
+        if len(words) < options.stop_list_size:
+            found = plural(len(words), "chunk")
+            logger.warning("only %s can become stop words; %d were requested", found, options.stop_list_size)
+        stop_words = {word: token for token, word in enumerate(words, start=256)}
+        return Model(pattern=counts.pattern, merges={}, stop_words=stop_words), indices
+    if counts.pattern != options.base.pattern:
+        raise DataError(
+            f"the counts were made with the pattern {describe_pattern(counts.pattern)}, "
+            f"but base has {describe_pattern(options.base.pattern)}"
+        )
+    return options.base, []
+
+
+def _initial_vocab(base: Model, special_tokens: Sequence[str] | Mapping[str, int]) -> GrowingVocab:
+    """Return the tokens of the base. Special tokens that keep their ids come before the new tokens, others after."""
+    special_ids = set(base.special_tokens.values())
+    tokens = {token: value for token, value in base.vocab.items() if token not in special_ids}
+    given_ids = special_tokens.values() if isinstance(special_tokens, Mapping) else ()
+    return GrowingVocab(tokens, max((*tokens, *(token for token in given_ids if token < base.n_vocab))) + 1)
+
+
+def _check_wanted(wanted: int, first_merge: int, stop_words: int, options: TrainingOptions) -> None:
+    """Raise unless there is room for the new tokens."""
+    special_tokens = options.all_special_tokens
+    if wanted < 0:  # only without a base: `TrainingOptions` knows the tokens of a base
+        parts = f"256 bytes + {plural(stop_words, 'stop word')} + {plural(len(special_tokens), 'special token')}"
+        reason = f"must be at least {options.vocab_size - wanted} ({parts})"
+        raise ArgumentError("vocab_size", options.vocab_size, reason)
+    if isinstance(special_tokens, Mapping):
+        check_free(special_tokens, first_merge, wanted)
+    if first_merge + wanted > MAX_ID:
+        raise ArgumentError("vocab_size", options.vocab_size, f"must leave all ids below {MAX_ID}")
+
+
+def check_free(special_tokens: Mapping[str, int], first: int, wanted: int) -> None:
+    """Raise if a special token has one of the ids that new tokens need."""
+    for name, token in special_tokens.items():
+        if first <= token < first + wanted:
+            reason = f"must not have the ids {first} to {first + wanted - 1}, which new tokens need"
+            raise ArgumentError("special_tokens", {name: token}, reason)
+
+
+def _log(batches: Sequence[Batch], merge_counts: Counts) -> dict[str, Any]:
+    """Return what a model file records about the batches: size, pairs searched, and the count of the last pair."""
+    if len(batches) > MAX_LOGGED_BATCHES:
+        return {}
+    last = np.cumsum([batch.size for batch in batches], dtype=np.int64) - 1
+    columns = {"size": [batch.size for batch in batches], "searched": [batch.searched for batch in batches]}
+    return {"batches": columns | {"last_count": merge_counts[last].tolist()}}
+
+
+def warn_if_smaller(model: Model, vocab_size: int) -> None:
+    """Log a warning if a model has fewer tokens than requested."""
+    if model.vocab_size < vocab_size:
+        phrases = f" ({plural(len(model.phrases), 'phrase')})" if model.phrases else ""
+        reached = f"{model.vocab_size} tokens{phrases}"
+        logger.warning("no pairs left to merge: the vocabulary has %s, not %d", reached, vocab_size)
+
+
+def both(
+    show: Callable[[Batch], object] | None, on_batch: Callable[[Batch], object] | None
+) -> Callable[[Batch], object]:
+    """Return a function that calls both functions. Either may be None."""
+
+    def after_batch(batch: Batch) -> None:
+        if show:
+            show(batch)
+        if on_batch:
+            on_batch(batch)
+
+    return after_batch

@@ -1,0 +1,169 @@
+"""Train merges and then phrases: how many phrases, from how much of the text, and with which ids."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .counts import ChunkCounts
+from .merge_training import both, check_free, train_merges, warn_if_smaller
+from .merging import Batch
+from .model import Model
+from .phrases import TooFewRunsError, learn_phrases
+from .policies import Counts
+from .progress import training_bar
+from .run_counting import ChunksOfPhrases, RunReader
+from .runs import RunCounts
+from .training_options import PhraseOptions, TrainingOptions
+
+logger = logging.getLogger(__name__)
+
+Counters: TypeAlias = "npt.NDArray[np.uint32]"
+"""The counters of a sketch: upper bounds on how often pairs of chunks occur."""
+MAX_TEXT = 1 << 28
+"""Bytes of text from which phrases are learned by default. More text hardly changes them."""
+KEPT_PAIRS = 4
+"""Runs are cut so that about this many times as many pairs remain as there will be phrases."""
+PAIRS_PER_PHRASE = 1.7
+"""The n-th phrase is about as frequent as this multiple of n in the order of pairs: merging some makes others rarer."""
+
+
+def train_with_phrases(
+    counts: ChunkCounts,
+    options: TrainingOptions,
+    phrase_options: PhraseOptions,
+    reader: RunReader,
+    on_batch: Callable[[Batch], object] | None = None,
+) -> Model:
+    """Train on counts and on the text that was counted; see `train`.
+
+    The result is a model trained with fewer tokens, with phrases added.
+    """
+    special_tokens, requested = options.all_special_tokens, options.vocab_size
+    if options.base is None:  # then special tokens come after the phrases
+        options = replace(options, special_tokens=(), vocab_size=options.vocab_size - len(special_tokens))
+    share = phrase_options.phrase_sample
+    if share is None:
+        text_bytes = int(np.dot(counts.chunk_bytes.astype(np.float64), counts.arrays.counts.astype(np.float64)))
+        share = min(1.0, MAX_TEXT / max(text_bytes, 1))
+    reader = replace(reader, share=share)
+
+    def run(vocab_size: int, on_batch: Callable[[Batch], object] | None) -> tuple[Model, Counts]:
+        with training_bar(show=reader.progress) as show:
+            return train_merges(counts, replace(options, vocab_size=vocab_size), both(show, on_batch), reader.threads)
+
+    wanted, sketch = phrase_options.phrases, None
+    if wanted == "auto":
+        model, merge_counts = run(options.vocab_size, None)
+        chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
+        unused = options.vocab_size - model.vocab_size  # if there are no more merges
+        sketch = reader.sketch(chunks)
+        wanted = balance(merge_counts, sketch.counters(), sketch.total / counts.total) + unused
+    model, _ = run(options.vocab_size - wanted, on_batch)
+    chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
+    sketch = sketch or reader.sketch(chunks)  # that of the larger vocabulary contains almost all pairs of the smaller
+    first = _first_phrase(model, special_tokens, wanted)
+    min_count = least_count(sketch.counters(), wanted)
+    while True:
+        batches: list[Batch] = []  # of this attempt
+        try:
+            with training_bar(show=reader.progress, unit="phrases") as show:
+                phrases = learn_phrases(
+                    model,
+                    RunCounts(reader.runs(chunks, sketch, min_count)),
+                    wanted,
+                    first_id=first,
+                    max_words=phrase_options.max_words,
+                    policy=options.policy,
+                    cap_divisor=options.cap_divisor,
+                    max_batch_size=options.max_batch_size,
+                    on_batch=both(show, batches.append),
+                    threads=reader.threads,
+                )
+            break
+        except TooFewRunsError:
+            min_count //= 2
+    if on_batch:
+        for batch in batches:
+            on_batch(batch)
+    if not isinstance(special_tokens, Mapping):
+        special_tokens = {name: token for token, name in enumerate(special_tokens, start=first + len(phrases))}
+    metadata: dict[str, Any] = {"vocab_size": int(requested), "phrases": wanted}
+    metadata |= {"phrase_chunks": chunks.kind, "max_words": phrase_options.max_words, "phrase_sample": share}
+    training = {**model.training, **metadata}
+    model = replace(model, phrases=phrases, special_tokens=special_tokens, training=training)
+    if phrase_options.phrases != "auto" and len(phrases) < wanted:
+        logger.warning(
+            "only %d of %d phrases were found: the vocabulary has %d tokens, not %d; use fewer phrases or 'auto'",
+            len(phrases),
+            wanted,
+            model.vocab_size,
+            requested,
+        )
+    else:
+        warn_if_smaller(model, requested)
+    return model
+
+
+def _first_phrase(model: Model, special_tokens: Sequence[str] | Mapping[str, int], phrases: int) -> int:
+    """Return the id of the first phrase: after all merges, and after special tokens that have an id among them."""
+    special = {*model.special_tokens.values()}
+    first = 1 + max(token for token in model.vocab if token not in special)
+    if isinstance(special_tokens, Mapping):
+        while first in special_tokens.values():  # the last tokens of a base that has no new merges
+            first += 1
+        check_free(special_tokens, first, phrases)
+    return first
+
+
+def least_count(counters: Counters, phrases: int) -> int:
+    """Return the `min_count` at which runs are cut for a number of phrases.
+
+    >>> least_count(np.array([0, 9, 5, 7, 8, 6], np.uint32), 1)
+    6
+    """
+    kept = min(KEPT_PAIRS * max(phrases, 1), len(counters))
+    return max(1, int(_largest(counters, kept)[-1]))
+
+
+def _largest(counters: Counters, n: int) -> Counters:
+    """Return the n largest counters, in descending order. Most counters are small, so only a few have to be sorted.
+
+    >>> _largest(np.array([3, 9, 0, 7, 100_000], np.uint32), 3).tolist()
+    [100000, 9, 7]
+    """
+    most = 1 << 12
+    at_least = np.bincount(np.minimum(counters, most), minlength=most + 1)[::-1].cumsum()[::-1]
+    least = int(np.flatnonzero(at_least >= n)[-1])  # counters below this are not among the n largest
+    return np.sort(counters[counters >= least])[::-1][:n]
+
+
+def balance(merge_counts: npt.NDArray[np.uint64], counters: Counters, share: float = 1.0) -> int:
+    """Return the number of phrases at which the last one is as frequent as the merge that it replaces.
+
+    Parameters
+    ----------
+    merge_counts: how often each pair occurred when it was merged.
+    counters: those of pairs of chunks.
+    share: how much of the counted text they cover.
+
+    >>> balance(np.array([90, 50, 10, 9], np.uint64), np.array([80, 60, 50, 12, 8, 5], np.uint32))
+    2
+
+    """
+    n = len(merge_counts)
+    most = min(n, int(len(counters) / PAIRS_PER_PHRASE) - 1)
+    needed = min(len(counters), math.ceil(PAIRS_PER_PHRASE * most) + 1)
+    largest = _largest(counters, needed)
+    # Counts in batches are not in order, so a merge is compared with the best of those after it.
+    following = np.maximum.accumulate(merge_counts[::-1])
+    phrases = np.arange(1, most + 1)
+    frequency = largest[np.ceil(PAIRS_PER_PHRASE * phrases).astype(np.int64) - 1] / share
+    better = np.flatnonzero(frequency > following[:most])
+    return int(better[-1]) + 1 if len(better) else 0
