@@ -1,5 +1,6 @@
 """Counts and ids from a Spark cluster, whose executors are processes, are those of one machine."""
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from data_files import jsonl, parquet, write
 
 from batchbpe import ChunkCounts, RunCounts, Tokenizer
 from batchbpe.errors import ArgumentError, ArgumentTypeError
+from batchbpe.spark import files
 
 pytestmark = pytest.mark.spark
 DOCUMENTS = [None, "", *TEXT.split("."), f"one{END}two", "語" * 50, " ", "they're", *(f"word{n}" for n in range(300))]
@@ -193,18 +195,19 @@ def test_errors_name_the_file(spark, tokenizer, invalid):
 def test_the_commands(spark, place):
     """Counts, model and ids are the same as without Spark, whose working folder is another one in this process."""
     documents = [text for text in DOCUMENTS if text is not None]
-    files = [
+    places = [
         parquet(place / "a.parquet", body=DOCUMENTS),
         jsonl(place / "b.jsonl", *({"body": text} for text in [*documents, None])),
         write(place / "c.txt", TEXT),
     ]
-    inputs = [*map(str, files), "--text-column", "body"]
+    inputs = [*map(str, places), "--text-column", "body"]
     folder = str(place / "folder")
     counted = run(["count", *inputs, "--engine", "spark", "-o", folder, "--special-token", END])
     assert counted.exit_code == 0, counted.output
     assert "of them unique, in " in counted.stderr and "on Spark" in counted.stderr
     assert run(["count", *inputs, "-o", "here.parquet", "--special-token", END, "-q"]).exit_code == 0
     assert ChunkCounts.load("folder") == ChunkCounts.load("here.parquet")
+    assert json.loads(Path("folder/_batchbpe.json").read_text()) == {"unique": ChunkCounts.load("folder").unique}
     for name, counts in {"there": "folder", "here": "here.parquet"}.items():
         assert run(["train", counts, "-n", "400", "--freq-cutoff", "2", "-o", name, "-q"]).exit_code == 0
     assert Tokenizer.from_file("there.model").model == Tokenizer.from_file("here.model").model
@@ -230,6 +233,7 @@ def test_errors_of_the_commands(spark, place, invalid):
         f"{place}/mine.model": "mine.model",
         "counts.csv": "counts.csv: Spark cannot read this as documents; pass .parquet, .jsonl, .txt or .md",
         f"{invalid} --text-column body": "no column 'body' among ['text']; choose one with --text-column",
+        f"foo://{place}/x.parquet": 'No FileSystem for scheme "foo"',
         str(write(place / "bad.jsonl", '{"text": "to be"}\n{"text": \n')): "bad.jsonl",
     }.items():
         failed = run(["count", *inputs.split(), "--engine", "spark", "-o", str(output)])
@@ -238,17 +242,32 @@ def test_errors_of_the_commands(spark, place, invalid):
         assert not output.exists()
 
 
+def test_the_folder_of_another_job_is_kept(spark, place, monkeypatch):
+    """It appears after the check that there is none."""
+    output, read = place / "folder", files._read
+
+    def read_late(*arguments):
+        write(output / "theirs", "kept")
+        return read(*arguments)
+
+    monkeypatch.setattr(files, "_read", read_late)
+    failed = run(["count", str(place / "book.txt"), "--engine", "spark", "-o", str(output)])
+    assert failed.stderr == f"error: {output} already exists; remove it, or choose another folder\n"
+    assert [path.name for path in output.iterdir()] == ["theirs"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         "count book.txt -o out --threads 2",
         "count book.txt -o out --resume",
         "encode mine.model book.txt -o out --sample 0.5",
+        "encode mine.model book.txt -o out.npy",
     ],
 )
 def test_options_without_effect(place, arguments):
     refused = run(f"{arguments} --engine spark")
-    assert refused.exit_code == 2 and "is not supported with --engine spark; remove it" in refused.stderr
+    assert refused.exit_code == 2 and "with --engine spark; " in refused.stderr
     assert run(f"{arguments} --master local").exit_code == 2
 
 

@@ -88,6 +88,7 @@ def count(
     on_spark = is_spark(
         engine,
         master,
+        output,
         {
             "--limit-bytes": limit_bytes is not None,
             "--sample": sample is not None,

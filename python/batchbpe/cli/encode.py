@@ -137,7 +137,7 @@ def encode(
         "--threads": threads is not None,
     }
     start = time.monotonic()
-    if is_spark(engine, master, unsupported):
+    if is_spark(engine, master, output, unsupported):
         from ..spark import files
 
         if output is None or not inputs:

@@ -89,11 +89,13 @@ Master = Annotated[
 ]
 
 
-def is_spark(engine: EngineName, master: str | None, unsupported: dict[str, bool]) -> bool:
-    """Return whether to use Spark. Options that have no effect then are an error."""
+def is_spark(engine: EngineName, master: str | None, output: str | None, unsupported: dict[str, bool]) -> bool:
+    """Return whether to use Spark, which writes a folder. Options that have no effect then are an error."""
     if engine == "local" and master is not None:
         raise UsageError("--master needs --engine spark")
     for name, is_given in unsupported.items():
         if engine == "spark" and is_given:
             raise UsageError(f"{name} is not supported with --engine spark; remove it")
+    if engine == "spark" and output and output.endswith((".csv", ".npy", ".bin")):
+        raise UsageError(f"--output is a folder with --engine spark; {output} is the name of a file")
     return engine == "spark"

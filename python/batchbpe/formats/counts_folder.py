@@ -1,12 +1,14 @@
 """Folders of counts that Spark writes: parquet files, and an empty file `_SUCCESS` when all of them are complete.
 
 Their columns are `chunk` or `run` (binary) and `count` (int64). Spark stores the metadata of its columns in each
-parquet file; that of the first column has an object under the key `batchbpe`.
+parquet file; that of the first column has an object under the key `batchbpe`. `batchbpe count` also writes the number
+of rows to `_batchbpe.json`, so that a missing file is noticed.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from .located import locate_errors
 VERSION = 1
 ROWS = 1 << 18
 """Number of rows to read at once."""
+TOTALS = "_batchbpe.json"
 KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
 
@@ -33,15 +36,32 @@ def read_metadata(folder: Path, column: str) -> dict[str, Any]:
         remedy = "wait for the job that writes it, or count again"
         raise DataError("the folder is incomplete: it has no file _SUCCESS", where=str(folder), remedy=remedy)
     metadata: dict[str, Any] | None = None
+    rows = 0
     for path in parts(folder):
         with locate_errors(path), _open(path) as file:
+            rows += file.metadata.num_rows
             found = _metadata_of(file.schema_arrow, column)
             if metadata not in (None, found):
                 raise DataError("counted in another way than the other files", remedy="count again into a new folder")
             metadata = found
     if metadata is None:
         raise DataError("the folder has no parquet files", where=str(folder), remedy="count again")
+    _check_rows(folder, rows)
     return metadata
+
+
+def _check_rows(folder: Path, rows: int) -> None:
+    path = folder / TOTALS
+    if not path.is_file():
+        return
+    with locate_errors(path):
+        try:
+            expected = json.loads(path.read_bytes())["unique"]
+        except (ValueError, KeyError, TypeError):
+            raise DataError('expected a JSON object with "unique"', remedy="count again") from None
+        if rows != expected:
+            reason = f"the files have {rows} rows, expected {expected}"
+            raise DataError(reason, remedy="copy the missing files, or remove those of other folders")
 
 
 def read(
@@ -50,7 +70,10 @@ def read(
     """Yield batches of the counts of at least `freq_cutoff`. Call `read_metadata` first, which checks the folder.
 
     The chunks of row groups without such counts are not read, which makes a cutoff cheap if rows are sorted by count.
+    If several jobs have written to the folder, all counts are yielded: a chunk can be in files of each of them.
     """
+    if len({re.sub(r"^part-\d+-|-c\d+\..*", "", path.name) for path in parts(folder)}) > 1:
+        freq_cutoff = 1
     size = largest = 0
     for path in parts(folder):
         with locate_errors(path), _open(path) as file:

@@ -82,6 +82,8 @@ def count_chunks(
     pattern = resolve_pattern(pattern)
     check_special_tokens(special_tokens)
     check_integer("freq_cutoff", freq_cutoff)
+    if freq_cutoff >= 1 << 63:
+        raise ArgumentError("freq_cutoff", freq_cutoff, "must be less than 2**63")
     start = partial(ChunkCounter, pattern, [*special_tokens], errors, 1)
     partial_counts = _partial_counts(dataframe, column, "chunk", start, errors, max_document_bytes, task_memory)
     return _summed(partial_counts, "chunk", {"pattern": pattern}, freq_cutoff, observation)

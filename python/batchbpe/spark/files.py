@@ -6,16 +6,21 @@ document per file. A path without one of these suffixes is a folder of parquet f
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data.tables import check_text_column
 from ..errors import DataError, OutputExistsError
+from ..formats.counts_folder import TOTALS
 from ..jobs.count import CountOptions, CountReport
 from ..jobs.encode import EncodeOptions, EncodeReport
 from ..tokenizer import Tokenizer
@@ -51,6 +56,7 @@ def count_files(inputs: Sequence[str], output: str, options: CountOptions, maste
         writer = counts.sortWithinPartitions(functions.desc("count")).write
         writer.option("parquet.enable.dictionary#chunk", "false").parquet(output, compression="zstd")
         found = {name: value or 0 for name, value in observation.get.items()}
+        _write(session, f"{output}/{TOTALS}", json.dumps({"unique": found["unique"]}))
     return CountReport(
         output,
         total=found["total"],
@@ -97,6 +103,7 @@ def _session(master: str | None) -> Iterator[SparkSession]:
         raise ImportError("Spark requires pyspark; run pip install 'batchbpe[spark]'") from None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"pyspark\.")  # about the versions of other packages
+        logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # it logs what it raises
         active = SparkSession.getActiveSession()
         session = active or _start(SparkSession.builder, master)
         try:
@@ -105,7 +112,8 @@ def _session(master: str | None) -> Iterator[SparkSession]:
             raise _problem(error) from error
         finally:
             if not active:
-                session.stop()
+                with suppress(Exception):  # Java may have ended first, by the same signal
+                    session.stop()
 
 
 def _start(builder: Any, master: str | None) -> SparkSession:
@@ -117,6 +125,9 @@ def _start(builder: Any, master: str | None) -> SparkSession:
     except Exception as error:  # of pyspark or py4j, in many classes
         remedy = "Spark needs Java 17 or later: set JAVA_HOME, or check --master"
         raise OSError(f"cannot start Spark: {_cause(error)}; {remedy}") from error
+    except KeyboardInterrupt:
+        _stop_children()  # Java ignores Ctrl-C while it starts
+        raise
     session.sparkContext.setLogLevel("OFF")  # errors are raised here as well
     return session
 
@@ -125,7 +136,8 @@ def _problem(error: Exception) -> DataError:
     """Return the error that a task has raised, or what Spark says, with the name of the file."""
     ours = re.findall(r"^batchbpe\.[\w.]+: (.*)$", str(error), re.MULTILINE)
     if ours:
-        return DataError(ours[-1].replace('errors="replace"', "--replace-errors"))
+        named = re.sub(r"\bmax_document_bytes=", "--max-document-bytes ", ours[-1])
+        return DataError(named.replace('errors="replace"', "--replace-errors"))
     file = re.search(r"reading file (\S+?)\.?\s", str(error))
     return DataError(_cause(error), where=file[1] if file else "")
 
@@ -133,23 +145,52 @@ def _problem(error: Exception) -> DataError:
 def _cause(error: Exception) -> str:
     """Return the innermost cause of a Java exception, on one line and without its class."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("An error occurred while calling ")]
     causes = [line for line in lines if line.startswith("Caused by: ")]
-    return re.sub(r"^(Caused by: )?([\w.$]+: )?", "", (causes or lines or [type(error).__name__])[-1 if causes else 0])
+    cause = (causes or lines or [type(error).__name__])[-1 if causes else 0]
+    return re.sub(r"^(Caused by|): *", "", re.sub(r"^(Caused by: |: )?([\w.$]+: )?", "", cause)).rstrip(".")
 
 
 @contextmanager
 def _new_folder(session: SparkSession, output: str) -> Iterator[None]:
     """Remove the folder if writing it fails. It may be in any file system that Spark writes to."""
-    jvm: Any = session._jvm
-    path = jvm.org.apache.hadoop.fs.Path(output)
-    system = path.getFileSystem(session._jsc.hadoopConfiguration())
+    system, path = _place(session, output)
     if system.exists(path):
-        raise OutputExistsError(f"{output} already exists", remedy="remove it, or choose another folder")
+        raise _exists(output)
     try:
         yield
-    except BaseException:
-        system.delete(path, True)
+    except BaseException as error:
+        if "[PATH_ALREADY_EXISTS]" in str(error):  # another job has written it in the meantime
+            raise _exists(output) from None
+        with suppress(Exception):  # Java may have ended first, by the same signal
+            system.delete(path, True)
         raise
+
+
+def _exists(output: str) -> OutputExistsError:
+    return OutputExistsError(f"{output} already exists", remedy="remove it, or choose another folder")
+
+
+def _place(session: SparkSession, name: str) -> tuple[Any, Any]:
+    """Return the file system of a path or URL, and the path in it, as objects of Hadoop."""
+    jvm: Any = session._jvm
+    path = jvm.org.apache.hadoop.fs.Path(name)
+    return path.getFileSystem(session._jsc.hadoopConfiguration()), path
+
+
+def _write(session: SparkSession, name: str, content: str) -> None:
+    system, path = _place(session, name)
+    stream = system.create(path)
+    stream.writeBytes(content)
+    stream.close()
+
+
+def _stop_children() -> None:
+    """Terminate the processes that this one has started, as far as the system lists them (Linux)."""
+    with suppress(OSError):
+        children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
+        for child in children.split():
+            os.kill(int(child), signal.SIGTERM)
 
 
 def _read(session: SparkSession, inputs: Sequence[str], columns: Sequence[str | None]) -> DataFrame:
