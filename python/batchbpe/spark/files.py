@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -101,9 +102,8 @@ def _session(master: str | None) -> Iterator[SparkSession]:
         from pyspark.sql import SparkSession
     except ImportError:
         raise ImportError("Spark requires pyspark; run pip install 'batchbpe[spark]'") from None
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _without_tracebacks():
         warnings.filterwarnings("ignore", module=r"pyspark\.")  # about the versions of other packages
-        logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # it logs what it raises
         active = SparkSession.getActiveSession()
         session = active or _start(SparkSession.builder, master)
         try:
@@ -120,6 +120,7 @@ def _start(builder: Any, master: str | None) -> SparkSession:
     if master is None or master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers are on this machine
     builder = builder.appName("batchbpe").config("spark.sql.execution.arrow.maxRecordsPerBatch", BATCH_ROWS)
+    interrupted = signal.getsignal(signal.SIGINT)
     try:
         session: SparkSession = (builder.master(master) if master else builder).getOrCreate()
     except Exception as error:  # of pyspark or py4j, in many classes
@@ -128,8 +129,25 @@ def _start(builder: Any, master: str | None) -> SparkSession:
     except KeyboardInterrupt:
         _stop_children()  # Java ignores Ctrl-C while it starts
         raise
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupted)  # pyspark's handler fails while it waits for Java
     session.sparkContext.setLogLevel("OFF")  # errors are raised here as well
     return session
+
+
+@contextmanager
+def _without_tracebacks() -> Iterator[None]:
+    """Suppress the tracebacks that py4j logs about interrupts."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return "while sending command" not in record.getMessage()
+
+    root = logging.getLogger()
+    root.addFilter(is_other)
+    try:
+        yield
+    finally:
+        root.removeFilter(is_other)
 
 
 def _problem(error: Exception) -> DataError:
