@@ -45,6 +45,18 @@ def test_text_that_a_pattern_drops() -> None:
     starts, ends = Comparison({"words": words}, " ab, ab c").spans["words"]
     assert (starts.tolist(), ends.tolist()) == ([1, 5, 8], [3, 7, 9])
     assert differences(" ab, ab c", words, BYTES)[0] == [0, 1]
+    html = words.compare("– ab, ab c!", BYTES)._repr_html_()
+    shown = re.findall(r'<span style="[^"]*" title="([^"]*)">([^<]*)</span>', html)
+    assert "".join(text for _, text in shown) == "– ab, ab c!" * 2
+    dropped = [text for title, text in shown if title.endswith("(dropped by the pattern)")]
+    assert dropped == ["– ", ", ", " ", "!"] and html.count("line-through") == 4
+
+
+def test_one_token() -> None:
+    comparison = THREE.compare("aaab")
+    assert repr(comparison) == "Comparison(batchbpe=1 token)"
+    assert "1 token ·" in comparison._repr_html_()
+    assert "0 tokens</div>" in THREE.compare("")._repr_html_()
 
 
 def test_lone_surrogates() -> None:
@@ -66,3 +78,5 @@ def test_in_a_notebook() -> None:
 def test_others_must_be_tokenizers() -> None:
     with pytest.raises(ArgumentTypeError, match=r"others must be tokenizers, got 'a\.model'; see Tokenizer\.from_file"):
         ONE.compare("a", "a.model")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match="text must be a string, got 5"):
+        ONE.compare(5, THREE)  # type: ignore[arg-type]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentTypeError
+from ..arguments import check_string
+from ..errors import ArgumentTypeError, plural
 from ..lazy import lazy
 from ..surrogates import Errors, combine_surrogates
 from ..tokenizer import Tokenizer
-from .view import Encoding, pieces_as_html
+from .view import Encoding, Piece, pieces_as_html
 
 Offsets = npt.NDArray[np.int64]
 
@@ -30,6 +31,7 @@ class Comparison:
 
     def __init__(self, tokenizers: Mapping[str, Tokenizer], text: str, *, errors: Errors = "strict") -> None:
         """Encode a text with tokenizers, given by name. Special tokens are encoded as such."""
+        check_string("text", text)
         for tokenizer in tokenizers.values():
             if not isinstance(tokenizer, Tokenizer):
                 raise ArgumentTypeError("others", tokenizer, "must be tokenizers", remedy="see Tokenizer.from_file")
@@ -73,25 +75,41 @@ class Comparison:
 
     def __repr__(self) -> str:
         """Show the numbers of tokens."""
-        return f"Comparison({', '.join(f'{name}={len(ids)} tokens' for name, ids in self.ids.items())})"
+        sizes = (f"{name}={plural(len(ids), 'token')}" for name, ids in self.ids.items())
+        return f"Comparison({', '.join(sizes)})"
 
     def _repr_html_(self) -> str:
-        """Render the text in coloured tokens, one column per tokenizer. Tokens that differ are underlined."""
+        """Render the text in coloured tokens, one column per tokenizer.
+
+        Tokens that differ are underlined. Text that the pattern drops is struck through.
+        """
         columns = "".join(map(self._column, self.tokenizers))
         return f'<div style="display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start">{columns}</div>'
 
     def _column(self, name: str) -> str:
-        pieces = Encoding(self.tokenizers[name], self.ids[name].tolist()).pieces
-        firsts = np.cumsum([0, *(len(piece.ids) for piece in pieces)])
-        starts = np.append(self.spans[name][0], len(self.bytes))[firsts]
+        pieces = list(self._pieces(name))
+        starts = np.cumsum([0, *(len(piece.value) for piece in pieces)])
         before = np.searchsorted(self.differences[:, 1], starts[:-1], side="right")
         after = np.searchsorted(self.differences[:, 0], starts[1:])
-        per_token = f"{len(self.bytes) / max(1, len(self.ids[name])):.2f} bytes per token"
+        tokens = len(self.ids[name])
+        per_token = f" · {len(self.bytes) / tokens:.2f} bytes per token" if tokens else ""
         return (
             '<div style="flex:1 1 280px;min-width:0">'
-            f"<div><b>{html.escape(name)}</b> · {len(self.ids[name]):,} tokens · {per_token}</div>"
+            f"<div><b>{html.escape(name)}</b> · {plural(tokens, 'token')}{per_token}</div>"
             f"{pieces_as_html(pieces, set(np.flatnonzero(after > before).tolist()))}</div>"
         )
+
+    def _pieces(self, name: str) -> Iterator[Piece]:
+        """Yield the pieces of the text, including text that the pattern drops, which has no ids."""
+        starts, ends = (offsets.tolist() for offsets in self.spans[name])
+        ids, end, first = self.ids[name].tolist(), 0, 0
+        for place, start in enumerate([*starts, len(self.bytes)]):
+            if start > end or place == len(ids):
+                yield from Encoding(self.tokenizers[name], ids[first:place]).pieces
+                first = place
+            if start > end:
+                yield Piece((), self.bytes[end:start])
+            end = ends[place] if place < len(ids) else start
 
 
 def unique_names(names: list[str]) -> list[str]:

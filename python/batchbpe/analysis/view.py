@@ -31,7 +31,7 @@ _LINE_BREAK = '<span style="opacity:.5;user-select:none">↵</span>\n'
 
 @dataclass(frozen=True)
 class Piece:
-    """One token, or several consecutive tokens that share characters.
+    """One token, several consecutive tokens that share characters, or text without tokens that the pattern drops.
 
     >>> Piece((230, 151, 165), "日".encode()).text
     '日₃'
@@ -67,6 +67,8 @@ class Piece:
         >>> Piece((230, 151, 165), "日".encode()).description
         "230 151 165: '日' (3 tokens)"
         """
+        if not self.ids:
+            return f"{quoted_token(self.value)} (dropped by the pattern)"
         note = " (special token)" if self.special else f" ({len(self.ids)} tokens)" if len(self.ids) > 1 else ""
         return f"{' '.join(map(str, self.ids))}: {quoted_token(self.value)}{note}"
 
@@ -146,6 +148,8 @@ def pieces_as_html(pieces: Iterable[Piece], marked: Container[int] = ()) -> str:
     spans = []
     for place, piece in enumerate(pieces):
         style = f"background:{COLOURS[place % len(COLOURS)]};color:#111;border-radius:2px"
+        if not piece.ids:
+            style = "text-decoration:line-through;opacity:.6"
         if piece.special:
             style += ";outline:1px solid #b00020;font-weight:bold"
         if place in marked:
