@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import uvicorn
 from conftest import TEXT, run
 from starlette.testclient import TestClient
 
@@ -45,17 +47,21 @@ def ask(client: TestClient, path: str, **parameters: Any) -> Any:
 
 
 def encode(client: TestClient, text: str, merges: int | None = None) -> Any:
-    content = json.dumps({"text": text, "merges": merges})  # escapes lone surrogates
-    response = client.post("/api/encode", content=content, headers={"content-type": "application/json"})
+    response = post(client, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode(), merges)
     assert response.status_code == 200, response.text
     return response.json()
+
+
+def post(client: TestClient, text: bytes, merges: int | str | None = None) -> Any:
+    address = "/api/encode" if merges is None else f"/api/encode?merges={merges}"
+    return client.post(address, content=text, headers={"content-type": "application/octet-stream"})
 
 
 def test_workspace(client: TestClient) -> None:
     answer = ask(client, "workspace")
     mine, other = answer["models"]
     assert (mine["name"], mine["tokens"], mine["merges"], mine["stop_words"]) == ("mine", 600, 338, 5)
-    assert (mine["special_tokens"], mine["pattern"], other["log"]["size"][0] > 0) == (1, "gpt4", True)
+    assert (mine["special_tokens"], mine["pattern"], other["log"]["size"][0] > 0) == ([599], "gpt4", True)
     assert sum(mine["log"]["size"]) == 338
     (counts,) = answer["counts"]
     assert (counts["total"], counts["unique"]) == (COUNTS.total, COUNTS.unique)
@@ -99,10 +105,23 @@ def test_the_first_merges(client: TestClient) -> None:
         assert ids == Tokenizer(shorter).encode(TEXT)
 
 
+def test_one_model_is_replayed_and_few_are_kept(client: TestClient) -> None:
+    answer = client.post(
+        "/api/encode?merges=3&model=1", content=b"to be", headers={"content-type": "application/octet-stream"}
+    ).json()
+    assert [model["name"] for model in answer["models"]] == ["other"]
+    space = Workspace({"mine": OTHER})
+    for merges in range(10):
+        space.replay("to be", 0, merges)
+    assert space.after.cache_info().currsize <= 4
+    assert not space.token_counts
+
+
 def test_phrases_come_after_all_merges() -> None:
     model = Model(pattern=r" ?\w+", merges={(32, 98): 256}, phrases={(97, 256, 256): 257})
     space = Workspace({"phrases": Tokenizer(model)})
-    assert [space.after(0, merges).encode("a b b") for merges in (0, 1)] == [[97, 32, 98, 32, 98], [257]]
+    replayed = [space.replay("a b b", 0, merges).ids["phrases"].tolist() for merges in (0, 1, None)]
+    assert replayed == [[97, 32, 98, 32, 98], [97, 256, 256], [257]]
     assert Vocabulary(Tokenizer(model)).built_from(97) == [257]
     answer = api.token(space, {"id": 257})
     assert (answer["token"]["kind"], answer["token"]["parts"], len(answer["parts"])) == ("phrase", (97, 256, 256), 5)
@@ -214,6 +233,15 @@ def test_chunks(client: TestClient) -> None:
     assert ask(client, "chunks", search=first[-1] + second)["total"] == 0
 
 
+def test_a_search_says_if_it_found_only_the_first_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = Workspace(counts={"counts": COUNTS})
+    number = sum("o" in chunk for chunk in COUNTS)
+    for most, has_more in ((number, False), (number - 1, True)):
+        monkeypatch.setattr(api, "MAX_FOUND", most)
+        answer = api.chunks(space, {"search": "o"})
+        assert (answer["total"], answer["has_more"]) == (most, has_more)
+
+
 @pytest.mark.parametrize(
     ("path", "parameters", "error"),
     [
@@ -233,24 +261,28 @@ def test_wrong_questions(client: TestClient, path: str, parameters: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "error"),
+    ("body", "merges", "status", "error"),
     [
-        (b"", 400, "the request must be a JSON object"),
-        (b"[" * 100_000, 400, "the request must be a JSON object"),
-        (b'["text"]', 400, "the request must be a JSON object"),
-        (b'{"text": 1}', 400, "text must be a string, got 1"),
-        (b'{"text": "", "merges": true}', 400, "merges must be an integer of at least 0, got True"),
-        (b'{"text": "' + b"a" * server.MAX_BODY + b'"}', 413, "the request must have at most 8 MiB; shorten the text"),
+        (b"a\xff", None, 400, "the text is invalid UTF-8 at byte 1"),
+        (b"a", "-1", 400, "merges must be an integer of at least 0, got '-1'"),
     ],
-    ids=["empty", "nested", "array", "number", "flag", "large"],
+    ids=["invalid", "negative"],
 )
-def test_wrong_texts(client: TestClient, body: bytes, status: int, error: str) -> None:
-    response = client.post("/api/encode", content=body, headers={"content-type": "application/json"})
+def test_wrong_texts(client: TestClient, body: bytes, merges: str | None, status: int, error: str) -> None:
+    response = post(client, body, merges)
     assert (response.status_code, response.json()["error"]) == (status, error)
 
 
+def test_the_limit_is_the_same_for_all_characters(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In JSON, a control character would have six bytes."""
+    monkeypatch.setattr(server, "MAX_TEXT", 1 << 20)
+    assert post(client, b"\0" * (1 << 20)).status_code == 200
+    response = post(client, b"\0" * ((1 << 20) + 1))
+    assert (response.status_code, response.json()["error"]) == (413, "the text must have at most 1 MiB")
+
+
 def test_a_form_of_another_site_cannot_send_text(client: TestClient) -> None:
-    response = client.post("/api/encode", content=b'{"text": ""}', headers={"content-type": "text/plain"})
+    response = client.post("/api/encode", content=b"a", headers={"content-type": "text/plain"})
     assert response.status_code == 415
     assert client.get("/api/encode").status_code == 405
 
@@ -285,12 +317,34 @@ def test_requests_of_the_page_are_answered(client: TestClient) -> None:
         assert client.get("/api/workspace", headers=headers).status_code == 200
 
 
+def test_other_sites_can_link_to_the_page_only(client: TestClient) -> None:
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert client.get("/", headers=link).status_code == 200
+    assert client.get("/", headers=link | {"sec-fetch-dest": "iframe"}).status_code == 403
+    assert client.get("/", headers=link | {"host": "evil.example"}).status_code == 403
+    assert client.get("/api/workspace", headers=link).status_code == 403
+
+
 def test_another_address_on_request() -> None:
     with TestClient(application(Workspace(), "0.0.0.0"), base_url="http://10.0.0.7:8765") as client:
         assert client.get("/").status_code == 200
         assert client.get("/", headers={"host": "evil.example"}).status_code == 403
-    with TestClient(application(Workspace(), "Box.local"), base_url="http://box.local:8765") as client:
+    with TestClient(application(Workspace(), "10.0.0.7", "Box.local"), base_url="http://box.local:8765") as client:
         assert client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "0.0.0.0"])
+def test_printed_addresses_are_answered(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[Any] = []
+    monkeypatch.setattr(socket, "gethostname", lambda: "Box")
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: served.append(self.config.app))
+    with server.listen(host, 0) as listening:
+        server.serve(Workspace(), listening, host)
+        printed = server.addresses(listening)
+    if host == "0.0.0.0":
+        assert [re.sub(":[0-9]+/$", "", url) for url in printed] == ["http://127.0.0.1", "http://Box"]
+    for url in [*printed, f"http://{host}:8765/"]:
+        assert TestClient(served[0], base_url=url).get("/").status_code == 200
 
 
 def test_headers(client: TestClient) -> None:
@@ -313,7 +367,20 @@ def test_counts_of_texts_are_forgotten(tmp_path: Path) -> None:
     space.count_data([str(tmp_path)])
     keys = [space.compare(str(n))[0] for n in range(REMEMBERED + 2)]
     assert [*space.token_counts] == ["data", *keys[2:]]
-    assert space.compare("0", merges=3)[0] not in space.token_counts
+
+
+def test_counts_of_data_have_all_ids(tmp_path: Path) -> None:
+    """Models with phrases encode documents, and the last ids may not occur."""
+    model = Model(r" ?\w+", {(32, 98): 256}, phrases={(97, 256): 257}, special_tokens={"<e>": 300})
+    space = Workspace({"phrases": Tokenizer(model)}, text="b b")
+    (tmp_path / "data.txt").write_text("b")
+    space.count_data([str(tmp_path)])
+    rows = api.vocabulary(space, {"corpus": "data", "sort": "count", "descending": "1", "rows": "500"})["rows"]
+    assert {row["id"]: row["count"] for row in rows if row["count"]} == {98: 1}
+    assert len(rows) == 259
+    page = static_page.page(space)
+    data = json.loads(re.search('id="data">(.*?)</script>', page, re.DOTALL)[1])  # type: ignore[index]
+    assert data["workspace"]["has_data"] and data["tokens"][0]["256"]["count"] == 0, "counts are those of the data"
 
 
 def test_scripts_have_unique_names() -> None:
@@ -351,6 +418,7 @@ def test_contrast(theme: int) -> None:
 
     for behind in ("page", "surface"):
         assert min(contrast(text, behind) for text in ("ink", "muted", "accent", "mark")) >= 4.5
+        assert contrast("edge", behind) >= 3, "of fields"
     for token in ("c0", "c1", "c2", "c3", "c4"):
         assert contrast("ink", token) >= 7 and contrast("mark", token) >= 3 and contrast("muted", token) >= 3
 
@@ -380,6 +448,7 @@ WRONG_COMMANDS = [
     ("counts.parquet --data book.txt", 2, "error: --data needs a model; counts.parquet contains chunk counts"),
     ("mine.model " * 5, 1, "error: at most 4 models fit side by side, got 5"),
     ("mine.model --host a..b", 2, "error: --host must be a host name or address of this machine"),
+    ("mine.model --host 192.0.2.1", 2, "error: --host must be a host name or address of this machine"),
     ("mine.model --port 70000", 2, "must be at most 65535, got 70000"),
 ]
 
@@ -420,6 +489,15 @@ def test_serve_until_ctrl_c(place: Path) -> None:
         address = serving.stdout.readline().strip()
         with urllib.request.urlopen(f"{address}api/workspace") as response:
             assert [model["name"] for model in json.load(response)["models"]] == ["mine.model"]
-        serving.send_signal(signal.SIGINT)
+        # A client that goes away, and one that has not sent everything, are not errors.
+        host, port = address.removeprefix("http://").removesuffix("/").split(":")
+        head = "POST /api/encode HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/octet-stream\r\n"
+        for wait in (False, True):
+            with socket.create_connection((host, int(port))) as half:
+                half.sendall(f"{head}content-length: 9\r\n\r\na".encode())
+                time.sleep(0.2)
+                if wait:
+                    serving.send_signal(signal.SIGINT)
+                    serving.wait(timeout=30)
         assert serving.communicate(timeout=30)[1] == "press Ctrl-C to stop\n"
     assert serving.returncode == 0

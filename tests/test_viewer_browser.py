@@ -42,7 +42,7 @@ def address() -> Iterator[str]:
     serving = uvicorn.Server(uvicorn.Config(server.application(space), log_level="error", lifespan="off", ws="none"))
     thread = threading.Thread(target=serving.run, kwargs={"sockets": [listening]})
     thread.start()
-    yield server.address(listening)
+    yield server.addresses(listening)[0]
     serving.should_exit = True
     thread.join()
     listening.close()

@@ -16,9 +16,6 @@ from .app import command, load, note
 from .options import Quiet, RankPattern, option
 from .usage import UsageError, number
 
-MAX_TEXT = 4 << 20
-"""Largest text, in bytes."""
-
 
 @command
 def view(
@@ -71,9 +68,11 @@ def view(
         note(str(static), quiet)
         return
     with server.listen(host, port) as listening:
-        page = server.address(listening)
+        page = server.addresses(listening)[0]
         sys.stdout.write(f"{page}\n")
         sys.stdout.flush()
+        for other in server.addresses(listening)[1:]:
+            note(f"from other machines: {other}", quiet)
         note("press Ctrl-C to stop", quiet)
         if open_page:  # a browser in the terminal would not return
             threading.Thread(target=webbrowser.open, args=[page], daemon=True).start()
@@ -87,6 +86,7 @@ def view(
 
 def _read(path: Path) -> str:
     from ..errors import opening
+    from ..viewer.workspace import MAX_TEXT
 
     with opening(path):
         content = path.read_bytes()

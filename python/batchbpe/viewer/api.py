@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import islice
 from typing import Any
@@ -15,7 +15,7 @@ from ..analysis.comparison import Comparison, Offsets
 from ..analysis.inspection import ChunkInfo, TokenInfo, inspect_counts, inspect_model, training_log
 from ..counting import ChunkArrays
 from ..counts import ChunkCounts
-from ..errors import ArgumentError, ArgumentTypeError, DataError
+from ..errors import ArgumentError, DataError
 from ..patterns import pattern_name
 from .vocabulary import Query, TokenCounts
 from .workspace import Workspace
@@ -56,7 +56,7 @@ def _model(tokenizer: Any) -> Answer:
         log = None
     shown = ("tokens", "merges", "stop_words", "phrases", "mean_merge_bytes")
     return {name: summary[name] for name in shown} | {
-        "special_tokens": len(summary["special_tokens"]),
+        "special_tokens": list(tokenizer.special_tokens.values()),
         "pattern": pattern_name(summary["pattern"]),
         "log": log and asdict(log),
     }
@@ -71,7 +71,7 @@ def _counts(counts: ChunkCounts) -> Answer:
 
 
 def encode(space: Workspace, given: Parameters) -> Answer:
-    """Encode a text with all tokenizers; `merges` limits them to their first merges.
+    """Encode a text with all tokenizers, or only with `model`; `merges` limits it to its first merges.
 
     Offsets are in UTF-16 code units, as JavaScript counts. `ends` has one number per token; a token that ends inside a
     character has the bitwise complement of the end of that character.
@@ -82,12 +82,11 @@ def encode(space: Workspace, given: Parameters) -> Answer:
     >>> answer["models"][0]["ids"], answer["models"][0]["ends"], answer["differences"]
     ([256, 195, 169], [2, -4, 3], [0, 2])
     """
-    text, merges = given.get("text"), given.get("merges")
-    if not isinstance(text, str):
-        raise ArgumentTypeError("text", text, "must be a string")
-    if merges is not None and (type(merges) is not int or merges < 0):
-        raise ArgumentError("merges", merges, "must be an integer of at least 0")
-    key, comparison = space.compare(text, merges)
+    text = given["text"]
+    if "model" in given or "merges" in given:
+        merges = _integer(given, "merges") if "merges" in given else None
+        return encoded(space.replay(text, _model_place(space, given), merges))
+    key, comparison = space.compare(text)
     return {"key": key} | encoded(comparison)
 
 
@@ -195,20 +194,24 @@ def chunks(space: Workspace, given: Parameters) -> Answer:
     counts = list(space.counts.values())[place]
     start, rows = _integer(given, "start", 0), min(_integer(given, "rows", 100), MAX_ROWS)
     search = str(given.get("search", "")).encode("utf-8", "surrogatepass")
-    found = _find_chunks(counts.arrays, search) if search else range(counts.unique)
-    return {"total": len(found), "rows": [_chunk(counts.arrays, index) for index in found[start : start + rows]]}
+    found, has_more = _find_chunks(counts.arrays, search) if search else (range(counts.unique), False)
+    listed = [_chunk(counts.arrays, index) for index in found[start : start + rows]]
+    return {"total": len(found), "has_more": has_more, "rows": listed}
 
 
-def _find_chunks(arrays: ChunkArrays, search: bytes) -> list[int]:
-    """Return the indices of the first chunks that contain bytes. The core stores chunks one after the other."""
+def _find_chunks(arrays: ChunkArrays, search: bytes) -> tuple[Sequence[int], bool]:
+    """Return the indices of the first chunks that contain bytes, and whether there are more.
+
+    The core stores chunks one after the other.
+    """
     found: dict[int, None] = {}
     for match in re.finditer(re.escape(search), memoryview(arrays.data.data)):
         index = int(np.searchsorted(arrays.offsets, match.start(), side="right")) - 1
         if match.end() <= arrays.offsets[index + 1]:
+            if len(found) == MAX_FOUND and index not in found:
+                return list(found), True
             found[index] = None
-            if len(found) == MAX_FOUND:
-                break
-    return list(found)
+    return list(found), False
 
 
 def _chunk(arrays: ChunkArrays, index: int) -> Answer:

@@ -2,22 +2,24 @@
 
 A page of another site must not be able to read what is loaded here. So the server listens on the loopback interface,
 and a request is refused unless its Host is an address of the server (against DNS rebinding) and its Origin, if it has
-one, is the server itself. Nothing is written to disk.
+one, is the server itself. Other sites can link to the page, but not embed it. Nothing is written to disk.
 """
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import json
+import logging
 import re
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, UserError, os_error
 from . import api
-from .workspace import Workspace
+from .workspace import MAX_TEXT, Workspace
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 STATIC = Path(__file__).parent / "static"
-MAX_BODY = 8 << 20
-"""Largest request, in bytes."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -46,9 +46,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 class Guard:
     """ASGI middleware that refuses requests from other sites, and adds headers to every response."""
 
-    def __init__(self, app: Any, host: str) -> None:
-        """Protect an application that is served under a host name or address."""
-        self._app, self._host = app, host
+    def __init__(self, app: Any, bound: str, names: Collection[str]) -> None:
+        """Protect an application that listens on an address and has host names."""
+        self._app, self._bound, self._names = app, bound, names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -63,41 +63,43 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(headers)
+        refusal = self._refusal(headers, is_page=scope["path"] == "/" and scope["method"] == "GET")
         if refusal:
             await _failure(403, refusal)(scope, receive, send_guarded)
         else:
             await self._app(scope, receive, send_guarded)
 
-    def _refusal(self, headers: dict[str, str]) -> str:
+    def _refusal(self, headers: dict[str, str], *, is_page: bool) -> str:
         host, origin = headers.get("host", ""), headers.get("origin")
         name = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/@]+))(?::[0-9]+)?", host, re.IGNORECASE)
-        if not name or not _is_own((name[1] or name[2]).lower(), self._host):
+        if not name or not _is_own((name[1] or name[2]).lower(), self._bound, self._names):
             return f"the host {host!r} is not an address of this server"
         if origin is not None and origin != f"http://{host}":
             return f"requests from {origin!r} are refused"
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        is_link = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not (is_page and is_link):
             return "requests from other sites are refused"
         return ""
 
 
-def _is_own(name: str, host: str) -> bool:
+def _is_own(name: str, bound: str, names: Collection[str] = ()) -> bool:
     """Return whether a host name of a request can be that of the server, and not that of another site.
 
     >>> _is_own("localhost", "127.0.0.1"), _is_own("example.org", "127.0.0.1"), _is_own("10.0.0.7", "0.0.0.0")
     (True, False, True)
     """
-    if name == "localhost" or name == host.lower():
+    if name == "localhost" or name in names:
         return True
     try:
-        address, bound = ipaddress.ip_address(name), ipaddress.ip_address(host)
+        address = ipaddress.ip_address(name)
     except ValueError:
         return False
-    return address.is_loopback or not bound.is_loopback  # no site can use an address that is not its own
+    # No site can use an address that is not its own.
+    return address.is_loopback or not ipaddress.ip_address(bound).is_loopback
 
 
-def application(space: Workspace, host: str = "127.0.0.1") -> Starlette:
-    """Return the application that shows a workspace.
+def application(space: Workspace, bound: str = "127.0.0.1", *names: str) -> Starlette:
+    """Return the application that shows a workspace, for a server that listens on an address and has host names.
 
     >>> from starlette.testclient import TestClient
     >>> client = TestClient(application(Workspace()), base_url="http://127.0.0.1")
@@ -106,6 +108,7 @@ def application(space: Workspace, host: str = "127.0.0.1") -> Starlette:
     """
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
+    from starlette.requests import ClientDisconnect
     from starlette.responses import FileResponse
     from starlette.routing import Mount, Route
     from starlette.staticfiles import StaticFiles
@@ -117,12 +120,20 @@ def application(space: Workspace, host: str = "127.0.0.1") -> Starlette:
     async def encode(request: Request) -> Response:
         from starlette.concurrency import run_in_threadpool
 
-        body = await _body(request)
+        # A browser does not let other sites send this type. In JSON, a character could have up to six bytes.
+        if request.headers.get("content-type") != "application/octet-stream":
+            return _failure(415, "the request must be of the type application/octet-stream")
+        try:
+            body = await _body(request)
+        except ClientDisconnect:
+            return _failure(400, "the request is incomplete")
         if body is None:
-            return _failure(413, f"the request must have at most {MAX_BODY >> 20} MiB; shorten the text")
-        if request.headers.get("content-type") != "application/json":
-            return _failure(415, "the request must be of the type application/json")
-        return await run_in_threadpool(_answer, api.encode, space, body)
+            return _failure(413, f"the text must have at most {MAX_TEXT >> 20} MiB")
+        try:
+            text = body.decode()
+        except UnicodeDecodeError as error:
+            return _failure(400, f"the text is invalid UTF-8 at byte {error.start}")
+        return await run_in_threadpool(_answer, api.encode, space, {**request.query_params, "text": text})
 
     routes = [
         Route("/", lambda _: FileResponse(STATIC / "index.html")),
@@ -133,7 +144,7 @@ def application(space: Workspace, host: str = "127.0.0.1") -> Starlette:
         Route("/api/chunks", question(api.chunks)),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Guard, host=host)])
+    return Starlette(routes=routes, middleware=[Middleware(Guard, bound=bound, names=[name.lower() for name in names])])
 
 
 async def _body(request: Request) -> bytes | None:
@@ -141,22 +152,17 @@ async def _body(request: Request) -> bytes | None:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > MAX_BODY:
+        if len(body) > MAX_TEXT:
             return None
     return bytes(body)
 
 
-def _answer(answer: Callable[[Workspace, api.Parameters], api.Answer], space: Workspace, given: Any) -> Response:
+def _answer(
+    answer: Callable[[Workspace, api.Parameters], api.Answer], space: Workspace, given: api.Parameters
+) -> Response:
     from starlette.responses import Response
 
     try:
-        if isinstance(given, bytes):
-            try:
-                given = json.loads(given)
-            except (ValueError, RecursionError):
-                given = None
-            if not isinstance(given, dict):
-                return _failure(400, "the request must be a JSON object")
         # Unlike starlette's JSONResponse, this can also write lone surrogates.
         content = json.dumps(answer(space, given), separators=(",", ":"))
     except UserError as error:
@@ -183,30 +189,40 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens. Port 0 is any free port.
 
     >>> with listen("127.0.0.1", 0) as listening:
-    ...     address(listening)[:17]
+    ...     addresses(listening)[0][:17]
     'http://127.0.0.1:'
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
-    except (socket.gaierror, UnicodeError):
-        raise ArgumentError("host", host, "must be a host name or address of this machine") from None
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        if not isinstance(error, OSError) or isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise ArgumentError("host", host, "must be a host name or address of this machine") from None
         found = os_error(error, f"cannot listen on {host}, port {port}")
         raise OSError(f"{found}; use --port 0 for any free port") from None
 
 
-def address(listening: socket.socket) -> str:
-    """Return the URL of a server."""
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+def addresses(listening: socket.socket) -> list[str]:
+    """Return the URLs of a server: for this machine, and for others if it listens on all addresses."""
+    bound, port = listening.getsockname()[:2]
+    hosts = ["::1" if ":" in bound else "127.0.0.1", socket.gethostname()] if _is_any(bound) else [bound]
+    return [f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/" for host in hosts]
+
+
+def _is_any(bound: str) -> bool:
+    return ipaddress.ip_address(bound).is_unspecified
 
 
 def serve(space: Workspace, listening: socket.socket, host: str) -> None:
     """Serve a workspace until Ctrl-C."""
     import uvicorn
 
+    bound = listening.getsockname()[0]
+    names = [host, *([socket.gethostname()] if _is_any(bound) else [])]
     config = uvicorn.Config(
-        application(space, host), log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=1
+        application(space, bound, *names), log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=1
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    server = uvicorn.Server(config)
+    # Requests that Ctrl-C cancels are not errors.
+    logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
+    server.run(sockets=[listening])

@@ -73,12 +73,13 @@ def script(name: str = "main") -> str:
 
 def _data(space: Workspace) -> api.Answer:
     key, comparison = space.compare(space.text)
+    corpus = "data" if "data" in space.token_counts else key
     tokens: list[dict[str, api.Answer]] = []
     for place, ids in enumerate(comparison.ids.values()):
         found: dict[str, api.Answer] = {}
         for token in dict.fromkeys(ids.tolist()):
             if str(token) not in found:
-                found |= api.token(space, {"model": place, "id": token, "corpus": key})["parts"]
+                found |= api.token(space, {"model": place, "id": token, "corpus": corpus})["parts"]
         tokens.append(found)
     return {"workspace": api.workspace(space), "encoded": api.encoded(comparison), "tokens": tokens}
 

@@ -18,10 +18,14 @@ from ..errors import DataError
 from ..tokenizer import Tokenizer
 from .vocabulary import TokenCounts, Vocabulary
 
+MAX_TEXT = 4 << 20
+"""Largest text, in bytes."""
 MAX_MODELS = 4
 """Columns of tokens that fit side by side."""
 REMEMBERED = 8
 """Number of texts whose token counts are kept."""
+MAX_REPLAYED = 4
+"""Number of tokenizers with fewer merges that are kept; each is as large as its model."""
 SAMPLE = """Tokenizers cut text into pieces, and no two of them agree where.
 def total(prices: list[float]) -> float:
     return sum(prices) * 1.19  # VAT
@@ -53,25 +57,29 @@ class Workspace:
         self.models = list(self.tokenizers.values())
         self.vocabularies = [Vocabulary(tokenizer) for tokenizer in self.models]
         self.token_counts: OrderedDict[str, list[TokenCounts]] = OrderedDict()
-        self.after = lru_cache(maxsize=32)(self._after)
+        self.after = lru_cache(maxsize=MAX_REPLAYED)(self._after)
 
     def count_data(self, files: list[str], *, progress: bool = False) -> None:
         """Count the tokens of a corpus, under the key "data"."""
         results = evaluate(self.tokenizers, files=files, errors="replace", progress=progress)
-        self.token_counts["data"] = [TokenCounts(each.frequencies.astype(np.int64)) for each in results]
+        counts = [np.zeros(tokenizer.n_vocab, np.int64) for tokenizer in self.models]
+        for of, each in zip(counts, results, strict=True):  # frequencies can end before the highest id
+            of[: len(each.frequencies)] = each.frequencies
+        self.token_counts["data"] = list(map(TokenCounts, counts))
 
-    def compare(self, text: str, merges: int | None = None) -> tuple[str, Comparison]:
-        """Encode a text with all tokenizers, or with the first `merges` merges of each, and return a key for it."""
-        tokenizers = self.tokenizers
-        if merges is not None:
-            tokenizers = {name: self.after(place, merges) for place, name in enumerate(tokenizers)}
-        comparison = Comparison(tokenizers, text, errors="replace")
+    def compare(self, text: str) -> tuple[str, Comparison]:
+        """Encode a text with all tokenizers, and return a key for it."""
+        comparison = Comparison(self.tokenizers, text, errors="replace")
         key = hashlib.blake2b(comparison.bytes, digest_size=8).hexdigest()
-        if merges is None:
-            sizes = [tokenizer.n_vocab for tokenizer in self.models]
-            counts = zip(comparison.ids.values(), sizes, strict=True)
-            self._remember(key, [TokenCounts(np.bincount(ids, minlength=size)) for ids, size in counts])
+        sizes = [tokenizer.n_vocab for tokenizer in self.models]
+        counts = zip(comparison.ids.values(), sizes, strict=True)
+        self._remember(key, [TokenCounts(np.bincount(ids, minlength=size)) for ids, size in counts])
         return key, comparison
+
+    def replay(self, text: str, place: int, merges: int | None = None) -> Comparison:
+        """Encode a text with one tokenizer, or with its first `merges` merges."""
+        tokenizer = self.models[place] if merges is None else self.after(place, merges)
+        return Comparison({list(self.tokenizers)[place]: tokenizer}, text, errors="replace")
 
     def _remember(self, key: str, counts: list[TokenCounts]) -> None:
         self.token_counts.pop(key, None)
@@ -81,9 +89,9 @@ class Workspace:
             self.token_counts.pop(oldest, None)
 
     def _after(self, place: int, merges: int) -> Tokenizer:
-        """Return a tokenizer as it was after its first merges. Phrases come after all merges."""
+        """Return a tokenizer as it was after its first merges, before phrases were added."""
         tokenizer = self.models[place]
         model = tokenizer.model
-        if merges >= len(model.merges):
+        if merges >= len(model.merges) and not model.phrases:
             return tokenizer
         return Tokenizer(replace(model, merges=dict(islice(model.merges.items(), merges)), phrases={}, training={}))

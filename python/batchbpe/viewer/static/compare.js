@@ -12,7 +12,7 @@ const MAX_EDITED = 50000; // characters; a browser takes seconds to lay out a te
 export class Compare {
   constructor(app) {
     this.app = app;
-    this.columns = new TokenColumns(app.details);
+    this.columns = new TokenColumns(app);
     this.status = h("p", { class: "note", role: "status" });
     this.input = h("textarea", { id: "text", class: "text", rows: 7, spellcheck: "false", dir: "auto",
       "aria-label": "Text", oninput: debounced(() => this.#typed(), WAIT), onpaste: (event) => this.#pasted(event) });

@@ -40,17 +40,18 @@ export function cutBlocks(text, models) {
       if (line === text.length) break;
     }
     const isLong = line - start > size + MAX_BLOCK;
-    ends.push((isLong && cutLine(text, models, Math.floor(start + size))) || line);
+    ends.push((isLong && cutLine(text, models, start, Math.floor(start + size), line)) || line);
   }
   return ends;
 }
 
-/* Find a place after `from` where a line that is too long can be cut: before an ASCII character, for simplicity. */
-function cutLine(text, models, from) {
-  for (let place = from; place < from + 2 * MAX_BLOCK && place < text.length; place++) {
-    const code = text.charCodeAt(place);
-    const isSimple = (code >= 32 && code < 127) || (code >= 0x3000 && code < 0xa000);
-    if (isSimple && models.every((model) => isBoundary(model, place))) return place;
+/* Find a place after `from` where a line that is too long can be cut: between grapheme clusters. */
+function cutLine(text, models, start, from, line) {
+  for (const until of [Math.min(from + MAX_BLOCK, line), line]) { // segmenting all of a long line takes longer
+    for (const { index } of segmenter.segment(text.slice(start, until))) {
+      const place = start + index;
+      if (place >= from && models.every((model) => isBoundary(model, place))) return place;
+    }
   }
   return null;
 }
@@ -89,6 +90,15 @@ const DIRECTIONS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g; // always 
 function escaped(character) {
   const code = character.charCodeAt(0);
   return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+}
+
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/* Whether the line at an offset is displayed from right to left: its first letter decides. */
+export function isRightToLeft(text, place) {
+  const end = text.indexOf("\n", place);
+  const line = text.slice(text.lastIndexOf("\n", place - 1) + 1, end < 0 ? text.length : end);
+  return RIGHT_TO_LEFT.test(/\p{L}/u.exec(line)?.[0] ?? "");
 }
 
 /* Return a text as it is displayed. */

@@ -11,20 +11,20 @@ async function ask(path, parameters = {}, options = {}) {
   const response = await fetch(`/api/${path}${query && `?${query}`}`, options).catch(() => {
     throw new Error("The server does not answer. Is batchbpe view still running?");
   });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
+  if (response.ok) return response.json();
+  const { error } = await response.json().catch(() => ({}));
+  throw new Error(error ?? `The server failed (${response.status}). The terminal shows why.`);
 }
 
 export async function getWorkspace() {
   return isStatic ? page.workspace : ask("workspace");
 }
 
-/* Encode with all models; `merges` limits them to their first merges. */
-export async function encode(text, merges = null) {
+/* Encode with all models, or only with `model`; `merges` limits it to its first merges. */
+export async function encode(text, { model = null, merges = null } = {}) {
   if (isStatic) return page.encoded;
-  const body = JSON.stringify({ text, merges });
-  return ask("encode", {}, { method: "POST", headers: { "content-type": "application/json" }, body });
+  const headers = { "content-type": "application/octet-stream" };
+  return ask("encode", { model, merges }, { method: "POST", headers, body: text });
 }
 
 const known = new Map();
@@ -32,7 +32,8 @@ const known = new Map();
 /* Describe a token. `corpus` is the key of a text that was encoded, or "data". */
 export function getToken(model, id, corpus) {
   if (isStatic) {
-    const parts = page.tokens[model];
+    const parts = page.tokens[model] ?? {};
+    if (!Object.hasOwn(parts, id)) return Promise.reject(new Error(`The text does not have the token ${model}-${id}.`));
     return Promise.resolve({ token: parts[id], parts, built: [], built_total: 0 });
   }
   const key = `${model} ${id} ${corpus}`;

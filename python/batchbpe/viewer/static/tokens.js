@@ -1,7 +1,7 @@
 /* Coloured tokens, one column per model. Only rows near the visible part of the page have contents. */
 
 import { formatNumber, h } from "./dom.js";
-import { cutBlocks, cutPieces, display } from "./pieces.js";
+import { cutBlocks, cutPieces, display, isRightToLeft } from "./pieces.js";
 
 const COLOURS = 5;
 const NEAR = "600px"; // how far outside of the window rows are filled
@@ -9,8 +9,9 @@ const FIRST = 4; // rows that are filled at once
 
 export class TokenColumns {
   /* `details` shows a token: hint(piece element, model, ids), hide(), open(model, ids). */
-  constructor(details) {
+  constructor({ details, workspace }) {
     this.details = details;
+    this.special = workspace.models.map((model) => new Set(model.special_tokens));
     this.root = h("div", {
       class: "columns",
       onpointerover: (event) => this.#enter(event.target),
@@ -23,10 +24,10 @@ export class TokenColumns {
     this.observer = null;
   }
 
-  /* Show what the server answered for a text. `models` limits the columns to some of them. */
+  /* Show what the server answered for a text. `models` are the numbers of the models in the answer. */
   show(text, encoded, { spaces = false, dim = false, models = null } = {}) {
     Object.assign(this, { text, encoded, spaces, models: models ?? encoded.models.map((_, place) => place) });
-    const columns = this.models.map((place) => encoded.models[place]);
+    const columns = encoded.models;
     this.ends = cutBlocks(text, columns);
     this.observer?.disconnect();
     this.observer = new IntersectionObserver((seen) => this.#scroll(seen), { rootMargin: `${NEAR} 0px` });
@@ -41,11 +42,18 @@ export class TokenColumns {
     rows.forEach((row) => this.observer.observe(row));
   }
 
+  get hasSpecial() {
+    return this.encoded.models.some(({ ids }, column) => {
+      const special = this.special[this.models[column]];
+      return special.size > 0 && ids.some((id) => special.has(id));
+    });
+  }
+
   #head(model, most) {
     const tokens = model.ids.length;
     const bar = h("span", { class: "bar-of", "aria-hidden": "true" });
     bar.style.setProperty("--share", most ? tokens / most : 0);
-    const per = (size) => formatNumber(tokens ? size / tokens : 0, 2);
+    const per = (size) => (tokens ? formatNumber(size / tokens, 2) : "–");
     const numbers = [
       [formatNumber(tokens), tokens === 1 ? "token" : "tokens"],
       [per(this.encoded.bytes), "bytes/token"],
@@ -57,9 +65,9 @@ export class TokenColumns {
 
   /* A part of the text in all columns, so that the same text stays side by side. */
   #row(row) {
-    const element = h("div", { class: "aligned", "data-row": row }, this.models.map((place) => {
-      const label = this.models.length > 1 && `Tokens of ${this.encoded.models[place].name}`;
-      return h("div", { class: "block", dir: "auto", role: "group", "aria-label": label, "data-model": place });
+    const element = h("div", { class: "aligned", "data-row": row }, this.models.map((model, column) => {
+      const label = this.models.length > 1 && `Tokens of ${this.encoded.models[column].name}`;
+      return h("div", { class: "block", dir: "auto", role: "group", "aria-label": label, "data-model": model });
     }));
     // Lines of about 50 characters; the height is known when the row has been filled once.
     element.style.setProperty("--lines", Math.ceil((this.ends[row] - this.#start(row)) / 50));
@@ -87,22 +95,30 @@ export class TokenColumns {
     row.style.removeProperty("min-height");
     const number = Number(row.dataset.row);
     for (const block of row.children) {
-      const model = this.encoded.models[block.dataset.model];
+      const model = this.#encoded(block);
+      const special = this.special[block.dataset.model];
       const pieces = cutPieces(this.text, model, this.#start(number), this.ends[number]);
-      block.append(...pieces.map((piece) => this.#piece(piece)));
+      pieces.forEach((piece, place) => block.append(this.#piece(piece, place, special.has(model.ids[piece.first]))));
       // One piece of each block can be reached with Tab, the others with the arrow keys.
       block.querySelector(".piece")?.setAttribute("tabindex", "0");
     }
   }
 
-  #piece({ start, end, first, last }) {
-    const text = display(this.text.slice(start, end), this.spaces);
+  /* The tokens of the column to which a block belongs. */
+  #encoded(block) {
+    return this.encoded.models[this.models.indexOf(Number(block.dataset.model))];
+  }
+
+  #piece({ start, end, first, last }, place, isSpecial) {
+    const raw = this.text.slice(start, end);
+    const text = display(raw, this.spaces);
     if (first === last) return h("span", { class: "dropped", title: "The pattern drops this text." }, text);
     const differs = this.#differs(start, end) && this.models.length > 1;
-    const kinds = `piece c${first % COLOURS}${differs ? " differs" : ""}${last - first > 1 ? " several" : ""}`;
+    const kinds = ["piece", `c${place % COLOURS}`, differs && "differs", last - first > 1 && "several", isSpecial && "special"];
     const data = { "data-first": first, "data-last": last, "data-start": start, "data-end": end };
-    const label = /^\s*$/.test(text) ? spaceName(text) : null;
-    const piece = h("span", { class: kinds, role: "button", tabindex: "-1", "aria-label": label, ...data }, text);
+    const label = /^\s*$/.test(raw) ? spaceName(raw) : null;
+    const attributes = { class: kinds.filter(Boolean).join(" "), role: "button", tabindex: "-1", "aria-label": label };
+    const piece = h("span", { ...attributes, ...data }, text);
     if (last - first > 1) piece.style.setProperty("--tokens", last - first);
     return piece;
   }
@@ -120,9 +136,9 @@ export class TokenColumns {
   }
 
   #tokens(piece) {
-    const model = Number(piece.parentElement.dataset.model);
+    const block = piece.parentElement;
     const { first, last } = piece.dataset;
-    return [model, this.encoded.models[model].ids.slice(Number(first), Number(last))];
+    return [Number(block.dataset.model), this.#encoded(block).ids.slice(Number(first), Number(last))];
   }
 
   #enter(target) {
@@ -152,7 +168,6 @@ export class TokenColumns {
     const piece = event.target.closest?.(".piece");
     if (!piece) return;
     if (event.key === "Enter" || event.key === " ") this.#open(piece);
-    else if (event.key === "Escape") this.details.hide();
     else {
       const next = this.#neighbour(piece, event.key);
       if (!next) return;
@@ -166,7 +181,8 @@ export class TokenColumns {
   /* The piece that a key leads to. Up and Down lead to the previous and next block. */
   #neighbour(piece, key) {
     const block = piece.parentElement;
-    const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[key];
+    const right = isRightToLeft(this.text, Number(piece.dataset.start)) ? -1 : 1;
+    const step = { ArrowLeft: -right, ArrowUp: -1, ArrowRight: right, ArrowDown: 1 }[key];
     if (key === "Home") return block.querySelector(".piece");
     if (key === "End") return [...block.querySelectorAll(".piece")].at(-1);
     if (!step) return null;

@@ -12,7 +12,7 @@ const STEPS = 200; // of an animation
 export class Training {
   constructor(app) {
     this.app = app;
-    this.columns = new TokenColumns(app.details);
+    this.columns = new TokenColumns(app);
     this.models = h("div", {});
     this.charts = h("div", { class: "charts" });
     this.slider = h("input", { type: "range", id: "step", min: 0, step: 1, oninput: () => this.#moved() });
@@ -87,7 +87,7 @@ export class Training {
   async #encode() {
     const { text } = this.app;
     try {
-      const encoded = await encode(text, this.merges);
+      const encoded = await encode(text, { model: this.model, merges: this.merges });
       this.app.fail("");
       this.columns.show(text, encoded, { models: [this.model], spaces: get("spaces") === "1" });
     } catch (error) {
