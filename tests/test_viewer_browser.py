@@ -4,8 +4,10 @@ import os
 import re
 import shutil
 import threading
+import unicodedata
 from collections.abc import Iterator
-from itertools import islice
+from contextlib import contextmanager
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from conftest import TEXT, multilingual
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from batchbpe import ChunkCounts, Model, Tokenizer
-from batchbpe.viewer import server, static_page
+from batchbpe.viewer import api, server, static_page
 from batchbpe.viewer.workspace import SAMPLE, Workspace
 
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
@@ -37,15 +39,22 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    space = Workspace({"one": ONE, "two": TWO}, {"counts": COUNTS})
+    with serving(Workspace({"one": ONE, "two": TWO}, {"counts": COUNTS})) as address:
+        yield address
+
+
+@contextmanager
+def serving(space: Workspace) -> Iterator[str]:
     listening = server.listen("127.0.0.1", 0)
-    serving = uvicorn.Server(uvicorn.Config(server.application(space), log_level="error", lifespan="off", ws="none"))
-    thread = threading.Thread(target=serving.run, kwargs={"sockets": [listening]})
+    running = uvicorn.Server(uvicorn.Config(server.application(space), log_level="error", lifespan="off", ws="none"))
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
     thread.start()
-    yield server.addresses(listening)[0]
-    serving.should_exit = True
-    thread.join()
-    listening.close()
+    try:
+        yield server.addresses(listening)[0]
+    finally:
+        running.should_exit = True
+        thread.join()
+        listening.close()
 
 
 @pytest.fixture
@@ -88,10 +97,17 @@ def test_typing_and_comparing(page: Page, address: str) -> None:
     numbers = page.locator(".summary dl").first.locator("dd").all_text_contents()
     size = len(ONE.encode("to be, or not to be"))
     assert numbers == [str(size), f"{19 / size:.2f}", f"{19 / size:.2f}"]
+    assert page.locator('.block[data-model="0"] .c0').first.text_content() == pieces(page)[0]
+    legend = page.locator(".legend")
+    expect(legend).not_to_contain_text("special token", use_inner_text=True)
     type_text(page, "")
     assert pieces(page) == []
+    assert page.locator(".summary dl").first.locator("dd").all_text_contents() == ["0", "–", "–"]
     type_text(page, "a<|endoftext|>")
     assert pieces(page) == ["a", "<|endoftext|>"]
+    assert page.locator(".block .special").all_text_contents() == ["<|endoftext|>"]
+    expect(legend).to_contain_text("special token", use_inner_text=True)
+    expect(legend).not_to_contain_text("dropped", use_inner_text=True)
 
 
 def test_every_script_stays_readable(page: Page, address: str) -> None:
@@ -107,6 +123,29 @@ def test_every_script_stays_readable(page: Page, address: str) -> None:
     several = page.locator('.block[data-model="1"] .several', has_text="👩‍👩‍👧‍👦")
     assert int(several.evaluate("element => element.style.getPropertyValue('--tokens')")) > 10
     assert page.locator(".block").first.evaluate("block => getComputedStyle(block).unicodeBidi") == "plaintext"
+    # Neighbours have different colours, whatever the number of tokens in each.
+    colours = page.locator('.block[data-model="1"] .piece').evaluate_all("all => all.map(each => each.classList[1])")
+    assert all(one != two for one, two in pairwise(colours))
+    # A character with many tokens has no room for gaps in its underline, but still has one.
+    dash = """piece => {
+        const probe = piece.appendChild(document.createElement("i"));
+        piece.style.cssText += "; display: inline-block; width: 20px; --tokens: 22";
+        probe.style.cssText = "display: block; width: calc(var(--dash) - var(--gap))";
+        return probe.getBoundingClientRect().width;
+    }"""
+    assert several.evaluate(dash) == pytest.approx(20 / 22, abs=0.05)
+
+
+def test_a_long_line_without_spaces(page: Page, address: str) -> None:
+    """It is cut where all models have a boundary, between characters and their marks."""
+    text = "ภาษาไทยที่ไม่มีช่องว่าง" * 450
+    page.goto(address)
+    type_text(page, text)
+    for model in (0, 1):
+        blocks = page.locator(f'.block[data-model="{model}"]')
+        assert blocks.count() > 10
+        assert text.startswith("".join(blocks.all_text_contents()[:4]))
+        assert not any(unicodedata.category(block[0]) == "Mn" for block in blocks.all_text_contents() if block)
 
 
 def test_spaces_and_control_characters(page: Page, address: str) -> None:
@@ -116,6 +155,7 @@ def test_spaces_and_control_characters(page: Page, address: str) -> None:
     assert "a b\tc\x07" in "".join(pieces(page))
     page.locator("#spaces").check()
     assert "".join(pieces(page)).replace("\u200b", "") == "a·b→\tc\\x07\\u202ed"
+    assert page.locator('.block[data-model="1"] [aria-label="tab"]').count() == 1, "white space has a spoken name"
     page.locator("#dim").check()
     expect(page.locator(".columns.dim")).to_be_visible()
 
@@ -164,6 +204,30 @@ def test_part_of_a_character(page: Page, address: str) -> None:
     expect(page.locator("#panel")).to_contain_text("3 tokens share this character")
     page.locator("#panel .chips button").nth(1).click()
     expect(page.locator("#panel .facts dd").first).to_have_text(str("☃".encode()[1]))
+    page.locator("#panel").press("Escape")
+    type_text(page, "👩‍👩‍👧")  # several of its tokens are equal
+    page.locator('.block[data-model="1"] .piece').click()
+    expect(page.locator('#panel [aria-pressed="true"]')).to_have_count(1)
+
+
+def test_the_panel_follows_the_text_and_the_model(page: Page, address: str) -> None:
+    page.goto(f"{address}#text=x")
+    page.locator('.block[data-model="1"] .piece').click()
+    panel = page.locator("#panel")
+    expect(panel).to_contain_text("1 in the text")
+    type_text(page, "xx")
+    expect(panel).to_contain_text("2 in the text")
+    covered = "() => document.querySelector('main').getBoundingClientRect().right > innerWidth - 400"
+    assert not page.evaluate(covered)
+    page.locator("#text").press("Escape")
+    expect(panel).to_be_hidden()
+    assert page.evaluate("document.activeElement.id") == "text"
+    page.locator("#tab-vocabulary").click()
+    page.locator(".space .row").first.click()
+    expect(panel.locator(".facts")).to_be_visible()
+    page.locator("select").first.select_option("1")
+    expect(panel).to_be_hidden()
+    assert "token=" not in page.url
 
 
 def test_vocabulary(page: Page, address: str) -> None:
@@ -217,9 +281,33 @@ def test_scrubbing_through_training(page: Page, address: str) -> None:
     expect(page.locator(".readout")).to_contain_text(f"{batches[0]} merged of")
     page.locator("#play").click()
     expect(slider).to_have_value(str(len(batches)))
+    page.locator("#play").click()
+    page.locator("select").select_option("1")
+    expect(page.locator("#play")).to_have_text("Play")
+    expect(page.locator(".readout")).to_contain_text(f"{len(TWO.merges)} of {len(TWO.merges)} merges")
 
 
-def test_counts(page: Page, address: str) -> None:
+def test_phrases_and_data(page: Page, tmp_path: Path) -> None:
+    phrases = Tokenizer(Model(r" ?\w+", {(32, 98): 256}, phrases={(97, 256): 257}))
+    space = Workspace({"phrases": phrases}, text="a b")
+    (tmp_path / "data.txt").write_text("b")
+    space.count_data([str(tmp_path)])
+    with serving(space) as address:
+        page.goto(f"{address}#view=training")
+        readout, slider = page.locator(".readout"), page.locator("#step")
+        for step, merges, found, expected in [(0, 0, 0, "a| |b"), (1, 1, 0, "a| b"), (2, 1, 1, "a b")]:
+            slider.fill(str(step))
+            expect(readout).to_have_text(f"{merges} of 1 merges · {found} of 1 phrase")
+            expect(page.locator(".piece")).to_have_text(expected.split("|"), use_inner_text=False)
+        page.goto(f"{address}#view=vocabulary")
+        expect(page.locator(".list .note")).to_have_text("258 tokens")
+        heading = page.locator('[data-sort="count"]')
+        expect(heading).to_have_text("in data")
+        page.locator("#unused").select_option("text")
+        expect(heading).to_have_text("in text")
+
+
+def test_counts(page: Page, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     page.goto(f"{address}#view=counts")
     chunk, count = COUNTS.most_common(1)[0]
     row = page.locator(".space .row").first
@@ -229,6 +317,9 @@ def test_counts(page: Page, address: str) -> None:
     page.locator("#chunk").fill("quest")
     expect(page.locator(".list .note")).to_have_text("1 chunk")
     expect(row).to_contain_text("·question")
+    monkeypatch.setattr(api, "MAX_FOUND", 2)
+    page.locator("#chunk").fill("o")
+    expect(page.locator(".list .note")).to_have_text("the first 2 chunks")
 
 
 def test_keyboard_only(page: Page, address: str) -> None:
@@ -252,7 +343,15 @@ def test_keyboard_only(page: Page, address: str) -> None:
     expect(page.locator("#panel .facts")).to_be_visible()
     page.keyboard.press("Escape")
     assert focused("textContent") == pieces(page)[1]
+    type_text(page, "ש, ל")  # from right to left
+    page.locator(".piece").first.focus()
+    page.keyboard.press("ArrowLeft")
+    assert focused("textContent") == pieces(page)[1] != pieces(page)[0]
     page.locator("#tab-compare").focus()
+    page.keyboard.press("End")
+    expect(page.locator("#tab-counts")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Home")
+    expect(page.locator("#tab-compare")).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowRight")
     expect(page.locator("#tab-vocabulary")).to_have_attribute("aria-selected", "true")
     expect(page.locator(".list .note")).to_have_text("600 tokens")
@@ -290,6 +389,52 @@ def test_the_state_is_in_the_address(page: Page, browser: Browser, address: str)
     expect(page.locator("#panel .facts dd").first).to_have_text(chosen)
 
 
+def test_going_back_to_a_text(page: Page, address: str) -> None:
+    """Also to one that is too long for the address, and to none."""
+    long = "to be or not to be\n" * 250
+    page.goto(address)
+    page.locator("#file").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": long.encode()})
+    expect(page.locator(".tools .note")).to_contain_text("4,750 characters")
+    expect(page.locator(".tools .note")).to_contain_text("too long for the address")
+    page.locator("#tab-counts").click()
+    page.locator("#tab-compare").click()
+    type_text(page, "")
+    page.go_back()
+    page.go_back()
+    expect(page.locator("#text")).to_have_value(long)
+    page.go_forward()
+    page.go_forward()
+    expect(page.locator("#text")).to_have_value("")
+    page.reload()
+    expect(page.locator(".summary dd").first).to_have_text("0")
+    expect(page.locator("#text")).to_have_value("")
+
+
+def test_files_keep_their_bytes(page: Page, address: str) -> None:
+    page.goto(address)
+
+    def open_file(content: bytes) -> None:
+        page.locator("#file").set_input_files({"name": "text.txt", "mimeType": "text/plain", "buffer": content})
+
+    open_file("\ufeffa\r\n".encode())
+    status = page.locator(".tools .note")
+    expect(status).to_contain_text("4 characters, 6 bytes")
+    expect(status).to_contain_text(r"typing turns \r\n into \n")
+    open_file(b"a\xff")
+    expect(page.locator("#failure")).to_have_text("text.txt is not valid UTF-8")
+
+
+def test_wrong_addresses(page: Page, address: str) -> None:
+    for state, shown in [
+        ("theme=constructor&view=training&model=-1", ".chart"),
+        ("view=counts&counts=-1", ".space .row"),
+        ("view=vocabulary&least=-3&most=1e99", ".space .row"),
+    ]:
+        page.goto(f"{address}#{state}")
+        expect(page.locator(shown).first).to_be_visible()
+        expect(page.locator("#failure")).to_be_hidden()
+
+
 def test_failures_are_shown(browser: Browser, address: str) -> None:
     page = browser.new_page()
     page.goto(f"{address}#token=0-99999")
@@ -300,6 +445,9 @@ def test_failures_are_shown(browser: Browser, address: str) -> None:
     page.unroute("**/api/encode")
     page.locator("#text").fill("ab")
     expect(page.locator("#failure")).to_be_hidden()
+    page.route("**/api/vocabulary*", lambda route: route.fulfill(status=500, body="Internal Server Error"))
+    page.locator("#tab-vocabulary").click()
+    expect(page.locator("#failure")).to_have_text("The server failed (500). The terminal shows why.")
     page.close()
 
 
@@ -333,6 +481,10 @@ def test_a_narrow_window(page: Page, address: str) -> None:
         page.reload()
         expect(page.locator(".piece, .space .row").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 420, view
+    scale = page.locator(".chart").evaluate(
+        "chart => chart.getBoundingClientRect().width / chart.viewBox.baseVal.width"
+    )
+    assert scale > 0.99, "labels keep their size"
 
 
 def test_other_sites_cannot_read(browser: Browser, address: str) -> None:
@@ -360,6 +512,10 @@ def test_a_static_page(page: Page, tmp_path: Path) -> None:
     page.locator("#dim").check()
     assert page.title() == "batchbpe" and page.locator("#text").count() == 0
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+    page.goto((tmp_path / "page.html").as_uri() + "#text=other&token=0-999999")
+    page.reload()
+    expect(page.locator("#failure")).to_have_text("The text does not have the token 0-999999.")
+    assert "".join(pieces(page)) == text
 
 
 @pytest.mark.filterwarnings("ignore:the pattern does not match")
@@ -370,6 +526,7 @@ def test_text_that_a_pattern_drops(page: Page, tmp_path: Path) -> None:
     page.goto((tmp_path / "page.html").as_uri())
     row = page.locator('.block[data-model="0"]').first.locator("span").all_text_contents()
     assert row[:7] == ["– ", "ab", ", ", "ab", " ", "c", "!\n– "]
+    expect(page.locator(".legend")).to_contain_text("dropped by the pattern", use_inner_text=True)
     assert page.locator('.block[data-model="0"] .dropped').all_text_contents()[:2] == ["– ", ", "]
     blocks = page.locator('.block[data-model="0"]').all_text_contents()
     assert len(blocks) > 1 and text.startswith("".join(blocks[:3]))

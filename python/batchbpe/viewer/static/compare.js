@@ -2,7 +2,7 @@
 
 import { debounced, formatNumber, h, labelled, latest, plural } from "./dom.js";
 import { encode, isStatic } from "./source.js";
-import { get, set } from "./state.js";
+import { get, MAX_SHARED, set } from "./state.js";
 import { TokenColumns } from "./tokens.js";
 
 const MAX_FILE = 4 << 20;
@@ -20,6 +20,8 @@ export class Compare {
     this.dim = h("input", { type: "checkbox", id: "dim", onchange: () => this.#option("dim") });
     const file = h("input", { type: "file", id: "file", onchange: () => this.#openFile(file.files[0]) });
     this.encode = latest(() => this.#encode());
+    this.special = h("span", {}, h("span", { class: "sample special" }, "framed"), " special token");
+    this.dropped = h("span", {}, h("span", { class: "dropped" }, "struck through"), " dropped by the pattern");
     const isAlone = app.workspace.models.length < 2;
     this.root = h("div", { class: "compare" },
       !isStatic && this.input,
@@ -30,8 +32,9 @@ export class Compare {
         this.status),
       this.columns.root,
       h("p", { class: "legend" },
-        !isAlone && [h("span", { class: "sample differs" }, "underlined"), " cut differently  "],
-        h("span", { class: "sample several" }, "dashed"), " several tokens in one character"));
+        !isAlone && h("span", {}, h("span", { class: "sample differs" }, "underlined"), " cut differently"),
+        h("span", {}, h("span", { class: "sample several" }, "dashed"), " several tokens in one character"),
+        this.special, this.dropped));
     this.root.addEventListener("dragover", (event) => event.preventDefault());
     this.root.addEventListener("drop", (event) => {
       if (isStatic || !event.dataTransfer.files.length) return;
@@ -63,7 +66,12 @@ export class Compare {
       this.app.fail(`${file.name} has ${formatNumber(file.size)} bytes; the page shows at most ${MAX_FILE >> 20} MiB`);
       return;
     }
-    this.#replace(await file.text());
+    try { // a mark at the beginning (BOM) is kept, as --text does
+      this.#replace(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await file.arrayBuffer()));
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      this.app.fail(`${file.name} is not valid UTF-8`);
+    }
   }
 
   #pasted(event) {
@@ -101,13 +109,20 @@ export class Compare {
     this.app.key = this.encoded.key;
     this.shown = text;
     this.#draw();
+    await this.app.details.refresh();
   }
 
   #draw() {
     if (!this.encoded) return;
     const { bytes, characters, differences, models } = this.encoded;
-    const size = `${plural(characters, "character")}, ${plural(bytes, "byte")}`;
-    this.status.textContent = models.length > 1 ? `${size}, ${plural(differences.length / 2, "difference")}` : size;
+    const sizes = [plural(characters, "character"), plural(bytes, "byte")];
+    if (models.length > 1) sizes.push(plural(differences.length / 2, "difference"));
+    const notes = [sizes.join(", ")];
+    if (this.shown !== this.app.workspace.text && this.shown.length > MAX_SHARED) notes.push("too long for the address");
+    if (!isStatic && this.shown.includes("\r")) notes.push("typing turns \\r\\n into \\n");
+    this.status.textContent = notes.join(" · ");
     this.columns.show(this.shown, this.encoded, { spaces: this.spaces.checked, dim: this.dim.checked });
+    this.special.hidden = !this.columns.hasSpecial;
+    this.dropped.hidden = !models.some(({ starts }) => starts);
   }
 }

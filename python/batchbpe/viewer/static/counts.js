@@ -38,7 +38,7 @@ export class Counts {
 
   async show() {
     const { counts } = this.app.workspace;
-    this.file = Math.min(getNumber("counts"), counts.length - 1);
+    this.file = getNumber("counts", counts.length - 1);
     const chosen = choice("Counts", counts.map(({ name }) => name), this.file, (file) => {
       set({ counts: file });
       this.show();
@@ -57,7 +57,8 @@ export class Counts {
     ];
     this.stats.replaceChildren(...numbers.map(([value, unit]) => h("div", {}, h("dd", {}, value), h("dt", {}, unit))));
     const axes = { xs: curve.rank, ys: curve.count, xLabel: "rank", logX: true, logY: true };
-    const { element } = chart({ title: "Count", ...axes, width: 520, height: 360 });
+    const width = Math.min(520, this.figure.clientWidth); // so that labels keep their size
+    const { element } = chart({ title: "Count", ...axes, width, height: 360 });
     this.figure.replaceChildren(h("figcaption", {}, "Count of each chunk, by rank"), element);
     this.search.value = get("chunk");
     await this.#reset();

@@ -19,8 +19,12 @@ export class Details {
     const shut = { class: "quiet", type: "button", "aria-label": "Close", onclick: () => this.close() };
     const about = { id: "panel", "aria-label": "Token", tabindex: "-1", hidden: true };
     this.panel = h("aside", about, h("button", shut, "✕"), this.body);
-    this.panel.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
     document.body.append(this.tip, this.panel);
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      this.hide();
+      if (!this.panel.hidden) this.close();
+    });
     addEventListener("scroll", () => this.hide(), { passive: true });
   }
 
@@ -55,7 +59,7 @@ export class Details {
     this.hide();
     this.origin = origin ?? this.origin;
     try {
-      await this.#show(model, ids, ids[0]);
+      await this.#show(model, ids, 0);
     } catch (error) {
       this.fail(error.message);
       return;
@@ -74,13 +78,20 @@ export class Details {
 
   close() {
     set({ token: "" });
+    const hasFocus = this.panel.contains(document.activeElement);
     this.panel.hidden = true;
-    this.origin?.focus();
+    if (hasFocus) this.origin?.focus();
   }
 
-  async #show(model, ids, id) {
+  /* Count again after the text has changed. */
+  async refresh() {
+    if (!this.panel.hidden) await this.#show(...this.shown).catch((error) => this.fail(error.message));
+  }
+
+  async #show(model, ids, place) {
+    this.shown = [model, ids, place];
     const corpus = this.corpus();
-    const { token, parts, built, built_total: total } = await getToken(model, id, corpus);
+    const { token, parts, built, built_total: total } = await getToken(model, ids[place], corpus);
     const go = (other) => this.open(model, [other]);
     const rows = [
       ["id", String(token.id)],
@@ -91,7 +102,7 @@ export class Details {
       token.count !== null && ["count", `${formatNumber(token.count)} in the ${corpus === "data" ? "data" : "text"}`],
     ];
     const body = h("div", { class: "panel-body" },
-      ids.length > 1 && this.#siblings(model, ids, id),
+      ids.length > 1 && this.#siblings(model, ids, place),
       h("h2", { class: "token-title" }, chip(token)),
       h("dl", { class: "facts" }, rows.filter(Boolean).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
       token.parts.length > 0 && [h("h3", {}, "Merge tree"), h("ul", { class: "tree" }, branch(parts, token.id, 0))],
@@ -104,10 +115,10 @@ export class Details {
   }
 
   /* The tokens of a piece, to choose from. */
-  #siblings(model, ids, id) {
-    const buttons = ids.map((each, place) => {
-      const attributes = { class: "chip", type: "button", "aria-pressed": String(each === id) };
-      return h("button", { ...attributes, onclick: () => this.#show(model, ids, each) }, `${place + 1}: ${each}`);
+  #siblings(model, ids, chosen) {
+    const buttons = ids.map((id, place) => {
+      const attributes = { class: "chip", type: "button", "aria-pressed": String(place === chosen) };
+      return h("button", { ...attributes, onclick: () => this.#show(model, ids, place) }, `${place + 1}: ${id}`);
     });
     const note = `${plural(ids.length, "token")} share this character:`;
     return [h("p", { class: "note" }, note), h("div", { class: "chips" }, buttons)];

@@ -36,7 +36,7 @@ export class VirtualList {
     this.fetched.set(0, null);
     this.count = Math.min(answer.total, MAX_ROWS);
     const rest = this.count < answer.total ? `; search to see those after the first ${formatNumber(this.count)}` : "";
-    this.status.textContent = plural(answer.total, this.noun) + rest;
+    this.status.textContent = (answer.has_more ? "the first " : "") + plural(answer.total, this.noun) + rest;
     this.table.setAttribute("aria-rowcount", this.count);
     this.table.scrollTop = 0;
     this.space.style.setProperty("--rows", this.count);
@@ -49,6 +49,11 @@ export class VirtualList {
       const isKey = button.dataset.sort === key;
       button.parentElement.setAttribute("aria-sort", isKey ? (descending ? "descending" : "ascending") : "none");
     }
+  }
+
+  /* Change the title of the column that is sorted by a key. */
+  rename(key, title) {
+    this.head.querySelector(`[data-sort="${key}"]`).textContent = title;
   }
 
   draw() {

@@ -5,7 +5,7 @@ import { Counts } from "./counts.js";
 import { Details } from "./details.js";
 import { h } from "./dom.js";
 import { getWorkspace, isStatic } from "./source.js";
-import { get, onChange, set } from "./state.js";
+import { get, onChange, set, setText } from "./state.js";
 import { Training } from "./training.js";
 import { Vocabulary } from "./vocabulary.js";
 
@@ -15,7 +15,7 @@ const TITLES = { compare: "Compare", vocabulary: "Vocabulary", training: "Traini
 class App {
   constructor(workspace) {
     this.workspace = workspace;
-    this.text = get("text", workspace.text);
+    this.text = this.#sharedText();
     this.key = null; // of the text that was encoded last
     this.details = new Details(() => this.#corpus(), (message) => this.fail(message));
     const { models, counts } = workspace;
@@ -30,7 +30,7 @@ class App {
     list.append(...this.tabs);
     list.addEventListener("keydown", (event) => this.#press(event));
     onChange(() => {
-      this.text = get("text", workspace.text);
+      this.text = this.#sharedText();
       this.key = null;
       this.show();
     });
@@ -42,9 +42,14 @@ class App {
     return get("view") === "training" ? "" : this.key;
   }
 
+  /* The text in the address. A static page has only the tokens of its own text. */
+  #sharedText() {
+    return isStatic ? this.workspace.text : get("text", this.workspace.text);
+  }
+
   setText(text) {
     this.text = text;
-    set({ text: text === this.workspace.text ? "" : text });
+    setText(text === this.workspace.text ? null : text);
   }
 
   go(name) {
@@ -77,11 +82,12 @@ class App {
   }
 
   #press(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step) return;
-    const next = this.tabs.at((this.tabs.indexOf(document.activeElement) + step) % this.tabs.length);
-    next.focus();
-    next.click();
+    const place = this.tabs.indexOf(document.activeElement);
+    const next = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: -1 }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    this.tabs.at(next % this.tabs.length).focus();
+    document.activeElement.click();
   }
 }
 
@@ -92,7 +98,7 @@ function setUpTheme() {
   const apply = () => {
     const theme = get("theme");
     document.documentElement.dataset.theme = theme;
-    const [sign, name] = THEMES[theme] ?? THEMES[""];
+    const [sign, name] = Object.hasOwn(THEMES, theme) ? THEMES[theme] : THEMES[""];
     button.setAttribute("aria-label", name);
     button.replaceChildren(sign, h("span", { class: "name" }, ` ${name}`));
   };

@@ -1,29 +1,45 @@
-/* The state of the page is in its address, after the #, so that a view can be shared. */
+/* The state of the page is in its address, after the #, so that a view can be shared. A text that is too long for the
+   address is kept in memory, for each entry of the history. */
 
-const MAX_TEXT = 4000; // longer texts are not put into the address
+export const MAX_SHARED = 4000; // characters of a text in the address
 
-let state = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+const readAddress = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+const longTexts = new Map();
 const listeners = [];
+let state = readAddress();
+let entry = history.state ?? Date.now(); // the key of the entry in the history
 
 export function get(name, otherwise = "") {
-  return state[name] ?? otherwise;
+  return state[name] ?? (name === "text" ? longTexts.get(entry) : null) ?? otherwise;
 }
 
-export function getNumber(name, otherwise = 0) {
-  const value = Number.parseInt(state[name], 10);
-  return Number.isNaN(value) ? otherwise : value;
+/* A number from 0 to `most`. */
+export function getNumber(name, most) {
+  return Math.max(0, Math.min(most, Number.parseInt(state[name], 10) || 0));
 }
 
 /* Change the state. Values that are empty are removed. `push` makes a new entry in the history. */
 export function set(changes, push = false) {
   for (const [name, value] of Object.entries(changes)) {
-    const isEmpty = value === "" || value === null || value === undefined || value === false;
-    if (isEmpty || (name === "text" && value.length > MAX_TEXT)) delete state[name];
+    if (value === "" || value === null || value === undefined || value === false) delete state[name];
     else state[name] = value === true ? "1" : String(value);
   }
   const address = `#${new URLSearchParams(state)}`;
-  if (push) history.pushState(null, "", address);
-  else history.replaceState(null, "", address);
+  if (push) {
+    const text = longTexts.get(entry);
+    entry = Math.max(entry + 1, Date.now());
+    if (text !== undefined) longTexts.set(entry, text);
+    history.pushState(entry, "", address);
+  } else history.replaceState(entry, "", address);
+}
+
+/* Change the text, which can be empty; null is the text at the beginning. */
+export function setText(text) {
+  longTexts.delete(entry);
+  delete state.text;
+  if (text?.length > MAX_SHARED) longTexts.set(entry, text);
+  else if (text !== null) state.text = text;
+  set({});
 }
 
 /* Call a function when the reader moves in the history or edits the address. */
@@ -31,7 +47,8 @@ export function onChange(listener) {
   listeners.push(listener);
 }
 
-addEventListener("popstate", () => {
-  state = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+addEventListener("popstate", (event) => {
+  state = readAddress();
+  entry = event.state ?? Date.now();
   listeners.forEach((listener) => listener());
 });

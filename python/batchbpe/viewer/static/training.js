@@ -1,7 +1,7 @@
 /* The view that follows the training of a model. */
 
 import { chart } from "./chart.js";
-import { choice, formatNumber, h, latest } from "./dom.js";
+import { choice, formatNumber, h, latest, plural } from "./dom.js";
 import { encode } from "./source.js";
 import { get, getNumber, set } from "./state.js";
 import { TokenColumns } from "./tokens.js";
@@ -27,15 +27,17 @@ export class Training {
 
   async show() {
     const { models } = this.app.workspace;
-    this.model = Math.min(getNumber("model"), models.length - 1);
+    this.playing = false;
+    this.model = getNumber("model", models.length - 1);
     const chosen = choice("Model", models.map(({ name }) => name), this.model, (model) => {
-      set({ model, step: "" });
-      this.show();
+      set({ model, step: "", token: "" });
+      this.app.show();
     });
     this.models.replaceChildren(...(chosen ? [chosen] : []));
-    const { log, merges } = models[this.model];
+    const { log, merges, phrases } = models[this.model];
     this.steps = log ? stepsOf(log, merges) : null; // merges after each batch
-    this.slider.max = this.steps ? this.steps.length - 1 : merges;
+    this.merged = this.steps ? this.steps.length - 1 : merges; // the step after which all merges were made
+    this.slider.max = this.merged + (phrases > 0 ? 1 : 0);
     this.slider.value = get("step", this.slider.max);
     this.slider.setAttribute("aria-label", this.steps ? "Batches" : "Merges");
     this.#drawCharts(log, merges);
@@ -67,11 +69,12 @@ export class Training {
   async #moved() {
     const step = Number(this.slider.value);
     const isLast = step === Number(this.slider.max);
-    const { log, merges: total } = this.app.workspace.models[this.model];
-    const merges = this.steps ? this.steps[step] : step;
+    const { log, merges: total, phrases } = this.app.workspace.models[this.model];
+    const merges = this.steps ? this.steps[Math.min(step, this.merged)] : Math.min(step, total);
     set({ step: isLast ? "" : step });
     const facts = [`${formatNumber(merges)} of ${formatNumber(total)} merges`];
-    if (this.steps && step > 0) {
+    if (phrases > 0) facts.push(`${formatNumber(isLast ? phrases : 0)} of ${plural(phrases, "phrase")}`);
+    if (this.steps && step > 0 && step <= this.merged) {
       const columns = [log.size, log.searched, log.last_count];
       const [size, searched, count] = columns.map((column) => formatNumber(column[step - 1]));
       facts.push(`batch ${formatNumber(step)} of ${formatNumber(this.steps.length - 1)}`);
@@ -80,16 +83,17 @@ export class Training {
     this.readout.textContent = facts.join(" · ");
     this.slider.setAttribute("aria-valuetext", this.readout.textContent);
     this.moves.forEach((move) => move(Math.max(merges, this.steps[1] ?? 0)));
-    this.merges = isLast ? null : merges; // with all merges, phrases are there as well
+    this.merges = isLast ? null : merges; // phrases are added after all merges, in a last step
     await this.encode();
   }
 
   async #encode() {
     const { text } = this.app;
     try {
-      const encoded = await encode(text, { model: this.model, merges: this.merges });
+      const { model, merges } = this;
+      const encoded = await encode(text, { model, merges });
       this.app.fail("");
-      this.columns.show(text, encoded, { models: [this.model], spaces: get("spaces") === "1" });
+      this.columns.show(text, encoded, { models: [model], spaces: get("spaces") === "1" });
     } catch (error) {
       this.app.fail(error.message);
     }
@@ -99,7 +103,7 @@ export class Training {
   async #animate() {
     this.playing = !this.playing;
     this.play.textContent = this.playing ? "Stop" : "Play";
-    const last = Number(this.slider.max);
+    const last = Number(this.slider.max); // another model stops the animation
     if (this.playing && Number(this.slider.value) === last) this.slider.value = 0;
     while (this.playing && this.root.isConnected && Number(this.slider.value) < last) {
       this.slider.value = Number(this.slider.value) + Math.max(1, Math.round(last / STEPS));

@@ -15,14 +15,15 @@ export class Vocabulary {
     const changed = debounced(() => this.#changed(), 120);
     const input = (name, attributes) => h("input", { id: name, oninput: changed, ...attributes });
     const select = (name) => h("select", { id: name, onchange: changed });
+    const bytes = { type: "number", min: 0, max: 999999999 };
     const { has_data: hasData, models } = app.workspace;
     const corpora = [["", "any"], ["text", "in the text"], ...(hasData ? [["data", "in the data"]] : [])];
     this.fields = {
-      search: input("search", { type: "search", placeholder: "Text, 0x and bytes, or # and id", class: "wide" }),
+      search: input("search", { type: "search", placeholder: "Text, 0x6162 or #300", class: "wide" }),
       kind: select("kind"),
       script: select("script"),
-      least: input("least", { type: "number", min: 0, placeholder: "0" }),
-      most: input("most", { type: "number", min: 0, placeholder: "∞" }),
+      least: input("least", { ...bytes, placeholder: "0" }),
+      most: input("most", { ...bytes, placeholder: "∞" }),
       unused: select("unused"),
       partial: h("input", { type: "checkbox", id: "partial", onchange: changed }),
     };
@@ -36,7 +37,7 @@ export class Vocabulary {
         ["kind", "kind", (row) => row.kind, null],
         ["bytes", "number", (row) => row.bytes, "bytes"],
         ["hex", "hex", hexBytes, null],
-        [hasData ? "in data" : "in text", "number count", (row) => formatNumber(row.count), "count"],
+        ["in text", "number count", (row) => formatNumber(row.count), "count"],
       ],
       fetchPage: (start, rows) => this.#fetch(start, rows),
       onopen: (row, origin) => app.details.open(this.model, [row.id], origin),
@@ -54,10 +55,10 @@ export class Vocabulary {
   }
 
   async show() {
-    this.model = Math.min(getNumber("model"), this.names.length - 1);
+    this.model = getNumber("model", this.names.length - 1);
     const chosen = choice("Model", this.names, this.model, (model) => {
-      set({ model, kind: "", script: "" });
-      this.show();
+      set({ model, kind: "", script: "", token: "" });
+      this.app.show();
     });
     this.models.replaceChildren(...(chosen ? [chosen] : []));
     for (const name of [...FIELDS, "unused"]) this.fields[name].value = get(name);
@@ -91,7 +92,9 @@ export class Vocabulary {
 
   async #fetch(start, rows) {
     const corpus = get("unused") === "data" || (!get("unused") && this.app.workspace.has_data) ? "data" : this.app.key;
+    this.list.rename("count", corpus === "data" ? "in data" : "in text");
     const query = Object.fromEntries([...FIELDS, "sort", "descending", "partial"].map((name) => [name, get(name)]));
+    for (const name of ["least", "most"]) if (!this.fields[name].validity.valid) delete query[name]; // marked in red
     const given = { ...query, model: this.model, unused: get("unused") && "1", corpus, start, rows };
     const answer = await getVocabulary(given).catch(async (error) => {
       if (!corpus || corpus === "data") throw error;
