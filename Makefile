@@ -24,7 +24,8 @@ $(BUILD): $(BIN)/maturin $(SOURCES)
 	@touch $@
 
 $(DEV): $(BIN)/maturin pyproject.toml
-	$(BIN)/pip install --quiet --group dev
+	@# The Rust tests are compiled at the same time: both take about a minute, on one core each.
+	cargo test --quiet --profile checked --no-run & $(BIN)/pip install --quiet --group dev && wait
 	@touch $@
 
 # The tests of Spark need Java, and those of the viewer a browser. Without them, these tests are skipped.

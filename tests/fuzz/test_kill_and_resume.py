@@ -1,6 +1,6 @@
 """Processes that are killed by signals at random moments and resumed write the same bytes as uninterrupted ones.
 
-`BATCHBPE_FUZZ_KILLS` sets the number of kills, 6 by default.
+`BATCHBPE_FUZZ_KILLS` sets the number of kills, 4 by default.
 """
 
 import json
@@ -18,7 +18,7 @@ from conftest import multilingual
 
 from batchbpe import Tokenizer
 
-KILLS = int(os.environ.get("BATCHBPE_FUZZ_KILLS", "6"))
+KILLS = int(os.environ.get("BATCHBPE_FUZZ_KILLS", "4"))
 RUN = """if True:
     import signal
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background
