@@ -19,8 +19,8 @@ from batchbpe.spark import files
 
 pytestmark = pytest.mark.spark
 DOCUMENTS = [None, "", *TEXT.split("."), f"one{END}two", "語" * 50, " ", "they're", *(f"word{n}" for n in range(300))]
-HUGE = "To be, or not to be: " * 500_000
-"""A document of 10 MB."""
+HUGE = "To be, or not to be: " * 100_000
+"""A document of 2 MB."""
 
 
 @pytest.fixture(scope="module")
