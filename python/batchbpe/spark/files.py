@@ -166,7 +166,7 @@ def _cause(error: Exception) -> str:
     lines = [line for line in lines if not line.startswith("An error occurred while calling ")]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     cause = (causes or lines or [type(error).__name__])[-1 if causes else 0]
-    return re.sub(r"^(Caused by|): *", "", re.sub(r"^(Caused by: |: )?([\w.$]+: )?", "", cause)).rstrip(".")
+    return re.sub(r"^(Caused by: |: )?([\w.$]+: )?", "", cause).rstrip(".")
 
 
 @contextmanager
