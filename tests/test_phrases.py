@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import regex
-from conftest import multilingual, reference_of, texts
-from hypothesis import given, settings
+from conftest import examples, multilingual, reference_of, texts
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import PATTERNS, Model, Tokenizer, train
@@ -149,7 +149,7 @@ def pairs_in(runs: RunCounts) -> Counter[tuple[int, int]]:
 
 
 @given(data=st.data(), text=phrased_texts, threads=st.sampled_from([1, 3]))
-@settings(max_examples=60)
+@examples(60)
 def test_hyp_encode(model: Model, data: st.DataObject, text: str, threads: int) -> None:
     """Any phrases of chunks of the text, of whatever kind."""
     chunks = tokens_of(model, text)

@@ -274,7 +274,11 @@ def test_options_without_effect(place, arguments):
 def test_a_cluster_of_its_own(spark, place):
     """The command starts Spark and stops it, and warns about text that the pattern does not match."""
     command = [Path(sys.executable).with_name("batchbpe"), "count", "book.txt", "-o", "folder", "--pattern", "[a-z]+"]
-    settings = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false pyspark-shell"}
+    quick_start = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
+    settings = {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_SUBMIT_ARGS": f"{quick_start} --conf spark.ui.enabled=false pyspark-shell",
+    }
     ran = subprocess.run(
         [*command, "--engine", "spark", "--master", "local[1]"],
         env=os.environ | settings,

@@ -5,6 +5,8 @@ import random
 import struct
 from collections.abc import Iterator
 
+from conftest import FUZZ_SEED
+
 MUTANTS = int(os.environ.get("BATCHBPE_FUZZ_MUTANTS", "0"))
 """Number of mutants of each file; 0 for the default of each test."""
 EXTREMES = [0, 1, -1, 127, -128, 255, 2**15, 2**16 - 1, 2**31 - 1, -(2**31), 2**32 - 1, 2**62, 2**63 - 1, -(2**63)]
@@ -12,7 +14,7 @@ EXTREMES = [0, 1, -1, 127, -128, 255, 2**15, 2**16 - 1, 2**31 - 1, -(2**31), 2**
 
 def mutants(data: bytes, number: int, seed: int = 0) -> Iterator[bytes]:
     """Yield `number` copies of `data`, each damaged in one to three places."""
-    chance = random.Random(seed)
+    chance = random.Random(seed + FUZZ_SEED)
     for _ in range(MUTANTS or number):
         mutant = bytearray(data)
         for _ in range(chance.choice([1, 1, 2, 3])):
