@@ -6,25 +6,39 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import TEXT, run
+from conftest import HANG, TEXT, run
 
 from batchbpe import ChunkCounts
 
 
-def spawned(place: Path, command: list[str], **given: Any) -> "subprocess.Popen[str]":
-    """Start the command in a process that saves often, and receives Ctrl-C even in the background."""
-    code = """if True:
-        import signal
+def spawned(place: Path, command: list[str], pause_at: int = 0, **given: Any) -> "subprocess.Popen[str]":
+    """Start the command in a process that saves often, and receives Ctrl-C even in the background.
+
+    Before it renames a file for the `pause_at`-th time, it creates the file `paused` and waits for the file `continue`.
+    """
+    code = f"""if True:
+        import itertools, signal, sys, time
+        from pathlib import Path
         from batchbpe import __main__
+        from batchbpe.data import limits
         from batchbpe.jobs import count
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        count.SAVE_EVERY = 0.1
+        count.SAVE_EVERY = -1.0
+        limits.BATCH_CHARACTERS = 20_000
+        renames = itertools.count(1)
+        def pause(event, arguments):
+            if event == "os.rename" and next(renames) == {pause_at}:
+                Path("paused").touch()
+                while not Path("continue").exists():
+                    time.sleep(0.01)
+        sys.addaudithook(pause)
         __main__.main()
     """
     return subprocess.Popen(
@@ -32,12 +46,37 @@ def spawned(place: Path, command: list[str], **given: Any) -> "subprocess.Popen[
     )
 
 
-def large(place: Path) -> None:
-    """A few hundred megabytes, which take a few seconds."""
-    table = pa.table({"text": [TEXT * 40] * 400})
-    pq.write_table(table, place / "one.parquet", row_group_size=100)
-    for name in "two", "three", "four", "five", "six":
-        (place / f"{name}.parquet").hardlink_to(place / "one.parquet")
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + HANG
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def send(signal_: signal.Signals, running: "subprocess.Popen[str]", place: Path) -> str:
+    """Send a signal to a process when it has paused. Return its standard error."""
+    wait_until((place / "paused").exists)
+    running.send_signal(signal_)
+    (place / "continue").touch()
+    error = running.communicate(timeout=HANG)[1]
+    for name in ("paused", "continue"):
+        (place / name).unlink()
+    return error
+
+
+def has_been_read(pipe: int) -> bool:
+    import fcntl  # posix
+    import termios
+
+    unread = bytearray(4)
+    fcntl.ioctl(pipe, termios.FIONREAD, unread)
+    return not any(unread)
+
+
+def write_parquet(place: Path) -> None:
+    """Write documents that are read in several batches."""
+    pq.write_table(pa.table({"text": [TEXT] * 40}), place / "one.parquet", row_group_size=10)
+    (place / "two.parquet").hardlink_to(place / "one.parquet")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")
@@ -45,9 +84,9 @@ def test_interrupted_while_it_waits(place: Path) -> None:
     reading, writing = os.pipe()
     with spawned(place, ["count", "-", "-o", "all.parquet"], stdin=reading) as running:
         os.write(writing, b"to be ")
-        time.sleep(3)
+        wait_until(lambda: has_been_read(reading))
         running.send_signal(signal.SIGINT)
-        assert running.communicate(timeout=30)[1].endswith("interrupted\n")
+        assert running.communicate(timeout=HANG)[1].endswith("interrupted\n")
     os.close(writing)
     os.close(reading)
     assert running.returncode == 130
@@ -56,15 +95,12 @@ def test_interrupted_while_it_waits(place: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")
 @pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
-    large(place)
+    write_parquet(place)
     command = ["count", ".", "-o", "all.parquet"]
     (place / "counts.parquet").unlink()
-    with spawned(place, command) as running:
-        deadline = time.monotonic() + 60
-        while not (place / "all.parquet.parts" / "record.json").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        running.send_signal(signal_)
-        _, output = running.communicate(timeout=60)
+    with spawned(place, command, pause_at=3) as running:
+        output = send(signal_, running, place)
+    assert (place / "all.parquet.parts" / "record.json").exists()
     assert not (place / "all.parquet").exists()
     if signal_ != signal.SIGKILL:
         assert running.returncode == 128 + signal_
@@ -84,15 +120,13 @@ def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")
 @pytest.mark.parametrize("output", ["all.npy", "shards"])
 def test_terminated_without_leftovers(output: str, place: Path) -> None:
-    large(place)
+    write_parquet(place)
     (place / "counts.parquet").unlink()
     before = sorted(path.name for path in place.iterdir())
-    with spawned(place, ["encode", "mine.model", *map(str, place.glob("*.parquet")), "-o", output]) as running:
-        deadline = time.monotonic() + 60
-        while not list(place.rglob(".*.tmp")) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        running.send_signal(signal.SIGTERM)
-        assert running.communicate(timeout=60)[1].splitlines()[-1] == "terminated"
+    with spawned(
+        place, ["encode", "mine.model", *map(str, place.glob("*.parquet")), "-o", output], pause_at=1
+    ) as running:
+        assert send(signal.SIGTERM, running, place).splitlines()[-1] == "terminated"
     assert running.returncode == 143
     assert [path.name for path in sorted(place.iterdir())] == sorted(
         {*before, *(["shards"] if output == "shards" else [])}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import HANG
 
 from batchbpe import ChunkCounts, Model, Tokenizer, _core
 
@@ -16,10 +17,10 @@ FORKS = int(os.environ.get("BATCHBPE_FUZZ_FORKS", "60"))
 posix = pytest.mark.skipif(os.name != "posix", reason="fork, signals and limits are posix")
 
 
-def run(script: str, *arguments: object, timeout: float = 120) -> str:
+def run(script: str, *arguments: object) -> str:
     """Run a script in a separate process, and return its output."""
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG + FORKS, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -30,7 +31,7 @@ WAIT = """
         "Fork, run work in the child, and return whether it succeeded."
         child = os.fork()
         if not child:
-            signal.alarm(30)
+            signal.alarm(300)
             os._exit(0 if work() else 1)
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 """
@@ -84,7 +85,6 @@ def test_fork_while_other_threads_count() -> None:
     assert ended
     """,
         FORKS,
-        timeout=120 + FORKS,
     )
 
 
@@ -161,16 +161,17 @@ FIXED_SEED = (0x9E37_79B9_7F4A_7C15).to_bytes(8, "little")
 def test_hashes_cannot_be_flooded() -> None:
     """With the fixed seeds of the source, these chunks would all have the same hash."""
 
-    def seconds(prefix: bytes) -> float:
+    def processor_time(prefix: bytes) -> float:
         words = b"".join(prefix + i.to_bytes(3, "big") * 2 + b"x" for i in range(60_000))
         data, offsets = np.frombuffer(words, np.uint8), np.arange(60_001, dtype=np.int64) * 15
         table = _core.ChunkTable(r"\S+", [], 1)
-        start = time.perf_counter()
+        start = time.process_time()
         table.add_counts(data, offsets, np.ones(60_000, np.uint64))
         assert len(table.finish()[2]) == 60_000
-        return time.perf_counter() - start
+        return time.process_time() - start
 
-    assert min(seconds(FIXED_SEED) for _ in range(3)) < 20 * min(seconds(b"harmless") for _ in range(3))
+    # Otherwise it would take thousands of times as long.
+    assert min(processor_time(FIXED_SEED) for _ in range(3)) < 100 * min(processor_time(b"harmless") for _ in range(3))
 
 
 @posix
@@ -183,7 +184,8 @@ def test_hashes_cannot_be_flooded() -> None:
 def test_ctrl_c_in_a_slow_search(job: str, pattern: str, size: int) -> None:
     """Each search would take seconds to hours."""
     script = """
-        import signal, sys, threading, time
+        import signal, sys, threading
+        from contextlib import suppress
         from batchbpe import ChunkCounts, Model, Tokenizer, split
         job, pattern, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
         text = "a" * size
@@ -201,11 +203,12 @@ def test_ctrl_c_in_a_slow_search(job: str, pattern: str, size: int) -> None:
         timer.start()
         try:
             while True:
-                jobs[job]()
+                with suppress(ValueError):  # the search took too long
+                    jobs[job]()
         except KeyboardInterrupt:
             print("stopped")
     """
-    assert run(script, job, pattern, size, timeout=20) == "stopped\n"
+    assert run(script, job, pattern, size) == "stopped\n"
 
 
 def test_merges_of_long_tokens() -> None:
@@ -322,8 +325,7 @@ def test_the_threads_of_a_dropped_count_end() -> None:
         table = _core.ChunkTable(PATTERNS["gpt4"], [], 4)
         table.add_strings(["to be or not to be " * 1000] * 1000)
         del table
-        """,
-        timeout=60,
+        """
     )
 
 

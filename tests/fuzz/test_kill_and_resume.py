@@ -1,5 +1,6 @@
 """Processes that are killed by signals at random moments and resumed write the same bytes as uninterrupted ones.
 
+A moment is the n-th audit event of Python, such as opening or renaming a file, so that it does not depend on speed.
 `BATCHBPE_FUZZ_KILLS` sets the number of kills, 4 by default.
 """
 
@@ -10,44 +11,49 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from conftest import multilingual
+from conftest import FUZZ_SEED, HANG, multilingual
 
 from batchbpe import Tokenizer
 
 KILLS = int(os.environ.get("BATCHBPE_FUZZ_KILLS", "4"))
 RUN = """if True:
-    import signal
+    import os, signal, sys
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background
     from batchbpe import __main__
     from batchbpe.data import limits
     from batchbpe.jobs import count
-    count.SAVE_EVERY = 0.02
+    count.SAVE_EVERY = -1.0
     limits.BATCH_CHARACTERS = 20_000
-    print("ready", flush=True)
-    __main__.main()
+    number, moment = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+    events = 0
+    def count_event(event, arguments):
+        global events
+        events += 1
+        if events == moment:
+            os.kill(os.getpid(), number)
+    sys.addaudithook(count_event)
+    try:
+        __main__.main()
+    finally:
+        print(events)
 """
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are posix")
 
 
-def run(place: Path, command: list[str], ended_by: str | None = None, after: float = 0.0) -> int:
-    """Run a command, and send it a signal after some seconds of work."""
-    given = [sys.executable, "-c", RUN, *command]
-    with subprocess.Popen(given, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout and process.stdout.readline() == "ready\n"
-        if ended_by:
-            time.sleep(after)
-            process.send_signal(getattr(signal, ended_by))
-        stderr = process.communicate(timeout=60)[1]
-    # During start-up and exit of Python, a signal kills the process.
-    allowed = {0, -number, 128 + number} if (number := getattr(signal, ended_by or "", 0)) else {0}
-    assert process.returncode in allowed and "Traceback" not in stderr, stderr
-    return process.returncode
+def run(place: Path, command: list[str], ended_by: str | None = None, moment: int = 0) -> tuple[int, str]:
+    """Run a command that sends itself a signal at the given moment. Return its exit code and output."""
+    number = getattr(signal, ended_by) if ended_by else 0
+    given = [sys.executable, "-c", RUN, str(int(number)), str(moment), *command]
+    done = subprocess.run(given, cwd=place, capture_output=True, text=True, timeout=HANG, check=False)
+    # During the exit of Python, a signal kills the process.
+    assert done.returncode in ({0, -number, 128 + number} if ended_by else {0}), done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout
 
 
 def written(place: Path, name: str) -> dict[str, bytes]:
@@ -66,19 +72,16 @@ def test_killed_and_resumed(name: str, tmp_path: Path) -> None:
     command = ["count", "data.jsonl", "-q", "--threads", "1", "-o"]
     if name == "shards":
         command = ["encode", "mine.model", "data.jsonl", "-q", "--threads", "1", "--shard-tokens", "8000", "-o"]
-    start = time.monotonic()
-    run(tmp_path, [*command, name])
-    seconds = time.monotonic() - start
+    moments = int(run(tmp_path, [*command, name])[1])
     whole = written(tmp_path, name)
-    chance = random.Random(name)
+    chance = random.Random(f"{name} {FUZZ_SEED}")
     killed = 0
     while killed < KILLS // 2:
         for path in sorted(tmp_path.glob(f"*{name}*")):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         resume: list[str] = []
         for _ in range(3):  # times in a row
-            how = chance.choice(SIGNALS)
-            code = run(tmp_path, [*command, name, *resume], how, chance.uniform(0, seconds))
+            code, _ = run(tmp_path, [*command, name, *resume], chance.choice(SIGNALS), chance.randint(1, moments))
             killed += code != 0
             resume = ["--resume"]
             if code == 0:
