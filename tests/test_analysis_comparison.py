@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,30 @@ def test_text_that_a_pattern_drops() -> None:
     assert "".join(text for _, text in shown) == "– ab, ab c!" * 2
     dropped = [text for title, text in shown if title.endswith("(dropped by the pattern)")]
     assert dropped == ["– ", ", ", " ", "!"] and html.count("line-through") == 4
+
+
+@pytest.mark.filterwarnings("ignore:the pattern does not match")
+def test_equal_text_before_a_token_is_not_mistaken_for_it() -> None:
+    prices = Tokenizer(Model(pattern=r"\d+(?=€)", merges={}, special_tokens={"<e>": 256}))
+    starts, ends = Comparison({"prices": prices}, "5 5€ <e>5<e>5€<e>").spans["prices"]
+    assert (starts.tolist(), ends.tolist()) == ([2, 7, 11, 14, 18], [3, 10, 14, 15, 21])
+    shown = re.findall(r">([^<]*)</span>", prices.compare("5 5€")._repr_html_())
+    assert shown == ["5 ", "5", "€"]
+    assert differences("5 5€", prices, BYTES)[0] == [0, 2]
+
+
+@pytest.mark.filterwarnings("ignore:the pattern does not match")
+@given(st.sampled_from([r"\d+(?=€)", r"\w+", "a(?!b)", "(?<=b)[a5 ]+"]), st.text("ab5 €\n", max_size=30))
+def test_tokens_are_where_the_pattern_matches(pattern: str, text: str) -> None:
+    tokenizer = Tokenizer(Model(pattern=pattern, merges={(97, 98): 256, (53, 53): 257}))
+    comparison = Comparison({"one": tokenizer}, text)
+    starts, ends = comparison.spans["one"]
+    matched = [place for match in regex.finditer(pattern, text) for place in range(*match.span())]
+    characters = [range(len(text[:place].encode()), len(text[: place + 1].encode())) for place in matched]
+    covered = [place for start, end in zip(starts.tolist(), ends.tolist(), strict=True) for place in range(start, end)]
+    assert covered == [byte for character in characters for byte in character]
+    tokens = [comparison.bytes[start:end] for start, end in zip(starts, ends, strict=True)]
+    assert tokens == [tokenizer.vocab[token] for token in comparison.ids["one"].tolist()]
 
 
 def test_one_token() -> None:

@@ -26,7 +26,7 @@ use crate::chunk_key::Key;
 use crate::chunk_map::ChunkMap;
 use crate::error::{Cancel, Error, Result, quoted, try_collect, try_push, try_with_capacity};
 use crate::parallel;
-use crate::split::Splitter;
+use crate::split::{Span, Spans, Splitter};
 use batch::append;
 use cache::{CachePool, ChunkCache, EncodedChunks};
 use merge::Merges;
@@ -150,6 +150,33 @@ impl Encoder {
             },
         )?;
         parallel::concat(parts, threads)
+    }
+
+    /// Returns the parts of a text that the pattern does not match, which have no ids: where each starts and ends.
+    pub fn dropped_spans(&self, text: &str, special: &SpecialRules, cancel: &Cancel) -> Result<Vec<Span>> {
+        let (mut dropped, mut start) = (Vec::new(), 0);
+        for piece in self.pieces(text, special)? {
+            let text = match piece {
+                Piece::Text(text) => text,
+                Piece::Special(id) => {
+                    start += self.token(id)?.len();
+                    continue;
+                }
+            };
+            let mut done = start; // where the last chunk ends
+            let mut add = |from: usize, to: usize| if from < to { try_push(&mut dropped, (from, to)) } else { Ok(()) };
+            self.splitter.split_in_batches(text, &mut Spans::default(), cancel, |chunks| {
+                for index in 0..chunks.len() {
+                    let chunk = chunks.span(index);
+                    add(done, start + chunk.0)?;
+                    done = start + chunk.1;
+                }
+                cancel.check()
+            })?;
+            start += text.len();
+            add(done, start)?;
+        }
+        Ok(dropped)
     }
 
     /// Returns the last place where `text` can be cut without changing its ids. There is none if a special token

@@ -127,6 +127,29 @@ proptest! {
     }
 
     #[test]
+    fn dropped_text_is_what_the_pattern_does_not_match(
+        words in vec(prop_oneof!["[a-dé]{1,9}", "[ \\n.€]{1,3}", Just("<s>".to_owned())], 0..60),
+    ) {
+        let text = words.concat();
+        for pattern in [r"\w+", r"\w+(?=[\s.])"] {
+            let encoder = encoder(pattern, &[], &[], &["<s>"]);
+            let dropped = encoder.dropped_spans(&text, &allow_all(), &NEVER).expect("nothing fails");
+            let (mut at, mut kept) = (0, String::new());
+            for (start, end) in dropped {
+                prop_assert!(at <= start && start < end);
+                kept.push_str(&text[at..start]);
+                at = end;
+            }
+            kept.push_str(&text[at..]);
+            let ids = encoder.encode(&text, &allow_all(), 1, &NEVER).expect("nothing fails");
+            prop_assert_eq!(encoder.decode(&ids, &NEVER).expect("known ids"), kept.as_bytes());
+            if pattern == r"\w+" {
+                prop_assert_eq!(kept, text.replace([' ', '\n', '.', '€'], ""));
+            }
+        }
+    }
+
+    #[test]
     fn merges_are_recovered_from_ranks(merges in merges()) {
         let encoder = encoder(r"\S+", &merges, &[], &[]);
         let tokens: Vec<&[u8]> = merges.iter().map(|merge| encoder.tokens.get(merge.2).expect("a known id")).collect();

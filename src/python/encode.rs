@@ -16,7 +16,7 @@ use super::ranked::RankedTokens;
 use super::{Array, LONG_WORK, Threads, block_text, check_python_memory, run, shared_bytes, spans, threads_or_all};
 use crate::count::utf8;
 use crate::encode::{self, SpecialRules, SpecialSet};
-use crate::error::{Error, check_memory, try_collect, try_collect_ok};
+use crate::error::{Error, check_memory, try_collect, try_collect_ok, try_with_capacity};
 use crate::split;
 
 /// Encodes text and decodes ids. It is immutable, so any number of threads can use it.
@@ -252,6 +252,15 @@ impl Encoder {
         })?;
         self.warn_if_dropped(py)?;
         Ok((ids.into_pyarray(py), end))
+    }
+
+    /// Return the parts of a text that the pattern does not match: the starts and ends in bytes, alternating.
+    fn dropped_spans<'py>(&self, py: Python<'py>, text: PyBackedStr, tokens: TokenSets) -> PyResult<Array<'py, i64>> {
+        let (cost, rules) = (self.encoder.cost(text.len()), special_rules(tokens));
+        let spans = run(py, cost, |cancel| self.encoder.dropped_spans(&text, &rules, cancel))?;
+        let mut offsets = try_with_capacity(2 * spans.len())?;
+        offsets.extend(spans.into_iter().flat_map(|(start, end)| [start as i64, end as i64]));
+        Ok(offsets.into_pyarray(py))
     }
 
     fn decode_bytes<'py>(&self, py: Python<'py>, ids: Ids) -> PyResult<Bound<'py, PyBytes>> {

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..arguments import check_string
 from ..errors import ArgumentTypeError, plural
 from ..lazy import lazy
+from ..special import resolve_special
 from ..surrogates import Errors, combine_surrogates
 from ..tokenizer import Tokenizer
 from .view import Encoding, Piece, pieces_as_html
@@ -47,30 +48,42 @@ class Comparison:
 
     def _spans(self, name: str) -> tuple[Offsets, Offsets]:
         vocab, ids = self.tokenizers[name].vocab, self.ids[name]
-        used, places = np.unique(ids, return_inverse=True)
-        sizes = np.array([len(vocab[token]) for token in used.tolist()], np.int64)[places]
+        used = np.unique(ids)
+        sizes = np.array([len(vocab[token]) for token in used.tolist()], np.int64)[np.searchsorted(used, ids)]
         ends = np.cumsum(sizes)
         if not len(ends) or ends[-1] == len(self.bytes):
             return ends - sizes, ends
-        end = 0  # the pattern drops some of the text, so that tokens have to be found
-        for place, token in enumerate(ids.tolist()):
-            end = max(self.bytes.find(vocab[token], end), end) + len(vocab[token])
-            ends[place] = end
-        return ends - sizes, ends
+        # The pattern drops some of the text. Before `offsets[i]` of the bytes that are left, `missing[i]` were dropped.
+        tokenizer = self.tokenizers[name]
+        special = resolve_special(tokenizer.special_tokens, "all", None)
+        dropped = tokenizer._encoder.dropped_spans(self.text, special).reshape(-1, 2)
+        missing = np.concatenate([[0], np.cumsum(dropped[:, 1] - dropped[:, 0])])
+        offsets = dropped[:, 0] - missing[:-1]
+        starts = ends - sizes
+        starts += missing[np.searchsorted(offsets, starts, side="right")]
+        return starts, starts + sizes
 
     @lazy
-    def differences(self) -> Offsets:
-        """The smallest parts of the text that tokenizers cut differently: rows of start and end, in bytes."""
+    def common(self) -> Offsets:
+        """The offsets in bytes at which all tokenizers cut the text, including its start and end."""
         is_common = np.ones(len(self.bytes) + 1, bool)
         for span in self.spans.values():
             is_cut = np.zeros(len(self.bytes) + 1, bool)
             is_cut[[0, -1]] = True
-            is_cut[np.concatenate(span)] = True
+            for offsets in span:
+                is_cut[offsets] = True
             is_common &= is_cut
-        common = np.flatnonzero(is_common)
-        tokens = [np.diff(np.searchsorted(starts, common)) for starts, _ in self.spans.values()]
-        least, most = np.min(tokens, axis=0), np.max(tokens, axis=0)
-        differ = (least != most) | (most > 1)
+        return np.flatnonzero(is_common)
+
+    @lazy
+    def differences(self) -> Offsets:
+        """The smallest parts of the text that tokenizers cut differently: rows of start and end, in bytes."""
+        common = self.common
+        numbers = (np.diff(np.searchsorted(starts, common)) for starts, _ in self.spans.values())
+        first = next(numbers, np.zeros(len(common) - 1, np.int64))
+        differ = first > 1
+        for tokens in numbers:
+            differ |= (tokens > 1) | (tokens != first)
         return np.stack([common[:-1][differ], common[1:][differ]], axis=1)
 
     def __repr__(self) -> str:
