@@ -15,6 +15,7 @@ ALLOWED: dict[str, set[str]] = {
     "reference": set(),
     "reference_phrases": {"reference"},
     "arrow": set(),
+    "cancellation": {"_core"},
     "lazy": set(),
     "memory": set(),
     "merging": {"_core", "policies"},

@@ -10,6 +10,7 @@ import numpy.typing as npt
 __all__ = [
     "MAX_ID",
     "MAX_MERGES",
+    "Cancellation",
     "ChunkTable",
     "Encoder",
     "InvalidUtf8",
@@ -51,6 +52,13 @@ def parse_ranks(content: bytes) -> tuple[_U8, _I64, _U32]: ...
 
 MAX_ID: int
 MAX_MERGES: int
+
+@final
+class Cancellation:
+    def __new__(cls) -> Cancellation: ...
+    def cancel(self) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_error: object) -> None: ...
 
 @final
 class RankedTokens:

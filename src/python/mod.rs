@@ -4,6 +4,7 @@
 //! Chunks are passed as three numpy arrays (their concatenated bytes, the offset of each chunk, and the counts), never
 //! as one Python object per chunk.
 
+mod cancellation;
 mod count;
 mod encode;
 mod ranked;
@@ -28,6 +29,7 @@ use crate::encode::{MAX_ID, MAX_MERGES};
 use crate::error::{Cancel, Error, OutOfMemory, Result, check_memory, try_collect_ok, try_push, try_with_capacity};
 use crate::hash;
 use crate::split;
+use cancellation::{Cancellation, Interrupts};
 
 /// Work of a lower cost (see `Splitter::cost`) runs on the caller's thread. It either finishes before anyone can press
 /// Ctrl-C, or polls for signals itself.
@@ -76,6 +78,7 @@ fn check_python_memory(objects: usize, bytes: usize) -> Result<()> {
 /// `work`, if no thread can be started.
 fn interruptible<T: Send>(
     py: Python<'_>,
+    interrupts: &Interrupts,
     work: &mut Option<impl FnOnce(&Cancel) -> Result<T> + Send>,
 ) -> Option<PyResult<T>> {
     let cancel = Cancel::default();
@@ -91,7 +94,7 @@ fn interruptible<T: Send>(
             let mut signal = Ok(());
             while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(Duration::from_millis(50)) {
                 if signal.is_ok() {
-                    signal = Python::attach(|py| py.check_signals());
+                    signal = Python::attach(|py| interrupts.check(py));
                     if signal.is_err() {
                         cancel.cancel();
                     }
@@ -107,14 +110,14 @@ fn interruptible<T: Send>(
     })
 }
 
-/// Runs `work` without the GIL. Signals interrupt it if it takes long. `cost` is an estimate (see `Splitter::cost`).
+/// Runs `work` without the GIL. Signals and a `Cancellation` interrupt it if it takes long. `cost` is an estimate (see `Splitter::cost`).
 ///
 /// `work` must not own Python objects, because they would be dropped without the GIL: see `ChunkTable`.
 fn run<T: Send>(py: Python<'_>, cost: usize, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
-    let mut work = Some(work);
+    let (mut work, interrupts) = (Some(work), Interrupts::of_this_thread());
     if cost >= LONG_WORK {
         check_memory(RESERVE)?;
-        if let Some(result) = interruptible(py, &mut work) {
+        if let Some(result) = interruptible(py, &interrupts, &mut work) {
             return result;
         }
     }
@@ -123,7 +126,7 @@ fn run<T: Send>(py: Python<'_>, cost: usize, work: impl FnOnce(&Cancel) -> Resul
     let interrupted = || {
         // The exception is stored, and an earlier one is dropped, with the GIL.
         Python::attach(|py| {
-            let checked = py.check_signals();
+            let checked = interrupts.check(py);
             let failed = checked.is_err();
             if failed {
                 *signal.lock().expect("no panic while it is held") = checked;
@@ -309,5 +312,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ranked::RankedTokens>()?;
     module.add_class::<train::PairTable>()?;
     module.add_class::<encode::Encoder>()?;
+    module.add_class::<Cancellation>()?;
     Ok(())
 }
