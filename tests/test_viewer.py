@@ -92,6 +92,53 @@ def test_encode_with_text_that_is_dropped() -> None:
     assert (model["starts"], model["ends"]) == ([2, 5, ~6], [4, ~6, 6])
 
 
+def test_a_text_with_many_tokens_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a boundary of all models and of characters."""
+    pairs, single = (Tokenizer(Model("(?s).+", merges)) for merges in ({(97, 98): 256, (97, 97): 257}, {}))
+    space, text = Workspace({"pairs": pairs, "bytes": single}), "abé" * 6 + "aa"
+    whole = api.encode(space, {"text": text})
+    assert whole["shown"] == len(text)
+    for most in range(sum(model["tokens"] for model in whole["models"])):
+        monkeypatch.setattr(api, "MAX_TOKENS", most)
+        answer = api.encode(space, {"text": text})
+        shown = answer["shown"]
+        assert sum(len(model["ids"]) for model in answer["models"]) <= most
+        # "ab" is 3 tokens of the two models, "é" 4.
+        assert shown == len("abé" * (most // 7)) + (2 if most % 7 >= 3 and most < 42 else 0)
+        for model, tokenizer, all_tokens in zip(answer["models"], (pairs, single), whole["models"], strict=True):
+            assert tokenizer.decode(model["ids"]) == text[:shown] and model["tokens"] == all_tokens["tokens"]
+            assert len(model["ends"]) == len(model["ids"]) and model["ends"] == all_tokens["ends"][: len(model["ends"])]
+        assert answer["differences"] == whole["differences"][: 2 * text[:shown].count("ab")]
+        assert answer["differences_total"] == len(whole["differences"]) // 2
+        assert (answer["bytes"], answer["characters"]) == (whole["bytes"], whole["characters"])
+
+
+def test_long_tokens_are_shortened() -> None:
+    """A small model can describe many tokens of a megabyte, by doubling."""
+    doubled = {(97, 97) if i == 256 else (i - 1, i - 1): i for i in range(256, 276)}
+    longer = {(275, byte): 276 + byte for byte in range(100)}
+    space = Workspace({"long": Tokenizer(Model(pattern="(?s).+", merges=doubled | longer))})
+    listed = api.vocabulary(space, {"rows": "500"})
+    described = api.token(space, {"id": "275"})
+    assert (len(listed["rows"]), len(described["built"])) == (376, 100)
+    for answer in (listed, described, api.workspace(space)):
+        assert len(json.dumps(answer)) < 500_000
+    assert described["token"]["bytes"] == 1 << 20 and described["token"]["text"] == "a" * 256
+    assert described["built"][0]["hex"] == "61" * 256
+
+
+def test_a_token_is_shortened_between_characters() -> None:
+    words = ["日" * 100, "a" + "日" * 100, "日" * 85, b"\x80" * 300]
+    stop_words = {word.encode() if isinstance(word, str) else word: 256 + n for n, word in enumerate(words)}
+    rows = api.vocabulary(Workspace({"mine": Tokenizer(Model(r"\S+", {}, stop_words))}), {"least": "100"})["rows"]
+    assert [(row["text"], row["bytes"]) for row in rows] == [
+        ("日" * 85, 300),
+        ("a" + "日" * 85, 301),
+        ("日" * 85, 255),
+        (None, 300),
+    ]
+
+
 def test_the_first_merges(client: TestClient) -> None:
     for merges in (0, 10, 338, 9999):
         ids = encode(client, TEXT, merges)["models"][0]["ids"]
@@ -236,6 +283,21 @@ def test_a_search_says_if_it_found_only_the_first_chunks(monkeypatch: pytest.Mon
         assert (answer["total"], answer["has_more"]) == (most, has_more)
 
 
+def test_a_long_chunk_is_searched_once_and_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = ChunkCounts.count(["a" * 1_000_000 + " ba", "c"])
+    looked_up: list[int] = []
+
+    def searchsorted(offsets: Any, place: int, side: Any) -> Any:
+        looked_up.append(place)
+        return offsets.searchsorted(place, side)
+
+    monkeypatch.setattr(np, "searchsorted", searchsorted)
+    answer = api.chunks(Workspace(counts={"counts": counts}), {"search": "a"})
+    assert len(looked_up) == answer["total"] == 2, "one match of each chunk"
+    assert len(json.dumps(answer)) < 2000
+    assert sorted(row["bytes"] for row in answer["rows"]) == [3, 1_000_000]
+
+
 @pytest.mark.parametrize(
     ("path", "parameters", "error"),
     [
@@ -270,6 +332,7 @@ def test_wrong_texts(client: TestClient, body: bytes, merges: str | None, status
 def test_the_limit_is_the_same_for_all_characters(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """In JSON, a control character would have six bytes."""
     monkeypatch.setattr(server, "MAX_TEXT", 1 << 20)
+    monkeypatch.setattr(api, "MAX_TOKENS", 0)
     assert post(client, b"\0" * (1 << 20)).status_code == 200
     response = post(client, b"\0" * ((1 << 20) + 1))
     assert (response.status_code, response.json()["error"]) == (413, "the text must have at most 1 MiB")

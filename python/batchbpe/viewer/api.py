@@ -9,14 +9,16 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import __version__
 from ..analysis.comparison import Comparison, Offsets
-from ..analysis.inspection import ChunkInfo, TokenInfo, inspect_counts, inspect_model, training_log
+from ..analysis.inspection import ChunkInfo, TokenInfo, inspect_counts, training_log
 from ..counting import ChunkArrays
 from ..counts import ChunkCounts
 from ..errors import ArgumentError, DataError
 from ..patterns import pattern_name
+from ..tokenizer import Tokenizer
 from .vocabulary import Query, TokenCounts
 from .workspace import Workspace
 
@@ -28,6 +30,10 @@ MAX_PARTS = 2000
 """Most tokens in a merge tree."""
 MAX_FOUND = 2000
 """Most chunks that a search finds."""
+MAX_BYTES = 256
+"""Most bytes of a token or chunk in an answer. The number of its bytes tells that it was shortened."""
+MAX_TOKENS = 1 << 21
+"""Most tokens of a text in an answer, in all models together."""
 Answer = dict[str, Any]
 Parameters = Mapping[str, Any]
 
@@ -49,15 +55,18 @@ def workspace(space: Workspace) -> Answer:
     }
 
 
-def _model(tokenizer: Any) -> Answer:
-    summary = asdict(inspect_model(tokenizer))
-    log = training_log(summary["training"])
-    if log and sum(log.size) > summary["merges"]:  # the log of another model
+def _model(tokenizer: Tokenizer) -> Answer:
+    model = tokenizer.model
+    log = training_log(model.training)
+    if log and sum(log.size) > len(model.merges):  # the log of another model
         log = None
-    shown = ("tokens", "merges", "stop_words", "phrases", "mean_merge_bytes")
-    return {name: summary[name] for name in shown} | {
-        "special_tokens": list(tokenizer.special_tokens.values()),
-        "pattern": pattern_name(summary["pattern"]),
+    return {
+        "tokens": len(model.vocab),
+        "merges": len(model.merges),
+        "stop_words": len(model.stop_words),
+        "phrases": len(model.phrases),
+        "special_tokens": list(model.special_tokens.values()),
+        "pattern": pattern_name(model.pattern),
         "log": log and asdict(log),
     }
 
@@ -74,7 +83,8 @@ def encode(space: Workspace, given: Parameters) -> Answer:
     """Encode a text with all tokenizers, or only with `model`; `merges` limits it to its first merges.
 
     Offsets are in UTF-16 code units, as JavaScript counts. `ends` has one number per token; a token that ends inside a
-    character has the bitwise complement of the end of that character.
+    character has the bitwise complement of the end of that character. If there are more than `MAX_TOKENS`, the answer
+    has those up to the offset `shown`, which is a boundary in all models; `tokens` are the numbers without this limit.
 
     >>> from batchbpe import Tokenizer
     >>> space = Workspace({"one": Tokenizer.train("aaab", 257), "bytes": Tokenizer.train("a", 256)})
@@ -101,16 +111,34 @@ def encoded(comparison: Comparison) -> Answer:
         ends: list[int] = np.where(inside[places], ~units[places], units[places]).tolist()
         return ends
 
+    shown = _shown(comparison, inside)
     models = []
     for name, ids in comparison.ids.items():
         starts, ends = comparison.spans[name]
-        gaps = starts > np.concatenate([[0], ends[:-1]]) if len(ends) else np.zeros(0, bool)
-        model: Answer = {"name": name, "ids": ids.tolist(), "ends": offsets(ends)}
-        if gaps.any() or (ends[-1:] < len(data)).any():  # the pattern drops some of the text
-            model["starts"] = offsets(starts)
+        number = int(np.searchsorted(ends, shown, side="right"))
+        model: Answer = {"name": name, "tokens": len(ids), "ids": ids[:number].tolist(), "ends": offsets(ends[:number])}
+        if int((ends - starts).sum()) < len(data):  # the pattern drops some of the text
+            model["starts"] = offsets(starts[:number])
         models.append(model)
-    differences = units[comparison.differences].ravel().tolist()
-    return {"bytes": len(data), "characters": int(is_start.sum()), "models": models, "differences": differences}
+    differences = comparison.differences
+    visible = differences[: np.searchsorted(differences[:, 1], shown, side="right")]
+    return {
+        "bytes": len(data),
+        "characters": int(is_start.sum()),
+        "shown": int(units[shown]),
+        "models": models,
+        "differences": units[visible].ravel().tolist(),
+        "differences_total": len(differences),
+    }
+
+
+def _shown(comparison: Comparison, inside: npt.NDArray[np.bool_]) -> int:
+    """Return how many bytes to show so that the models have at most `MAX_TOKENS` tokens there."""
+    if sum(map(len, comparison.ids.values())) <= MAX_TOKENS:
+        return len(comparison.bytes)
+    places = comparison.common[~inside[comparison.common]]
+    tokens = sum(np.searchsorted(ends, places, side="right") for _, ends in comparison.spans.values())
+    return int(places[np.searchsorted(tokens, MAX_TOKENS, side="right") - 1])
 
 
 def token(space: Workspace, given: Parameters) -> Answer:
@@ -144,7 +172,9 @@ def token(space: Workspace, given: Parameters) -> Answer:
 
 def _token(space: Workspace, place: int, number: int, counted: list[TokenCounts] | None = None) -> Answer:
     vocabulary = space.vocabularies[place]
-    return asdict(TokenInfo.of(number, vocabulary.model.vocab[number])) | {
+    value = vocabulary.model.vocab[number]
+    return asdict(TokenInfo.of(number, _beginning(value))) | {
+        "bytes": len(value),
         "kind": vocabulary.kind(number),
         "rank": vocabulary.rank.get(number),
         "parts": vocabulary.parts.get(number, ()),
@@ -202,29 +232,48 @@ def chunks(space: Workspace, given: Parameters) -> Answer:
 def _find_chunks(arrays: ChunkArrays, search: bytes) -> tuple[Sequence[int], bool]:
     """Return the indices of the first chunks that contain bytes, and whether there are more.
 
-    The core stores chunks one after the other.
+    The core stores chunks one after the other. Only the first match in a chunk counts: if it continues in the next
+    chunk, all others in this one do so, too.
     """
-    found: dict[int, None] = {}
-    for match in re.finditer(re.escape(search), memoryview(arrays.data.data)):
+    found: list[int] = []
+    pattern, data, end = re.compile(re.escape(search)), memoryview(arrays.data.data), 0
+    while match := pattern.search(data, end):
         index = int(np.searchsorted(arrays.offsets, match.start(), side="right")) - 1
-        if match.end() <= arrays.offsets[index + 1]:
-            if len(found) == MAX_FOUND and index not in found:
-                return list(found), True
-            found[index] = None
-    return list(found), False
+        end = int(arrays.offsets[index + 1])
+        if match.end() <= end:
+            if len(found) == MAX_FOUND:
+                return found, True
+            found.append(index)
+    return found, False
 
 
 def _chunk(arrays: ChunkArrays, index: int) -> Answer:
-    value = arrays.data[arrays.offsets[index] : arrays.offsets[index + 1]].tobytes()
+    start, end = arrays.offsets[index : index + 2].tolist()
+    value = _beginning(arrays.data[start : min(end, start + MAX_BYTES + 1)].tobytes())
     chunk = ChunkInfo.of(value.decode("utf-8", "surrogateescape"), int(arrays.counts[index]))
-    return asdict(chunk) | {"rank": index + 1}
+    return asdict(chunk) | {"bytes": end - start, "rank": index + 1}
+
+
+def _beginning(value: bytes) -> bytes:
+    """Return at most `MAX_BYTES` bytes, and not a part of the last character.
+
+    >>> len(_beginning(b"a" * 300)), len(_beginning("é日".encode() * 100))
+    (256, 255)
+    """
+    end = min(len(value), MAX_BYTES)
+    while end < len(value) and value[end] & 0xC0 == 0x80 and end > MAX_BYTES - 3:
+        end -= 1
+    return value[:end]
 
 
 def _counted(space: Workspace, given: Parameters) -> list[TokenCounts] | None:
     key = given.get("corpus")
-    if key and key not in space.token_counts:
+    if not key:
+        return None
+    counted = space.token_counts.get(key)
+    if counted is None:
         raise DataError(f"the text {key} is not known any more", remedy="encode it again")
-    return space.token_counts[key] if key else None
+    return counted
 
 
 def _model_place(space: Workspace, given: Parameters) -> int:

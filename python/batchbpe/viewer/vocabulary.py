@@ -26,6 +26,8 @@ SCRIPTS = (
 )
 OTHER, NONE = "other letters", "no letters"
 SORTS = ("id", "text", "bytes", "count")
+SEARCHED = 256
+"""The number of bytes of a token in which its first letter is searched for."""
 
 
 @dataclass(frozen=True)
@@ -124,22 +126,19 @@ class Vocabulary:
         return np.array([len(value) for value in self.values], np.int64)
 
     @lazy
-    def _texts(self) -> list[str]:
-        return [value.decode("utf-8", "surrogateescape") for value in self.values]
-
-    @lazy
     def _partial(self) -> Mask:
-        return np.array([re.search("[\udc80-\udcff]", text) is not None for text in self._texts], bool)
+        return np.array([not _is_utf8(value) for value in self.values], bool)
 
     @lazy
     def _scripts(self) -> npt.NDArray[np.int8]:
-        letters = "".join(c for c in set().union(*self._texts) if unicodedata.category(c)[0] == "L")
+        texts = [value[:SEARCHED].decode("utf-8", "ignore") for value in self.values]
+        letters = "".join(c for c in set().union(*texts) if unicodedata.category(c)[0] == "L")
         script_of = dict.fromkeys(letters, len(SCRIPTS))
         for code, script in enumerate(SCRIPTS):
             script_of.update(dict.fromkeys("".join(split(letters, rf"\p{{{script}}}+")), code))
         none = len(SCRIPTS) + 1
-        first = (next((script_of[c] for c in text if c in script_of), none) for text in self._texts)
-        return np.fromiter(first, np.int8, len(self._texts))
+        first = (next((script_of[c] for c in text if c in script_of), none) for text in texts)
+        return np.fromiter(first, np.int8, len(texts))
 
     def _find(self, query: Query, counted: TokenCounts | None = None) -> Indices:
         """Return the ids that a query selects. Without `counted`, no token is known to be unused."""
@@ -175,3 +174,11 @@ class Vocabulary:
             return np.ones(len(self.ids), bool)
         found: Mask = is_named | np.array([needle in value for value in self.values], bool)
         return found
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

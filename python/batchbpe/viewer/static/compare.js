@@ -114,9 +114,9 @@ export class Compare {
 
   #draw() {
     if (!this.encoded) return;
-    const { bytes, characters, differences, models } = this.encoded;
+    const { bytes, characters, differences_total: differences, models } = this.encoded;
     const sizes = [plural(characters, "character"), plural(bytes, "byte")];
-    if (models.length > 1) sizes.push(plural(differences.length / 2, "difference"));
+    if (models.length > 1) sizes.push(plural(differences, "difference"));
     const notes = [sizes.join(", ")];
     if (this.shown !== this.app.workspace.text && this.shown.length > MAX_SHARED) notes.push("too long for the address");
     if (!isStatic && this.shown.includes("\r")) notes.push("typing turns \\r\\n into \\n");

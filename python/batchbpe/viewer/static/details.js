@@ -97,7 +97,7 @@ export class Details {
       ["id", String(token.id)],
       ["kind", token.kind],
       token.rank !== null && ["rank", formatNumber(token.rank)],
-      ["bytes", `${hexBytes(token)} (${token.bytes})`],
+      ["bytes", `${hexBytes(token)} (${formatNumber(token.bytes)})`],
       token.parts.length > 0 && ["made of", token.parts.map((part) => button(parts[part], go))],
       token.count !== null && ["count", `${formatNumber(token.count)} in the ${corpus === "data" ? "data" : "text"}`],
     ];

@@ -110,11 +110,16 @@ export function display(text, showSpaces) {
 
 /* Return the bytes of a token in hex, such as "20 61". */
 export function hexBytes(token) {
-  return token.hex.toUpperCase().replace(/..(?=.)/g, "$& ");
+  return token.hex.toUpperCase().replace(/..(?=.)/g, "$& ") + rest(token);
+}
+
+/* A sign after a token of which the server sent only the first bytes. */
+function rest(token) {
+  return token.hex.length < 2 * token.bytes ? "…" : "";
 }
 
 /* Return a token on one line: text with visible spaces, or bytes in hex if it is not valid UTF-8. */
 export function displayToken(token) {
   if (token.text === null) return hexBytes(token);
-  return display(token.text, true).replace(/[\n\t]/g, "");
+  return display(token.text, true).replace(/[\n\t]/g, "") + rest(token);
 }

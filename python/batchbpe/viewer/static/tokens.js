@@ -26,19 +26,22 @@ export class TokenColumns {
 
   /* Show what the server answered for a text. `models` are the numbers of the models in the answer. */
   show(text, encoded, { spaces = false, dim = false, models = null } = {}) {
-    Object.assign(this, { text, encoded, spaces, models: models ?? encoded.models.map((_, place) => place) });
+    Object.assign(this, { encoded, spaces, models: models ?? encoded.models.map((_, place) => place) });
+    this.text = text.slice(0, encoded.shown);
     const columns = encoded.models;
-    this.ends = cutBlocks(text, columns);
+    this.ends = cutBlocks(this.text, columns);
     this.observer?.disconnect();
     this.observer = new IntersectionObserver((seen) => this.#scroll(seen), { rootMargin: `${NEAR} 0px` });
     this.root.classList.toggle("dim", dim);
     this.root.classList.toggle("alone", columns.length === 1);
     this.root.style.setProperty("--columns", columns.length);
-    const most = Math.max(...columns.map((model) => model.ids.length));
+    const most = Math.max(...columns.map((model) => model.tokens));
     const heads = h("div", { class: "aligned" }, columns.map((model) => this.#head(model, most)));
     const rows = this.ends.map((end, row) => this.#row(row));
     rows.slice(0, FIRST).forEach((row) => this.#fill(row)); // now, so that typing does not flicker
-    this.root.replaceChildren(heads, ...rows);
+    const [shown, size] = [encoded.shown, text.length].map((length) => formatNumber(length));
+    const note = h("p", { class: "note shortened" }, `Shortened: only the first ${shown} of ${size} characters are shown.`);
+    this.root.replaceChildren(heads, ...(shown === size ? [] : [note]), ...rows);
     rows.forEach((row) => this.observer.observe(row));
   }
 
@@ -50,7 +53,7 @@ export class TokenColumns {
   }
 
   #head(model, most) {
-    const tokens = model.ids.length;
+    const { tokens } = model;
     const bar = h("span", { class: "bar-of", "aria-hidden": "true" });
     bar.style.setProperty("--share", most ? tokens / most : 0);
     const per = (size) => (tokens ? formatNumber(size / tokens, 2) : "–");
