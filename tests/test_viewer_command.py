@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
@@ -88,8 +87,8 @@ def test_serve_until_ctrl_c(place: Path) -> None:
         head = "POST /api/encode HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/octet-stream\r\n"
         for wait in (False, True):
             with socket.create_connection((host, int(port))) as half:
-                half.sendall(f"{head}content-length: 9\r\n\r\na".encode())
-                time.sleep(0.2)
+                half.sendall(f"{head}expect: 100-continue\r\ncontent-length: 9\r\n\r\na".encode())
+                assert half.recv(100).startswith(b"HTTP/1.1 100"), "the server waits for the rest"
                 if wait:
                     serving.send_signal(signal.SIGINT)
                     serving.wait(timeout=30)

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from . import _core
+from ._core import PatternError as PatternError
 from .arguments import check_string
 from .errors import ArgumentError, ArgumentTypeError, short
 from .surrogates import Errors, check_errors, combine_surrogates

@@ -13,12 +13,14 @@ import json
 import logging
 import re
 import socket
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, UserError, os_error
+from ..patterns import PatternError
 from . import api
+from .work import MAX_SECONDS, Cancelled, Limit, Message, Receive, Send, Worker
 from .workspace import MAX_TEXT, Workspace
 
 if TYPE_CHECKING:
@@ -38,9 +40,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-Scope = MutableMapping[str, Any]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Question = Callable[[Workspace, api.Parameters], api.Answer]
 
 
 class Guard:
@@ -50,10 +50,10 @@ class Guard:
         """Protect an application that listens on an address and has host names."""
         self._app, self._bound, self._names = app, bound, names
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request."""
 
-        async def send_guarded(message: MutableMapping[str, Any]) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 message["headers"] = [*message.get("headers", ()), *own]
@@ -113,13 +113,16 @@ def application(space: Workspace, bound: str = "127.0.0.1", *names: str) -> Star
     from starlette.routing import Mount, Route
     from starlette.staticfiles import StaticFiles
 
-    def question(answer: Callable[[Workspace, api.Parameters], api.Answer]) -> Callable[[Request], Response]:
-        """Return an endpoint that runs in a thread, since starlette calls it so unless it is a coroutine."""
-        return lambda request: _answer(answer, space, request.query_params)
+    # A text that takes long does not keep other questions waiting.
+    texts, questions = Worker(), Worker()
+
+    def question(answer: Question) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            return await _respond(questions, request, answer, space, request.query_params)
+
+        return endpoint
 
     async def encode(request: Request) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
         # A browser does not let other sites send this type. In JSON, a character could have up to six bytes.
         if request.headers.get("content-type") != "application/octet-stream":
             return _failure(415, "the request must be of the type application/octet-stream")
@@ -133,15 +136,19 @@ def application(space: Workspace, bound: str = "127.0.0.1", *names: str) -> Star
             text = body.decode()
         except UnicodeDecodeError as error:
             return _failure(400, f"the text is invalid UTF-8 at byte {error.start}")
-        return await run_in_threadpool(_answer, api.encode, space, {**request.query_params, "text": text})
+        return await _respond(texts, request, api.encode, space, {**request.query_params, "text": text})
+
+    def limited(path: str, endpoint: Callable[[Request], Awaitable[Response]], method: str = "GET") -> Route:
+        busy = _failure(503, "the server is busy with other requests; try again")
+        return Route(path, endpoint, methods=[method], middleware=[Middleware(Limit, busy=busy)])
 
     routes = [
         Route("/", lambda _: FileResponse(STATIC / "index.html")),
-        Route("/api/workspace", question(lambda space, _: api.workspace(space))),
-        Route("/api/encode", encode, methods=["POST"]),
-        Route("/api/token", question(api.token)),
-        Route("/api/vocabulary", question(api.vocabulary)),
-        Route("/api/chunks", question(api.chunks)),
+        limited("/api/workspace", question(lambda space, _: api.workspace(space))),
+        limited("/api/encode", encode, "POST"),
+        limited("/api/token", question(api.token)),
+        limited("/api/vocabulary", question(api.vocabulary)),
+        limited("/api/chunks", question(api.chunks)),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
     return Starlette(routes=routes, middleware=[Middleware(Guard, bound=bound, names=[name.lower() for name in names])])
@@ -157,17 +164,23 @@ async def _body(request: Request) -> bytes | None:
     return bytes(body)
 
 
-def _answer(
-    answer: Callable[[Workspace, api.Parameters], api.Answer], space: Workspace, given: api.Parameters
+async def _respond(
+    worker: Worker, request: Request, answer: Question, space: Workspace, given: api.Parameters
 ) -> Response:
     from starlette.responses import Response
 
     try:
-        # Unlike starlette's JSONResponse, this can also write lone surrogates.
-        content = json.dumps(answer(space, given), separators=(",", ":"))
-    except UserError as error:
+        content = await worker.run(request.receive, _content, answer, space, given)
+    except (UserError, PatternError) as error:
         return _failure(400, str(error))
+    except Cancelled:
+        return _failure(503, f"this takes more than {MAX_SECONDS} seconds; use a shorter text")
     return Response(content, media_type="application/json")
+
+
+def _content(answer: Question, space: Workspace, given: api.Parameters) -> bytes:
+    # Unlike starlette's JSONResponse, this can also write lone surrogates.
+    return json.dumps(answer(space, given), separators=(",", ":")).encode()
 
 
 def _failure(status: int, message: str) -> Response:
@@ -219,8 +232,9 @@ def serve(space: Workspace, listening: socket.socket, host: str) -> None:
 
     bound = listening.getsockname()[0]
     names = [host, *([socket.gethostname()] if _is_any(bound) else [])]
+    # No request is waited for: uvicorn cancels them all, which cancels their work.
     config = uvicorn.Config(
-        application(space, bound, *names), log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=1
+        application(space, bound, *names), log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=0
     )
     server = uvicorn.Server(config)
     # Requests that Ctrl-C cancels are not errors.

@@ -1,0 +1,106 @@
+"""Bound the work of all requests together: how many are in progress, how many run, and for how long.
+
+Work runs in threads, where signals do not reach it, and a request whose client has gone would run on. So the work of a
+request is cancelled when nobody waits for it: when the client disconnects, after `MAX_SECONDS`, and when the server
+stops, which cancels its tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from ..cancellation import Cancellation
+
+MAX_REQUESTS = 8
+"""Most requests of one kind in progress, from the first byte to the last byte of the answer. A browser sends six."""
+MAX_SECONDS = 20
+"""Most time that the work of a request may run: more than one search of a pattern, which has a better message."""
+PIECE = 1 << 16
+"""An answer is sent in pieces of this size, so that a client that does not read it stays in progress."""
+P = ParamSpec("P")
+T = TypeVar("T")
+Message = MutableMapping[str, Any]
+"""A message or a scope of ASGI."""
+Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+
+
+class Cancelled(Exception):
+    """Nobody waits for the work any more, or it took too long."""
+
+
+class Worker:
+    """A thread that runs one function after the other.
+
+    >>> asyncio.run(Worker().run(asyncio.Event().wait, sum, [1, 2]))
+    3
+    """
+
+    def __init__(self) -> None:
+        """Start no thread yet."""
+        self._pool = ThreadPoolExecutor(1)
+
+    async def run(self, receive: Receive, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function for the client from whom `receive` gets messages; raise `Cancelled` after `MAX_SECONDS`."""
+        loop, cancellation = asyncio.get_running_loop(), Cancellation()
+
+        def call() -> T:
+            loop.call_soon_threadsafe(loop.call_later, MAX_SECONDS, cancellation.cancel)
+            try:
+                with cancellation:
+                    return function(*args, **kwargs)
+            except KeyboardInterrupt:  # it would end the event loop
+                raise Cancelled from None
+
+        work = loop.run_in_executor(self._pool, call)
+        gone = asyncio.ensure_future(_disconnect(receive))
+        both: set[asyncio.Future[Any]] = {work, gone}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                return work.result()
+            raise Cancelled
+        finally:
+            cancellation.cancel()
+            work.cancel()
+            gone.cancel()
+
+
+async def _disconnect(receive: Receive) -> None:
+    """Wait until a client, whose request was received, disconnects."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class Limit:
+    """ASGI middleware that answers `busy` while `MAX_REQUESTS` requests to an application are in progress."""
+
+    def __init__(self, app: Any, busy: Any) -> None:
+        """Protect an application."""
+        self._app, self._busy = app, busy
+        self._in_progress = 0
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+        async def send_in_pieces(message: Message) -> None:
+            body, more = message.get("body", b""), message.get("more_body", False)
+            if len(body) <= PIECE:
+                await send(message)
+                return
+            for end in range(PIECE, len(body) + PIECE, PIECE):
+                await send({**message, "body": body[end - PIECE : end], "more_body": more or end < len(body)})
+
+        if self._in_progress >= MAX_REQUESTS:
+            while (await receive()).get("more_body"):  # a client that still sends would not read the answer
+                pass
+            await self._busy(scope, receive, send)
+            return
+        self._in_progress += 1
+        try:
+            await self._app(scope, receive, send_in_pieces)
+        finally:
+            self._in_progress -= 1
