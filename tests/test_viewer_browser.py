@@ -13,31 +13,39 @@ from typing import Any
 
 import pytest
 import uvicorn
-from conftest import TEXT, multilingual
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from conftest import TEXT
+from playwright.sync_api import Page, expect, sync_playwright
 
 from batchbpe import ChunkCounts, Model, Tokenizer
 from batchbpe.viewer import api, server, static_page
 from batchbpe.viewer.workspace import SAMPLE, Workspace
 
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed, and make could not install it")
-expect.set_options(timeout=30_000)  # other tests may be running
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; run make tools, or install it"),
+]
+TIMEOUT = 120_000
+"""Milliseconds after which a browser that does not react counts as broken. Other programs may be running."""
+expect.set_options(timeout=TIMEOUT)
 ONE = Tokenizer.train(TEXT, 600, stop_list_size=5, special_tokens=["<|endoftext|>"])
 TWO = Tokenizer.train(TEXT, 270)
 COUNTS = ChunkCounts.count(TEXT)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+@pytest.fixture(scope="session")
+def tab() -> Iterator[Page]:
+    """A tab for all tests: opening one takes longer than most of them."""
     with sync_playwright() as playwright:
         sandbox = ["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=sandbox)
-        yield browser
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=sandbox, timeout=TIMEOUT)
+        page = browser.new_page()
+        page.set_default_timeout(TIMEOUT)
+        yield page
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     with serving(Workspace({"one": ONE, "two": TWO}, {"counts": COUNTS})) as address:
         yield address
@@ -58,14 +66,28 @@ def serving(space: Workspace) -> Iterator[str]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def failing_page(tab: Page) -> Iterator[Page]:
+    """A page that may report errors. The state of the viewer is in the address, so that an empty page has none."""
+    tab.set_viewport_size({"width": 1200, "height": 800})
+    yield tab
+    tab.unroute_all()
+    tab.goto("about:blank")
+
+
+@pytest.fixture
+def page(failing_page: Page) -> Iterator[Page]:
     """A page that must not report errors, such as violations of the Content-Security-Policy."""
-    page = browser.new_page(viewport={"width": 1200, "height": 800})
     problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-    yield page
-    page.close()
+
+    def report(problem: Any) -> None:
+        if getattr(problem, "type", "error") == "error":  # messages on the console have a type
+            problems.append(str(problem))
+
+    for event in ("pageerror", "console"):
+        failing_page.on(event, report)
+    yield failing_page
+    for event in ("pageerror", "console"):
+        failing_page.remove_listener(event, report)
     assert problems == []
 
 
@@ -253,7 +275,7 @@ def test_vocabulary(page: Page, address: str) -> None:
     expect(page.locator("#panel .facts")).to_contain_text("0 in the text")
 
 
-def test_long_lists_have_few_rows(page: Page, browser: Browser, address: str) -> None:
+def test_long_lists_have_few_rows(page: Page, address: str) -> None:
     page.goto(f"{address}#view=vocabulary")
     expect(page.locator(".list .note")).to_have_text("600 tokens")
     page.locator(".table").evaluate("table => table.scrollTop = table.scrollHeight")
@@ -313,7 +335,7 @@ def test_counts(page: Page, address: str, monkeypatch: pytest.MonkeyPatch) -> No
     row = page.locator(".space .row").first
     expect(row).to_contain_text(chunk.replace(" ", "·"))
     expect(row.locator(".count")).to_have_text(str(count))
-    assert page.locator(".chart path").get_attribute("d", timeout=1000)
+    assert page.locator(".chart path").get_attribute("d")
     page.locator("#chunk").fill("quest")
     expect(page.locator(".list .note")).to_have_text("1 chunk")
     expect(row).to_contain_text("·question")
@@ -363,7 +385,7 @@ def test_keyboard_only(page: Page, address: str) -> None:
     expect(page.locator("#panel .facts dd").first).to_have_text("598")
 
 
-def test_the_state_is_in_the_address(page: Page, browser: Browser, address: str) -> None:
+def test_the_state_is_in_the_address(page: Page, address: str) -> None:
     page.goto(address)
     type_text(page, "né & <b> 日本")
     page.locator("#spaces").check()
@@ -435,8 +457,8 @@ def test_wrong_addresses(page: Page, address: str) -> None:
         expect(page.locator("#failure")).to_be_hidden()
 
 
-def test_failures_are_shown(browser: Browser, address: str) -> None:
-    page = browser.new_page()
+def test_failures_are_shown(failing_page: Page, address: str) -> None:
+    page = failing_page
     page.goto(f"{address}#token=0-99999")
     expect(page.locator("#failure")).to_have_text("id must be the id of a token of one, got 99999")
     page.route("**/api/encode", lambda route: route.abort())
@@ -448,13 +470,11 @@ def test_failures_are_shown(browser: Browser, address: str) -> None:
     page.route("**/api/vocabulary*", lambda route: route.fulfill(status=500, body="Internal Server Error"))
     page.locator("#tab-vocabulary").click()
     expect(page.locator("#failure")).to_have_text("The server failed (500). The terminal shows why.")
-    page.close()
 
 
 def test_a_megabyte(page: Page, address: str, tmp_path: Path) -> None:
     """Only what is visible is drawn. The same text stays side by side."""
-    text = multilingual(700_000) + "\nthe very end"
-    assert len(text.encode()) > 1_000_000
+    text = TEXT * (1_000_000 // len(TEXT.encode()) + 1) + "\nthe very end"
     (tmp_path / "long.txt").write_text(text, encoding="utf-8", newline="")
     page.goto(address)
     page.locator("#file").set_input_files(tmp_path / "long.txt")
@@ -463,15 +483,34 @@ def test_a_megabyte(page: Page, address: str, tmp_path: Path) -> None:
     )
     expect(page.locator(".summary dl dd").first).to_have_text(f"{len(ONE.encode(text)):,}")
     assert 0 < page.locator(".piece").count() < 20_000
-    page.evaluate("scrollTo(0, document.body.scrollHeight)")
-    page.wait_for_timeout(100)
-    page.evaluate("scrollTo(0, document.body.scrollHeight)")  # rows above may have changed their height
+    # Rows above change their height when they are filled, so that the end moves.
+    page.wait_for_function("""() => {
+        scrollTo(0, document.body.scrollHeight);
+        return document.querySelector(".aligned:last-child").textContent;
+    }""")
     last = page.locator(".aligned").last
     expect(last.locator(".block").last).to_contain_text("the very end")
     expect(last.locator(".block").first).to_contain_text("the very end")
     assert 0 < page.locator(".piece").count() < 20_000
     page.locator("#text").fill("short")
     expect(page.locator(".summary dl dd").first).to_have_text(str(len(ONE.encode("short"))))
+
+
+def test_shortened_answers(page: Page, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page says that something is missing, and still shows the sizes of all of it."""
+    monkeypatch.setattr(api, "MAX_TOKENS", 30)
+    monkeypatch.setattr(api, "MAX_BYTES", 2)
+    page.goto(address)
+    type_text(page, "to be or not to be " * 50)
+    expect(page.locator(".shortened")).to_contain_text("Shortened: only the first")
+    assert "".join(pieces(page)) == "".join(pieces(page, 1)) != "" and len(pieces(page)) + len(pieces(page, 1)) <= 30
+    page.locator("#tab-vocabulary").click()
+    page.locator("#search").fill("#" + str(max(ONE.merges.values(), key=lambda token: len(ONE.vocab[token]))))
+    expect(page.locator(".list .note")).to_have_text("1 token")
+    row = page.locator(".space .row")
+    expect(row.locator(".chip")).to_have_text(re.compile("…$"))
+    expect(row.locator(".hex")).to_have_text(re.compile("^[0-9A-F]{2}( [0-9A-F]{2})?…$"))
+    expect(row.locator(".number").nth(1)).to_have_text(str(max(len(ONE.vocab[token]) for token in ONE.merges.values())))
 
 
 def test_a_narrow_window(page: Page, address: str) -> None:
@@ -487,13 +526,12 @@ def test_a_narrow_window(page: Page, address: str) -> None:
     assert scale > 0.99, "labels keep their size"
 
 
-def test_other_sites_cannot_read(browser: Browser, address: str) -> None:
-    page = browser.new_page()
+def test_other_sites_cannot_read(failing_page: Page, address: str) -> None:
+    page = failing_page
     page.route("http://evil.example/", lambda route: route.fulfill(body="<!doctype html>"))
     page.goto("http://evil.example/")
     script = "url => fetch(url).then(answer => answer.text()).catch(error => 'refused')"
     assert page.evaluate(script, f"{address}api/workspace") == "refused"
-    page.close()
 
 
 def test_a_static_page(page: Page, tmp_path: Path) -> None:
