@@ -16,6 +16,7 @@ END, FIM = "<|endoftext|>", "<|fim|>"
 TEXT = "the theory of the thing — and the other thing’s thirty-third théorie; " * 3
 OURS = Tokenizer.train(TEXT, 330, pattern="cl100k", special_tokens={END: 400, FIM: 500})
 THEIRS = OURS.to_tiktoken()
+BYTES = [b" the", b"\n", b" ", b"\t ", b"\xff", b"\xc3", "é".encode(), b" thing", b"1234", END.encode()]
 _marked = st.lists(st.one_of(texts, st.sampled_from([END, FIM])), max_size=4).map("".join)
 _allowed = st.sampled_from([set(), {END}, {FIM}, {END, FIM}, "all", {"absent"}])
 _disallowed = st.one_of(st.just(()), st.sampled_from([{END}, {FIM}, "all", {"the"}]))
@@ -77,6 +78,20 @@ def test_same_results_as_tiktoken() -> None:
     assert OURS.decode([400, 116], errors="strict") == f"{END}t"
     with pytest.raises(UnicodeDecodeError):
         OURS.decode([OURS.encode_single_token(b"\xe2")], errors="strict")
+
+
+@given(data=st.binary(max_size=40) | st.lists(st.sampled_from(BYTES)).map(b"".join))
+def test_hyp_any_bytes_have_the_ids_of_tiktoken(data: bytes) -> None:
+    ids = OURS.encode_bytes(data)
+    assert ids == THEIRS._encode_bytes(data)
+    assert OURS.decode_bytes(ids) == data
+
+
+def test_wrong_bytes() -> None:
+    with pytest.raises(TypeError, match="data must be bytes, got 'a'; use encode for a string"):
+        OURS.encode_bytes("a")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        OURS.encode_bytes(b"a", threads=0)
 
 
 def test_copies() -> None:

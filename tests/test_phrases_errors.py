@@ -160,13 +160,13 @@ def test_a_function_that_fails() -> None:
 
 def test_special_tokens_with_ids_of_phrases() -> None:
     base = train([TEXT], 270, special_tokens=["<e>"])
-    with pytest.raises(ValueError, match="special_tokens must not have the ids 275 to 279, which new tokens need"):
-        train([TEXT], 282, base=base, phrases=5, special_tokens={"<e>": 276, "<f>": 281})
+    with pytest.raises(ValueError, match="special_tokens must not have the ids 270 to 280, which new tokens need"):
+        train([TEXT], 282, base=base, phrases=5, special_tokens={"<f>": 276})
 
 
 def test_a_model_file_of_the_wrong_version(tmp_path: Path) -> None:
     Tokenizer.train([TEXT], 300, phrases=3).save(tmp_path / "mine")
     path = tmp_path / "mine.model"
     path.write_text(path.read_text(encoding="utf-8").replace('"version": 2', '"version": 1'), encoding="utf-8")
-    with pytest.raises(ValueError, match="version must be 2 in a file with phrases, got 1"):
+    with pytest.raises(ValueError, match="version must be at least 2 in a file with phrases, got 1"):
         Tokenizer.from_file(path)

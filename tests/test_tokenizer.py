@@ -108,6 +108,20 @@ def test_decode_out_of_range(ids: list[int]) -> None:
             SMALL.decode(np.array(ids))
 
 
+def test_decoding_without_special_tokens() -> None:
+    model = Model(pattern=r"\\S+|\\s+", merges={}, special_tokens={"<s>": 300, "é": 301}, added_tokens={"  ": 302})
+    tokenizer, ids = Tokenizer(model), [300, 97, 302, 301, 195, 300, 169]
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "a  é"
+    assert tokenizer.decode_bytes(np.array(ids), skip_special_tokens=True) == "a  é".encode()
+    assert tokenizer.decode_batch([ids, [300]], skip_special_tokens=True) == ["a  é", ""]
+    assert tokenizer.decode_bytes_batch([ids], skip_special_tokens=True) == ["a  é".encode()]
+    assert tokenizer.decode(iter(ids), "ignore") == "<s>a  é<s>"
+    with pytest.raises(ValueError, match="token id 303 does not exist"):
+        tokenizer.decode([300, 303], skip_special_tokens=True)
+    with pytest.raises(TypeError, match="skip_special_tokens must be True or False, got 'no'"):
+        tokenizer.decode(ids, skip_special_tokens="no")  # type: ignore[arg-type]
+
+
 def test_decode_gap() -> None:
     tokenizer = Tokenizer(Model(pattern=r"\w+", merges={}, special_tokens={"<e>": 400}))
     assert tokenizer.n_vocab == 401

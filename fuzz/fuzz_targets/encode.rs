@@ -22,7 +22,7 @@ fuzz_target!(|input: (Vec<(u16, u16)>, Vec<Vec<u8>>, Vec<String>, Vec<u32>, &str
         return;
     }
     let Ok(tokens) = RankedTokens::from_merges(&bytes, merges.into_iter()) else { return };
-    let Ok(encoder) = Encoder::new(splitter, &tokens, &stop_words, special, &[], &NEVER) else { return };
+    let Ok(encoder) = Encoder::new(splitter, &tokens, &stop_words, special, vec![], &[], &NEVER) else { return };
     let allow_all = SpecialRules { allowed: SpecialSet::All, disallowed: SpecialSet::These(vec![]) };
     let encoded = encoder.encode(text, &allow_all, 1, &NEVER).expect("no token is disallowed");
     assert_eq!(encoder.decode(&encoded, &NEVER).expect("known ids"), text.as_bytes());

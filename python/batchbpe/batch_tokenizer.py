@@ -287,13 +287,19 @@ class BatchTokenizer:
         disallowed = _paper_default(allowed_special, disallowed_special)
         return self.tokenizer.encode_batch_to_numpy(text, allowed_special, disallowed, errors=errors, threads=threads)
 
-    def decode(self, tokens: Iterable[int] | npt.NDArray[Any], errors: str = "replace") -> str:
-        """Decode ids to text. `errors` says what to do about invalid UTF-8, as in `bytes.decode`."""
-        return self.tokenizer.decode(tokens, errors)
+    def decode(
+        self,
+        tokens: Iterable[int] | npt.NDArray[Any],
+        errors: str = "replace",
+        *,
+        skip_special_tokens: bool = False,
+    ) -> str:
+        """Decode ids to text; see `Tokenizer.decode`."""
+        return self.tokenizer.decode(tokens, errors, skip_special_tokens=skip_special_tokens)
 
-    def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any]) -> bytes:
-        """Decode ids to bytes."""
-        return self.tokenizer.decode_bytes(tokens)
+    def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any], *, skip_special_tokens: bool = False) -> bytes:
+        """Decode ids to bytes; see `Tokenizer.decode_bytes`."""
+        return self.tokenizer.decode_bytes(tokens, skip_special_tokens=skip_special_tokens)
 
     def merge_tree(self, token: int) -> MergeTree:
         """Return the tree of merges that builds a token."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._core import Encoder
-from .arguments import check_ids, check_iterable, check_string, check_threads
+from .arguments import check_bool, check_ids, check_iterable, check_string, check_threads
 from .compat import CompatibleNames
 from .encoder import encoder_for
 from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, UserError
@@ -42,7 +42,7 @@ class Codec(CompatibleNames):
 
     @property
     def model(self) -> Model:
-        """The model: pattern, merges, stop words and special tokens.
+        """The model: pattern, merges, stop words, special tokens and so on.
 
         >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).model
@@ -116,6 +116,17 @@ class Codec(CompatibleNames):
         259
         """
         return self.model.special_tokens
+
+    @property
+    def added_tokens(self) -> Mapping[str, int]:
+        """The added tokens and their ids (read-only): found in every text before it is split, but not special.
+
+        >>> from batchbpe import Tokenizer
+        >>> tokenizer = Tokenizer(Model(pattern=r"\\s+|\\S+", merges={}, added_tokens={"    ": 256}))
+        >>> tokenizer.encode("     a"), dict(tokenizer.added_tokens)
+        ([256, 32, 97], {'    ': 256})
+        """
+        return self.model.added_tokens
 
     @property
     def stop_words(self) -> Mapping[str, int]:
@@ -211,6 +222,26 @@ class Codec(CompatibleNames):
         except (TypeError, ValueError) as error:
             (text,) = _encodable({"text": text}, errors, threads, error)
             return self._encoder.encode(text, ([], []), threads)
+
+    def encode_bytes(self, data: bytes, *, threads: int | None = None) -> list[int]:
+        """Encode bytes that may be invalid UTF-8, in which special tokens are ordinary text.
+
+        Valid UTF-8 has the ids of `encode_ordinary`. A pattern cannot split invalid UTF-8: as in tiktoken, the last
+        chunk before the first invalid byte is encoded as one chunk with all bytes after it. If that chunk starts with
+        whitespace, so are the whitespace tokens before it. `decode_bytes` restores the bytes.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).encode_bytes(b"aaab d\\xff")
+        [258, 32, 100, 255]
+        """
+        try:
+            return self._encoder.encode_bytes(data, threads)
+        except (TypeError, ValueError):
+            if not isinstance(data, bytes):
+                remedy = "use encode for a string" if isinstance(data, str) else ""
+                raise ArgumentTypeError("data", data, "must be bytes", remedy=remedy) from None
+            check_threads(threads)
+            raise
 
     def encode_to_numpy(
         self,
@@ -323,34 +354,46 @@ class Codec(CompatibleNames):
                     return DataError(str(rejected), where=name)
         return error
 
-    def decode(self, tokens: Iterable[int] | npt.NDArray[Any], errors: str = "replace") -> str:
+    def decode(
+        self,
+        tokens: Iterable[int] | npt.NDArray[Any],
+        errors: str = "replace",
+        *,
+        skip_special_tokens: bool = False,
+    ) -> str:
         """Decode ids to text. `errors` says what to do about invalid UTF-8, as in `bytes.decode`.
 
+        `skip_special_tokens` leaves out special tokens.
+
         >>> from batchbpe import Tokenizer
-        >>> Tokenizer.train("aaabdaaabac", 259).decode([258, 100])
-        'aaabd'
+        >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
+        >>> tokenizer.decode([258, 259]), tokenizer.decode([258, 259], skip_special_tokens=True)
+        ('aaab<eot>', 'aaab')
         """
         try:
-            return self._encoder.decode_text(tokens, errors)
+            return self._encoder.decode_text(tokens, errors, skip_special_tokens)
         except (TypeError, OverflowError, ValueError) as error:
-            return self._encoder.decode_text(self._known_ids(tokens, error), errors)
+            ids = self._known_ids(tokens, error, skip_special_tokens)
+            return self._encoder.decode_text(ids, errors, skip_special_tokens)
 
-    def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any]) -> bytes:
-        """Decode ids to bytes.
+    def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any], *, skip_special_tokens: bool = False) -> bytes:
+        """Decode ids to bytes. `skip_special_tokens` leaves out special tokens.
 
         >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_bytes([258, 255])
         b'aaab\\xff'
         """
         try:
-            return self._encoder.decode_bytes(tokens)
+            return self._encoder.decode_bytes(tokens, skip_special_tokens)
         except (TypeError, OverflowError, ValueError) as error:
-            return self._encoder.decode_bytes(self._known_ids(tokens, error))
+            ids = self._known_ids(tokens, error, skip_special_tokens)
+            return self._encoder.decode_bytes(ids, skip_special_tokens)
 
-    def _known_ids(self, tokens: Any, error: Exception) -> list[int]:
+    def _known_ids(self, tokens: Any, error: Exception, skip_special_tokens: bool) -> list[int]:
         """Return the ids of an array or iterable that the core rejected. Raise if something is wrong with them."""
         if isinstance(error, UnicodeDecodeError):
             raise error
+        check_bool("skip_special_tokens", skip_special_tokens)
         ids = tokens.tolist() if isinstance(tokens, np.ndarray) else tokens
         if isinstance(ids, Iterable) and not isinstance(ids, str | list):
             ids = list(ids)
@@ -363,26 +406,41 @@ class Codec(CompatibleNames):
         return ids  # type: ignore[no-any-return]
 
     def decode_batch(
-        self, batch: Iterable[Iterable[int]], errors: str = "replace", *, num_threads: int | None = None
+        self,
+        batch: Iterable[Iterable[int]],
+        errors: str = "replace",
+        *,
+        skip_special_tokens: bool = False,
+        num_threads: int | None = None,
     ) -> list[str]:
         """Decode several lists of ids. `num_threads` is accepted for compatibility with tiktoken and ignored.
+
+        The other parameters are those of `decode`.
 
         >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_batch([[258], [97, 99]])
         ['aaab', 'ac']
         """
         check_iterable("batch", batch, "must be a list of lists of integers")
-        return _collect(self.decode(ids, errors) for ids in batch)
+        return _collect(self.decode(ids, errors, skip_special_tokens=skip_special_tokens) for ids in batch)
 
-    def decode_bytes_batch(self, batch: Iterable[Iterable[int]], *, num_threads: int | None = None) -> list[bytes]:
+    def decode_bytes_batch(
+        self,
+        batch: Iterable[Iterable[int]],
+        *,
+        skip_special_tokens: bool = False,
+        num_threads: int | None = None,
+    ) -> list[bytes]:
         """Decode several lists of ids to bytes. `num_threads` is accepted for compatibility and ignored.
+
+        `skip_special_tokens` leaves out special tokens.
 
         >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_bytes_batch([[258], [255]])
         [b'aaab', b'\\xff']
         """
         check_iterable("batch", batch, "must be a list of lists of integers")
-        return _collect(self.decode_bytes(ids) for ids in batch)
+        return _collect(self.decode_bytes(ids, skip_special_tokens=skip_special_tokens) for ids in batch)
 
     def __len__(self) -> int:
         """Return the number of tokens."""

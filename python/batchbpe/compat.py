@@ -75,7 +75,7 @@ class CompatibleNames:
         return token in self._model.special_tokens.values()
 
     def token_byte_values(self) -> list[bytes]:
-        """Return the bytes of all tokens except special tokens, sorted.
+        """Return the bytes of all tokens except special and added tokens, sorted.
 
         >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).token_byte_values()[97:101]
@@ -93,15 +93,15 @@ class CompatibleNames:
         if not isinstance(text_or_bytes, str | bytes):
             raise ArgumentTypeError("text_or_bytes", text_or_bytes, "must be a str or bytes")
         model = self._model
-        if isinstance(text_or_bytes, str) and text_or_bytes in model.special_tokens:
-            return model.special_tokens[text_or_bytes]
+        if isinstance(text_or_bytes, str) and text_or_bytes in model.found_tokens:
+            return model.found_tokens[text_or_bytes]
         try:
             value = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
         except UnicodeEncodeError:
             raise ArgumentError("text_or_bytes", text_or_bytes, "must not contain surrogates") from None
         if value in model.token_ids:
             return model.token_ids[value]
-        for name, token in model.special_tokens.items():
+        for name, token in model.found_tokens.items():
             if name.encode() == value:
                 return token
         raise UnknownTokenError(f"{short(text_or_bytes)} is not a single token")
@@ -156,9 +156,9 @@ class CompatibleNames:
         >>> Tokenizer.train(" to to", 258).token_to_id("Ġto")
         257
         """
-        special = self._model.special_tokens
+        found = self._model.found_tokens
         try:
-            return special[token] if token in special else self._model.token_ids.get(from_byte_level(token) or b"")
+            return found[token] if token in found else self._model.token_ids.get(from_byte_level(token) or b"")
         except TypeError:
             raise ArgumentTypeError("token", token, "must be a string") from None
 
@@ -171,24 +171,25 @@ class CompatibleNames:
         """
         check_integer("id", id)
         model = self._model
-        if self.is_special_token(id):
+        if id in model.found_tokens.values():
             return model.vocab[id].decode()
         return to_byte_level(model.vocab[id]) if id in model.vocab else None
 
     def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
         """Return the ids of all tokens by their byte-level spelling.
 
-        A stop word takes precedence over a merge with the same bytes. `with_added_tokens` includes special tokens.
+        A stop word takes precedence over a merge with the same bytes. `with_added_tokens` includes special and
+        added tokens, as they are.
 
         >>> from batchbpe import Tokenizer
         >>> Tokenizer.train(" to to", 258).get_vocab()["Ġto"]
         257
         """
-        special: Mapping[str, int] = self._model.special_tokens if with_added_tokens else {}
-        return {to_byte_level(value): token for value, token in self._model.token_ids.items()} | dict(special)
+        found: Mapping[str, int] = self._model.found_tokens if with_added_tokens else {}
+        return {to_byte_level(value): token for value, token in self._model.token_ids.items()} | dict(found)
 
     def get_vocab_size(self, with_added_tokens: bool = True) -> int:
-        """Return the number of tokens. `with_added_tokens` includes special tokens.
+        """Return the number of tokens. `with_added_tokens` includes special and added tokens.
 
         >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
@@ -196,4 +197,4 @@ class CompatibleNames:
         (260, 259)
         """
         model = self._model
-        return len(model.vocab) - (0 if with_added_tokens else len(model.special_tokens))
+        return len(model.vocab) - (0 if with_added_tokens else len(model.found_tokens))

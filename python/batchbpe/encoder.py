@@ -19,5 +19,6 @@ def encoder_for(model: Model) -> Encoder:
         model.ranked,
         list(model.stop_words.items()),
         list(model.special_tokens.items()),
+        list(model.added_tokens.items()),
         list(model.phrases.items()),
     )

@@ -23,7 +23,7 @@ from .merges import Merges
 
 NAMED_PATTERNS = dict(patterns())
 MAX_SPECIAL_BYTES = 1 << 20
-"""Maximum size of all special tokens together: searching for them takes a hundred times as much memory."""
+"""Maximum size of all special or added tokens together: searching for them takes a hundred times as much memory."""
 
 
 class UnknownTokenError(DataError, KeyError):
@@ -43,7 +43,7 @@ class UnknownTokenError(DataError, KeyError):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Model:
-    """A pattern and the tokens: bytes, stop words, merges in the order they were made, phrases and special tokens.
+    """A pattern and the tokens: bytes, stop words, merges in the order they were made, phrases, special and added tokens.
 
     The mappings are copied and read-only. Models with the same pattern and tokens are equal, however they were trained.
 
@@ -72,6 +72,11 @@ class Model:
     """How the model was trained. This is for information only and not part of equality."""
     phrases: Mapping[tuple[int, ...], int] = field(default_factory=dict)
     """Sequences of tokens that are whole chunks, such as those of " of" and " the", and the ids they become."""
+    added_tokens: Mapping[str, int] = field(default_factory=dict)
+    """Tokens that are not special but are found in every text before it is split, between special tokens.
+
+    Hugging Face calls them added tokens with `special=False`. The longest token that starts first is found first.
+    """
 
     def __post_init__(self) -> None:
         """Copy the arguments into read-only mappings and validate them."""
@@ -82,7 +87,7 @@ class Model:
         if self.pattern in NAMED_PATTERNS:  # as a regular expression it would only match itself
             remedy = f"use batchbpe.PATTERNS[{self.pattern!r}]"
             raise ArgumentError("pattern", self.pattern, "must be a regular expression, not a name", remedy=remedy)
-        for name in ("merges", "stop_words", "special_tokens", "training", "phrases"):
+        for name in ("merges", "stop_words", "special_tokens", "training", "phrases", "added_tokens"):
             value = getattr(self, name)
             if not isinstance(value, Mapping):
                 raise ArgumentTypeError(name, value, "must be a mapping")
@@ -116,7 +121,7 @@ class Model:
 
     @lazy
     def _largest_id(self) -> int:
-        others = (self.stop_words, self.special_tokens, self.phrases)
+        others = (self.stop_words, self.special_tokens, self.phrases, self.added_tokens)
         return max(self.ranked.largest_id, *(max(ids.values(), default=0) for ids in others))
 
     @property
@@ -126,11 +131,12 @@ class Model:
         >>> Model(pattern=r"\\w+", merges={}, special_tokens={"<e>": 300}).vocab_size
         257
         """
-        return 256 + len(self.merges) + len(self.stop_words) + len(self.special_tokens) + len(self.phrases)
+        others = (self.stop_words, self.special_tokens, self.phrases, self.added_tokens)
+        return 256 + len(self.merges) + sum(len(tokens) for tokens in others)
 
     @lazy
     def vocab(self) -> Mapping[int, bytes]:
-        """The bytes of every token by id, in ascending order of id, including special tokens.
+        """The bytes of every token by id, in ascending order of id, including special and added tokens.
 
         >>> Model(pattern=r"\\w+", merges={(97, 97): 256}).vocab[256]
         b'aa'
@@ -138,12 +144,21 @@ class Model:
         vocab = self.ranked.vocab()
         vocab.update((token, word) for word, token in self.stop_words.items())
         vocab.update((token, b"".join(map(vocab.__getitem__, parts))) for parts, token in self.phrases.items())
-        vocab.update((token, name.encode()) for name, token in self.special_tokens.items())
+        vocab.update((token, name.encode()) for name, token in self.found_tokens.items())
         return MappingProxyType(dict(sorted(vocab.items())))
 
     @lazy
+    def found_tokens(self) -> Mapping[str, int]:
+        """The tokens that are found in a text before it is split: special and added tokens.
+
+        >>> dict(Model(pattern=r"\\w+", merges={}, special_tokens={"<s>": 256}, added_tokens={"  ": 257}).found_tokens)
+        {'<s>': 256, '  ': 257}
+        """
+        return MappingProxyType({**self.special_tokens, **self.added_tokens})
+
+    @lazy
     def token_ids(self) -> Mapping[bytes, int]:
-        """The ids of all tokens by their bytes, except special tokens.
+        """The ids of all tokens by their bytes, except special and added tokens.
 
         A stop word takes precedence over a merge with the same bytes, as in encoding.
 
@@ -197,7 +212,8 @@ class Model:
     def __repr__(self) -> str:
         """Show the numbers of tokens and the pattern, by name if it has one."""
         names = {regex: name for name, regex in patterns()}
-        shown = ("merges", "stop_words", "special_tokens", *(["phrases"] if self.phrases else []))
+        shown = ["merges", "stop_words", "special_tokens"]
+        shown += (name for name in ("phrases", "added_tokens") if getattr(self, name))
         counts = (f"{name}={len(getattr(self, name))}" for name in shown)
         pattern = names.get(self.pattern) or self.pattern
         return f"Model(tokens={self.vocab_size}, {', '.join(counts)}, pattern={short(pattern, 60)})"
@@ -209,7 +225,7 @@ class Model:
         return self is other or (
             (self.pattern, self.byte_ids) == (other.pattern, other.byte_ids)
             and (self.stop_words, self.special_tokens) == (other.stop_words, other.special_tokens)
-            and self.phrases == other.phrases
+            and (self.phrases, self.added_tokens) == (other.phrases, other.added_tokens)
             and len(self.merges) == len(other.merges)
             and all(mine == theirs for mine, theirs in zip(self.merges.items(), other.merges.items(), strict=True))
         )
@@ -220,14 +236,15 @@ class Model:
 
     @lazy
     def _hash(self) -> int:
-        mappings = (self.stop_words, self.special_tokens, self.phrases)
+        mappings = (self.stop_words, self.special_tokens, self.phrases, self.added_tokens)
         unordered = tuple(frozenset(mapping.items()) for mapping in mappings)
         return hash((self.pattern, self.byte_ids, unordered, tuple(self.merges.items())))
 
     def __reduce__(self) -> Any:
         """Pickle the fields as plain dicts, since read-only mappings cannot be pickled."""
         mappings = (dict(self.merges), dict(self.stop_words), dict(self.special_tokens))
-        return type(self), (self.pattern, *mappings, self.byte_ids, dict(self.training), dict(self.phrases))
+        others = (dict(self.training), dict(self.phrases), dict(self.added_tokens))
+        return type(self), (self.pattern, *mappings, self.byte_ids, *others)
 
     def __copy__(self) -> Model:
         """Return the model itself, which is immutable."""
@@ -238,8 +255,8 @@ class Model:
         return self
 
 
-def check_special_size(special_tokens: Iterable[str]) -> None:
-    """Raise if special tokens are so long that searching for them takes too much memory.
+def check_special_size(special_tokens: Iterable[str], parameter: str = "special_tokens") -> None:
+    """Raise if special or added tokens are so long that searching for them takes too much memory.
 
     >>> check_special_size(["<|endoftext|>", "x" * 2_000_000])
     Traceback (most recent call last):
@@ -251,7 +268,7 @@ def check_special_size(special_tokens: Iterable[str]) -> None:
     if size > MAX_SPECIAL_BYTES:
         longest = max(sizes, key=lambda name: sizes[name])
         reason = f"must have at most {MAX_SPECIAL_BYTES:,} bytes in total"
-        raise ArgumentError("special_tokens", size, reason, remedy=f"shorten {short(longest, limit=9)}")
+        raise ArgumentError(parameter, size, reason, remedy=f"shorten {short(longest, limit=9)}")
 
 
 def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> None:
@@ -321,26 +338,32 @@ def _check_types(byte_ids: tuple[int, ...], merges: Mapping[tuple[int, int], int
 
 
 def _check_others(model: Model) -> None:
-    """Raise unless stop words and special tokens are of the right type, and have ids of their own."""
+    """Raise unless stop words, special and added tokens are of the right type, and have ids of their own."""
     for word in model.stop_words:
         if not isinstance(word, bytes):
             raise ArgumentTypeError("stop_words", word, "must have bytes as keys")
-    for name in model.special_tokens:
-        if not isinstance(name, str):
-            raise ArgumentTypeError("special_tokens", name, "must have strings as keys")
-    check_special_size(model.special_tokens)
+    for field_name in ("special_tokens", "added_tokens"):
+        names = getattr(model, field_name)
+        for name in names:
+            if not isinstance(name, str):
+                raise ArgumentTypeError(field_name, name, "must have strings as keys")
+        check_special_size(names, field_name)
+    for name in model.special_tokens.keys() & model.added_tokens.keys():
+        raise DataError(f"{short(name)} is both a special and an added token", remedy="remove it from one of them")
     _check_ids("stop word", model.stop_words)
     _check_ids("special token", model.special_tokens)
-    used = model.ranked.used([*model.stop_words.values(), *model.special_tokens.values()])
+    _check_ids("added token", model.added_tokens)
+    used = model.ranked.used([*model.stop_words.values(), *model.found_tokens.values()])
     vocab = {token: value for token, value in model.ranked.vocab().items() if token in used} if used else {}
     for word, token in model.stop_words.items():
         _add(vocab, token, word, f"stop word {short(word)}")
-    for name, token in model.special_tokens.items():
+    for name, token in model.found_tokens.items():
+        kind = "special" if name in model.special_tokens else "added"
         try:
             value = name.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise DataError(f"special token {short(name)} has a surrogate at character {error.start}") from None
-        _add(vocab, token, value, f"special token {short(name)}")
+            raise DataError(f"{kind} token {short(name)} has a surrogate at character {error.start}") from None
+        _add(vocab, token, value, f"{kind} token {short(name)}")
 
 
 def _check_phrases(model: Model) -> None:
@@ -353,7 +376,7 @@ def _check_phrases(model: Model) -> None:
     _check_ids("phrase", model.phrases)
     vocab = model.ranked.vocab() | {token: word for word, token in model.stop_words.items()}
     ordinary = dict(vocab)
-    vocab |= {token: name.encode() for name, token in model.special_tokens.items()}
+    vocab |= {token: name.encode() for name, token in model.found_tokens.items()}
     for parts, token in model.phrases.items():
         for part in parts:
             if part not in ordinary:

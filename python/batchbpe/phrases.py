@@ -109,8 +109,8 @@ def learn_phrases(
     threads: int | None,
 ) -> dict[Phrase, int]:
     """Return the phrases that `train_phrases` adds, with ids from `first_id` on. The arguments must be valid."""
-    special = {*model.special_tokens.values()}
-    vocab = GrowingVocab({token: value for token, value in model.vocab.items() if token not in special}, first_id)
+    found = {*model.found_tokens.values()}
+    vocab = GrowingVocab({token: value for token, value in model.vocab.items() if token not in found}, first_id)
     chunks_of: dict[int, Phrase] = {token: (token,) for token in vocab}
     table = PairTable.from_runs(*runs.arrays[:3], first_id, phrases, runs.arrays.min_count, threads)
     choose = _Choice(resolve_policy(policy), chunks_of, max_words, first_id + phrases)

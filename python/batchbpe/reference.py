@@ -133,14 +133,33 @@ def train(
     return merges, stop_words
 
 
-def encode(text: str, pattern: str, merges: Mapping[Pair, int], stop_words: Mapping[str, int]) -> list[int]:
+def encode(
+    text: str,
+    pattern: str,
+    merges: Mapping[Pair, int],
+    stop_words: Mapping[str, int],
+    *found_tokens: Mapping[str, int],
+) -> list[int]:
     """Encode a text. In each chunk, the pair that was merged first in training is always merged next.
+
+    `found_tokens` are found before the text is split: special tokens, and in the text between these, added tokens. Of
+    several tokens that start at the same place, the longest is found.
 
     >>> merges, _ = train({"aaabdaaabac": 1}, 259)
     >>> encode("aaabdaaabac", r"\\w+", merges, {})
     [258, 100, 258, 97, 99]
+    >>> encode("aaab<s>a", r"\\w+", merges, {}, {"<s>": 300}, {"b": 301})
+    [256, 97, 301, 300, 97]
     """
     tokens: list[int] = []
+    if found_tokens:
+        found, *others = found_tokens
+        names = sorted(found, key=len, reverse=True)
+        parts = regex.split(f"({'|'.join(map(regex.escape, names))})", text) if found else [text]
+        for place, part in enumerate(parts):
+            is_found = place % 2 == 1
+            tokens += [found[part]] if is_found else encode(part, pattern, merges, stop_words, *others)
+        return tokens
     for chunk in split(text, pattern):
         if chunk in stop_words:
             tokens.append(stop_words[chunk])

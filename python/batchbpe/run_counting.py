@@ -71,8 +71,8 @@ class ChunksOfPhrases:
 
     def __post_init__(self) -> None:
         """Find the eligible tokens."""
-        special = {*self.model.special_tokens.values(), *self.model.phrases.values()}
-        tokens = [(token, value) for token, value in self.model.vocab.items() if token not in special]
+        others = {*self.model.found_tokens.values(), *self.model.phrases.values()}
+        tokens = [(token, value) for token, value in self.model.vocab.items() if token not in others]
         if callable(self.chunks):
             kind = getattr(self.chunks, "__name__", type(self.chunks).__name__)
             is_eligible = [_decodes(value) and self._admits(value.decode()) for _, value in tokens]

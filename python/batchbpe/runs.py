@@ -82,7 +82,7 @@ class RunCounts:
         chosen = corpus.choose(data, texts, files)
         options = {"text_column": text_column, "errors": errors, "max_document_bytes": max_document_bytes}
         reader = RunReader(
-            chosen, options, Sampling(sample, seed, limit_bytes), [*model.special_tokens], progress, threads
+            chosen, options, Sampling(sample, seed, limit_bytes), [*model.found_tokens], progress, threads
         )
         chunks = ChunksOfPhrases(model, phrase_chunks)
         if min_count == 1:

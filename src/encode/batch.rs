@@ -153,7 +153,7 @@ impl Encoder {
 }
 
 /// Appends ids and returns their place.
-pub fn append(ids: &mut Vec<u32>, more: impl ExactSizeIterator<Item = u32>) -> Result<Range<usize>> {
+pub fn append<T>(ids: &mut Vec<T>, more: impl ExactSizeIterator<Item = T>) -> Result<Range<usize>> {
     let start = ids.len();
     try_reserve(ids, more.len())?;
     ids.extend(more);

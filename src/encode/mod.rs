@@ -69,7 +69,14 @@ pub struct Encoder {
 /// A part of a text that is encoded as a unit.
 enum Piece<'t> {
     Text(&'t str),
-    Special(u32),
+    /// A special or added token.
+    Token(u32),
+}
+
+impl Piece<'_> {
+    fn len(&self) -> usize {
+        if let Piece::Text(text) = self { text.len() } else { 0 }
+    }
 }
 
 impl Encoder {
@@ -78,6 +85,7 @@ impl Encoder {
         tokens: &RankedTokens,
         stop_words: &[(Vec<u8>, u32)],
         special_tokens: Vec<(String, u32)>,
+        added_tokens: Vec<(String, u32)>,
         phrases: &[Phrase],
         cancel: &Cancel,
     ) -> Result<Self> {
@@ -114,8 +122,8 @@ impl Encoder {
             stop_words: stop_word_set,
             merges: Arc::clone(&tokens.merges),
             ids: tokens.ids.clone(),
-            tokens: Tokens::new(tokens, stop_words, &special_tokens, phrases)?,
-            special: SpecialTokens::new(special_tokens)?,
+            tokens: Tokens::new(tokens, stop_words, &[&special_tokens[..], &added_tokens].concat(), phrases)?,
+            special: SpecialTokens::new(special_tokens, added_tokens)?,
             phrases: Phrases::new(phrases)?,
             mark,
             caches: CachePool::default(),
@@ -140,12 +148,14 @@ impl Encoder {
             return Ok(ids);
         }
         let parts = parallel::map(
-            &pieces,
+            &blocks(&pieces, Piece::len, PIECE_BYTES / 2)?,
             threads,
             || self.caches.take(),
-            |guard, piece| {
+            |guard, block| {
                 let mut ids = Vec::new();
-                self.encode_piece(piece, guard.cache(), &mut ids, cancel)?;
+                for piece in *block {
+                    self.encode_piece(piece, guard.cache(), &mut ids, cancel)?;
+                }
                 Ok(ids)
             },
         )?;
@@ -158,7 +168,7 @@ impl Encoder {
         for piece in self.pieces(text, special)? {
             let text = match piece {
                 Piece::Text(text) => text,
-                Piece::Special(id) => {
+                Piece::Token(id) => {
                     start += self.token(id)?.len();
                     continue;
                 }
@@ -179,8 +189,46 @@ impl Encoder {
         Ok(dropped)
     }
 
-    /// Returns the last place where `text` can be cut without changing its ids. There is none if a special token
-    /// contains a newline, since such a token could cross the cut.
+    /// Encodes bytes that may be invalid UTF-8, in which special tokens are ordinary text.
+    ///
+    /// A pattern applies to characters, so from the first invalid byte on there is only one chunk. As in tiktoken, that
+    /// chunk starts with the last chunk before the invalid byte, and with all whitespace before it if it is whitespace:
+    /// in a text that was cut inside a character, the two would be one chunk.
+    pub fn encode_bytes(&self, bytes: &[u8], threads: usize, cancel: &Cancel) -> Result<Vec<u32>> {
+        let rules = SpecialRules { allowed: SpecialSet::These(Vec::new()), disallowed: SpecialSet::These(Vec::new()) };
+        let valid = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+        let (text, rest) = bytes.split_at(valid);
+        let text = std::str::from_utf8(text).expect("valid up to here");
+        let mut ids = self.encode(text, &rules, threads, cancel)?;
+        if rest.is_empty() {
+            return Ok(ids);
+        }
+        let mut last_chunk = 0;
+        if let Some(Piece::Text(text)) = self.pieces(text, &rules)?.last() {
+            self.splitter.split(text, cancel, |chunk| {
+                last_chunk = chunk.len();
+                Ok(())
+            })?;
+        }
+        let (mut kept, mut removed) = (ids.len(), 0);
+        while removed < last_chunk {
+            kept -= 1;
+            removed += self.token(ids[kept])?.len();
+        }
+        let is_space =
+            |&id: &u32| self.tokens.ordinary(id).is_some_and(|token| token.iter().all(|byte| b" \n\t".contains(byte)));
+        if ids.get(kept).is_some_and(is_space) {
+            kept -= ids[..kept].iter().rev().take_while(|id| is_space(id)).count();
+        }
+        let mut chunk = self.decode(&ids[kept..], cancel)?;
+        append(&mut chunk, rest.iter().copied())?;
+        ids.truncate(kept);
+        append(&mut ids, self.encode_chunks(&[&chunk], 1, cancel)?.0.into_iter())?;
+        Ok(ids)
+    }
+
+    /// Returns the last place where `text` can be cut without changing its ids. There is none if a special or added
+    /// token contains a newline, since such a token could cross the cut.
     pub fn last_cut(&self, text: &str) -> Option<usize> {
         if self.special.contain_newline() { None } else { self.splitter.cut_before(text, 0, text.len()) }
     }
@@ -194,7 +242,7 @@ impl Encoder {
         cancel: &Cancel,
     ) -> Result<(Vec<u32>, Vec<i64>)> {
         let parts = parallel::map(
-            &blocks(texts, threads)?,
+            &text_blocks(texts, threads)?,
             threads,
             || self.caches.take(),
             |guard, block| {
@@ -303,7 +351,13 @@ impl Encoder {
         self.tokens.decode(ids, cancel)
     }
 
-    /// Cuts `text` at its special tokens, and the text between them into pieces of about `PIECE_BYTES` where possible.
+    /// Returns the bytes of `ids` except special tokens, concatenated.
+    pub fn decode_without_special(&self, ids: &[u32], cancel: &Cancel) -> Result<Vec<u8>> {
+        self.tokens.decode(&self.special.removed_from(ids)?, cancel)
+    }
+
+    /// Cuts `text` at its special tokens, the text between them at added tokens, and the rest into pieces of about
+    /// `PIECE_BYTES` where possible.
     fn pieces<'t>(&self, text: &'t str, special: &SpecialRules) -> Result<Vec<Piece<'t>>> {
         if let Some(found) = self.special.matcher(&special.disallowed)?.and_then(|matcher| matcher.find(text)) {
             let token = quoted(&text[found.range()]);
@@ -318,13 +372,27 @@ impl Encoder {
         let mut start = 0;
         if let Some(matcher) = self.special.matcher(&special.allowed)? {
             for found in matcher.find_iter(text) {
-                self.cut_into_pieces(&text[start..found.start()], &mut pieces)?;
-                try_push(&mut pieces, Piece::Special(self.special.id(&text[found.range()])))?;
+                self.cut_at_added(&text[start..found.start()], &mut pieces)?;
+                try_push(&mut pieces, Piece::Token(self.special.id(&text[found.range()])))?;
                 start = found.end();
             }
         }
-        self.cut_into_pieces(&text[start..], &mut pieces)?;
+        self.cut_at_added(&text[start..], &mut pieces)?;
         Ok(pieces)
+    }
+
+    fn cut_at_added<'t>(&self, text: &'t str, pieces: &mut Vec<Piece<'t>>) -> Result<()> {
+        let mut start = 0;
+        if let Some(added) = &self.special.added {
+            for found in added.find_iter(text) {
+                if start < found.start() {
+                    self.cut_into_pieces(&text[start..found.start()], pieces)?;
+                }
+                try_push(pieces, Piece::Token(self.special.id(&text[found.range()])))?;
+                start = found.end();
+            }
+        }
+        self.cut_into_pieces(&text[start..], pieces)
     }
 
     fn cut_into_pieces<'t>(&self, text: &'t str, pieces: &mut Vec<Piece<'t>>) -> Result<()> {
@@ -341,7 +409,7 @@ impl Encoder {
     fn encode_piece(&self, piece: &Piece, cache: &mut ChunkCache, ids: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
         match *piece {
             Piece::Text(text) => self.encode_text(text, cache, ids, cancel),
-            Piece::Special(id) => Ok(try_push(ids, id)?),
+            Piece::Token(id) => Ok(try_push(ids, id)?),
         }
     }
 }
@@ -353,14 +421,19 @@ fn new_ids(bytes: usize) -> Result<Vec<u32>> {
 }
 
 /// Cuts a list of texts into blocks that a thread takes at once.
-fn blocks<'a, 't>(texts: &'a [&'t str], threads: usize) -> Result<Vec<&'a [&'t str]>> {
+fn text_blocks<'a, 't>(texts: &'a [&'t str], threads: usize) -> Result<Vec<&'a [&'t str]>> {
     let total: usize = texts.iter().map(|text| text.len()).sum();
     let least = if threads == 1 { usize::MAX } else { (total / threads / BLOCKS_PER_THREAD).min(PIECE_BYTES) };
+    blocks(texts, |text| text.len(), least)
+}
+
+/// Cuts a list into blocks whose sizes add up to more than `least`, except for the last block.
+fn blocks<T>(items: &[T], size_of: impl Fn(&T) -> usize, least: usize) -> Result<Vec<&[T]>> {
     let (mut blocks, mut start, mut size) = (Vec::new(), 0, 0);
-    for (end, text) in (1..).zip(texts) {
-        size += text.len();
-        if size > least || end == texts.len() {
-            try_push(&mut blocks, &texts[start..end])?;
+    for (end, item) in (1..).zip(items) {
+        size += size_of(item);
+        if size > least || end == items.len() {
+            try_push(&mut blocks, &items[start..end])?;
             (start, size) = (end, 0);
         }
     }

@@ -1,12 +1,12 @@
-//! The special tokens of an encoder, and which of them to recognize in a text.
+//! The special and added tokens of an encoder, and which special tokens to recognize in a text.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
 
 use aho_corasick::AhoCorasick;
 
-use crate::error::Result;
+use crate::error::{Result, try_push};
 use crate::special::special_matcher;
 
 /// The number of subsets whose matchers are kept.
@@ -25,15 +25,19 @@ pub struct SpecialRules {
     pub disallowed: SpecialSet,
 }
 
-/// Finds special tokens. `None` if there are none to find.
+/// Finds special or added tokens. `None` if there are none to find.
 type Matcher = Option<Arc<AhoCorasick>>;
 
 /// Some special tokens and their matcher.
 type Subset = (Vec<String>, Matcher);
 
 pub struct SpecialTokens {
+    /// The ids of special and added tokens.
     ids: HashMap<String, u32>,
+    special_ids: HashSet<u32>,
     all: Matcher,
+    /// Finds added tokens, in the text between special tokens.
+    pub added: Matcher,
     /// The most recent subsets. As in `CachePool`, these locks are never waited for: a thread that does not get one
     /// builds its own matcher.
     pub(super) subsets: [RwLock<Option<Subset>>; MAX_SUBSETS],
@@ -41,19 +45,33 @@ pub struct SpecialTokens {
 }
 
 impl SpecialTokens {
-    pub fn new(tokens: Vec<(String, u32)>) -> Result<Self> {
-        let names: Vec<String> = tokens.iter().map(|token| token.0.clone()).collect();
+    pub fn new(special: Vec<(String, u32)>, added: Vec<(String, u32)>) -> Result<Self> {
+        let matcher = |tokens: &[(String, u32)]| -> Result<Matcher> {
+            let names: Vec<String> = tokens.iter().map(|token| token.0.clone()).collect();
+            Ok(special_matcher(&names)?.map(Arc::new))
+        };
         Ok(Self {
-            all: special_matcher(&names)?.map(Arc::new),
-            ids: tokens.into_iter().collect(),
+            all: matcher(&special)?,
+            added: matcher(&added)?,
+            special_ids: special.iter().map(|token| token.1).collect(),
+            ids: special.into_iter().chain(added).collect(),
             subsets: Default::default(),
             next_subset: AtomicUsize::new(0),
         })
     }
 
-    /// Returns the id of a special token that a matcher has found.
+    /// Returns the id of a special or added token that a matcher has found.
     pub fn id(&self, token: &str) -> u32 {
         self.ids[token]
+    }
+
+    /// Returns `ids` without those of special tokens.
+    pub fn removed_from(&self, ids: &[u32]) -> Result<Vec<u32>> {
+        let mut others = Vec::new();
+        for &id in ids.iter().filter(|id| !self.special_ids.contains(id)) {
+            try_push(&mut others, id)?;
+        }
+        Ok(others)
     }
 
     pub fn contain_newline(&self) -> bool {

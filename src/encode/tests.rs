@@ -37,7 +37,7 @@ fn encoder(pattern: &str, merges: &[(u32, u32, u32)], stop_words: &[&str], speci
     };
     let stop_words: Vec<_> = numbered(stop_words).into_iter().map(|(word, id)| (word.into_bytes(), id)).collect();
     let special = numbered(special);
-    Encoder::new(splitter, &ranked(merges), &stop_words, special, &[], &NEVER).expect("within the limits")
+    Encoder::new(splitter, &ranked(merges), &stop_words, special, vec![], &[], &NEVER).expect("within the limits")
 }
 
 /// Merges one pair at a time: lowest rank first, and the leftmost of equal pairs.
@@ -150,6 +150,57 @@ proptest! {
     }
 
     #[test]
+    fn added_tokens_are_found_between_special_tokens(
+        merges in merges(),
+        words in vec(prop_oneof!["[a-d]{1,9}", " {1,5}", Just("<s>".to_owned()), Just("<s><".to_owned())], 0..60),
+        threads in 1..4usize,
+    ) {
+        let text = words.concat();
+        let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
+        let [special, added] = [vec![("<s>", 1000)], vec![("  ", 1001), ("   ", 1002), ("><", 1003), ("ab", 1004)]];
+        let [special, added] = [special, added].map(|tokens| tokens.into_iter().map(|(name, id)| (name.to_owned(), id)));
+        let encoder =
+            Encoder::new(splitter, &ranked(&merges), &[], special.collect(), added.clone().collect(), &[], &NEVER)
+                .expect("within the limits");
+        let plain = super::tests::encoder(NAMED[0].1, &merges, &[], &[]);
+        let mut expected = Vec::new();
+        for (number, part) in text.split("<s>").enumerate() {
+            if number > 0 {
+                expected.push(1000);
+            }
+            let (mut start, mut at) = (0, 0);
+            let mut encode = |start: usize, end: usize, token: Option<u32>| {
+                expected.extend(plain.encode(&part[start..end], &allow_all(), 1, &NEVER).expect("nothing fails"));
+                expected.extend(token);
+            };
+            while at < part.len() {
+                let longest = added.clone().filter(|token| part[at..].starts_with(&token.0)).max_by_key(|token| token.0.len());
+                if let Some((name, id)) = longest {
+                    encode(start, at, Some(id));
+                    (start, at) = (at + name.len(), at + name.len());
+                } else {
+                    at += 1;
+                }
+            }
+            encode(start, part.len(), None);
+        }
+        let ids = encoder.encode(&text, &allow_all(), threads, &NEVER).expect("nothing fails");
+        prop_assert_eq!(&ids, &expected);
+        prop_assert_eq!(encoder.decode(&ids, &NEVER).expect("known ids"), text.as_bytes());
+        prop_assert_eq!(
+            encoder.decode_without_special(&ids, &NEVER).expect("known ids"),
+            text.replace("<s>", "").into_bytes()
+        );
+    }
+
+    #[test]
+    fn decoding_restores_any_bytes(merges in merges(), bytes in vec(prop_oneof![97..101u8, Just(32), Just(0xC3), any::<u8>()], 0..90)) {
+        let encoder = encoder(NAMED[0].1, &merges, &[], &[]);
+        let ids = encoder.encode_bytes(&bytes, 2, &NEVER).expect("nothing fails");
+        prop_assert_eq!(encoder.decode(&ids, &NEVER).expect("known ids"), bytes);
+    }
+
+    #[test]
     fn merges_are_recovered_from_ranks(merges in merges()) {
         let encoder = encoder(r"\S+", &merges, &[], &[]);
         let tokens: Vec<&[u8]> = merges.iter().map(|merge| encoder.tokens.get(merge.2).expect("a known id")).collect();
@@ -218,7 +269,7 @@ fn a_held_lock_is_not_waited_for() {
 fn distant_and_unknown_ids() {
     let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
     let special = vec![("<s>".to_owned(), (1 << 24) - 1)];
-    let encoder = Encoder::new(splitter, &ranked(&[]), &[], special, &[], &NEVER).expect("valid merges");
+    let encoder = Encoder::new(splitter, &ranked(&[]), &[], special, vec![], &[], &NEVER).expect("valid merges");
     assert_eq!(encoder.n_vocab(), 1 << 24);
     assert_eq!(encoder.tokens.spans.len(), 256);
     assert_eq!(encoder.decode(&[97, (1 << 24) - 1], &NEVER), Ok(b"a<s>".to_vec()));
@@ -230,13 +281,14 @@ fn distant_and_unknown_ids() {
 fn special_tokens_have_a_size_limit() {
     let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
     let special = vec![("x".repeat(1 << 21), 256)];
-    let error = Encoder::new(splitter, &ranked(&[]), &[], special, &[], &NEVER).err().expect("too long").to_string();
+    let error =
+        Encoder::new(splitter, &ranked(&[]), &[], special, vec![], &[], &NEVER).err().expect("too long").to_string();
     assert!(error.contains("the special tokens have 2097152 bytes in total; at most 1048576"), "{error}");
 
     // The longest token allowed. If its automaton were built in quadratic time, this test would not finish.
     let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
     let special = vec![("x".repeat(1 << 20), 256)];
-    let encoder = Encoder::new(splitter, &ranked(&[]), &[], special, &[], &NEVER).expect("within the limit");
+    let encoder = Encoder::new(splitter, &ranked(&[]), &[], special, vec![], &[], &NEVER).expect("within the limit");
     let text = "x".repeat((1 << 20) + 2);
     assert_eq!(encoder.encode(&text, &allow_all(), 1, &NEVER), Ok(vec![256, 120, 120]));
 }
@@ -287,7 +339,7 @@ proptest! {
             chunks.push(merge_simply(chunk.as_bytes(), &merges));
             Ok(())
         }).expect("nothing fails");
-        let encoder = Encoder::new(splitter, &ranked(&merges), &[], Vec::new(), &phrases, &NEVER).expect("valid ids");
+        let encoder = Encoder::new(splitter, &ranked(&merges), &[], vec![], vec![], &phrases, &NEVER).expect("valid ids");
         let expected = phrases_simply(&chunks, &phrases);
         for _ in 0..2 {
             let found = encoder.encode(&text, &allow_all(), threads, &NEVER).expect("nothing fails");

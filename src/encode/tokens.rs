@@ -58,9 +58,9 @@ impl Arena {
 pub struct Tokens {
     /// Ends with `WINDOW` bytes that belong to no token.
     arena: Arena,
-    /// id → span, for tokens that are not special. Empty where there is no such id.
+    /// id → span, for tokens that are neither special nor added. Empty where there is no such id.
     pub(super) spans: Vec<Span>,
-    /// id → span, for special tokens. Their ids may be far beyond the others.
+    /// id → span, for special and added tokens. Their ids may be far beyond the others.
     special_spans: HashMap<u32, Span>,
     n_vocab: usize,
 }
@@ -69,7 +69,7 @@ impl Tokens {
     pub fn new(
         ranked: &RankedTokens,
         stop_words: &[(Vec<u8>, u32)],
-        special_tokens: &[(String, u32)],
+        special_and_added: &[(String, u32)],
         phrases: &[Phrase],
     ) -> Result<Self> {
         let mut arena = ranked.arena.clone();
@@ -96,10 +96,10 @@ impl Tokens {
             spans[*id as usize] = arena.push(&bytes)?;
         }
         let mut special_spans = HashMap::default();
-        for (token, id) in special_tokens {
+        for (token, id) in special_and_added {
             special_spans.insert(*id, arena.push(token.as_bytes())?);
         }
-        let n_special = special_tokens.iter().map(|token| token.1 as usize + 1).max().unwrap_or(0);
+        let n_special = special_and_added.iter().map(|token| token.1 as usize + 1).max().unwrap_or(0);
         arena.push(&[0; WINDOW])?;
         Ok(Self { arena, spans, special_spans, n_vocab: n_ordinary.max(n_special) })
     }
@@ -112,6 +112,11 @@ impl Tokens {
     /// Returns the bytes of a token.
     pub fn get(&self, id: u32) -> Result<&[u8]> {
         Ok(self.arena.get(self.span(id)?))
+    }
+
+    /// Returns the bytes of a token that is neither special nor added.
+    pub fn ordinary(&self, id: u32) -> Option<&[u8]> {
+        self.spans.get(id as usize).filter(|span| span.1 > 0).map(|&span| self.arena.get(span))
     }
 
     #[inline(always)]

@@ -86,12 +86,18 @@ impl Encoder {
         Ok(ids)
     }
 
-    fn decode_ids(&self, py: Python<'_>, ids: &Ids) -> PyResult<Vec<u8>> {
+    fn decode_ids(&self, py: Python<'_>, ids: &Ids, skip_special: bool) -> PyResult<Vec<u8>> {
         let ids = match ids {
             Ids::Array(array) => array.as_slice()?,
             Ids::List(ids) => ids,
         };
-        run(py, ids.len(), |cancel| self.encoder.decode(ids, cancel))
+        run(py, ids.len(), |cancel| {
+            if skip_special {
+                self.encoder.decode_without_special(ids, cancel)
+            } else {
+                self.encoder.decode(ids, cancel)
+            }
+        })
     }
 
     /// Warns, once per encoder, if text was dropped.
@@ -127,11 +133,12 @@ impl Encoder {
         tokens: &RankedTokens,
         stop_words: Vec<(Vec<u8>, u32)>,
         special_tokens: Vec<(String, u32)>,
+        added_tokens: Vec<(String, u32)>,
         phrases: Vec<(Vec<u32>, u32)>,
     ) -> PyResult<Self> {
         let splitter = split::Splitter::new(pattern)?;
         let encoder = run(py, usize::MAX, |cancel| {
-            encode::Encoder::new(splitter, &tokens.0, &stop_words, special_tokens, &phrases, cancel)
+            encode::Encoder::new(splitter, &tokens.0, &stop_words, special_tokens, added_tokens, &phrases, cancel)
         })?;
         Ok(Self { encoder, integers: PyOnceLock::new(), warned: AtomicBool::new(false) })
     }
@@ -144,6 +151,20 @@ impl Encoder {
         threads: Option<Threads>,
     ) -> PyResult<Bound<'py, PyList>> {
         self.to_list(py, &self.encode_text(py, text, tokens, threads)?)
+    }
+
+    /// Encode bytes that may be invalid UTF-8, in which special tokens are ordinary text.
+    fn encode_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        data: &[u8],
+        threads: Option<Threads>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let threads = threads_or_all(threads);
+        let cost = self.encoder.cost(data.len());
+        let ids = run(py, cost, |cancel| self.encoder.encode_bytes(data, threads, cancel))?;
+        self.warn_if_dropped(py)?;
+        self.to_list(py, &ids)
     }
 
     fn encode_to_numpy<'py>(
@@ -263,16 +284,22 @@ impl Encoder {
         Ok(offsets.into_pyarray(py))
     }
 
-    fn decode_bytes<'py>(&self, py: Python<'py>, ids: Ids) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.decode_ids(py, &ids)?;
+    fn decode_bytes<'py>(&self, py: Python<'py>, ids: Ids, skip_special: bool) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.decode_ids(py, &ids, skip_special)?;
         check_python_memory(1, bytes.len())?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// Decode ids to text. `errors` is that of `bytes.decode`.
-    fn decode_text<'py>(&self, py: Python<'py>, ids: Ids, errors: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn decode_text<'py>(
+        &self,
+        py: Python<'py>,
+        ids: Ids,
+        errors: &str,
+        skip_special: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let errors = CString::new(errors)?;
-        let bytes = self.decode_ids(py, &ids)?;
+        let bytes = self.decode_ids(py, &ids, skip_special)?;
         let len = isize::try_from(bytes.len())?;
         // SAFETY: the pointers are valid for the call, which returns a new reference, or null with an exception set.
         unsafe {

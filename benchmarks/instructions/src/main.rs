@@ -150,7 +150,7 @@ fn trained() -> Vec<(u32, u32, u32)> {
 fn build(merges: &[(u32, u32, u32)]) -> Encoder {
     let bytes: [u32; 256] = std::array::from_fn(|byte| byte as u32);
     let tokens = RankedTokens::from_merges(&bytes, merges.iter().copied()).expect("valid merges");
-    Encoder::new(splitter("cl100k"), &tokens, &[], vec![], &[], &NEVER).expect("small")
+    Encoder::new(splitter("cl100k"), &tokens, &[], vec![], vec![], &[], &NEVER).expect("small")
 }
 
 fn merges_of_ranks() {

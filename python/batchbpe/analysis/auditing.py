@@ -82,8 +82,8 @@ def audit(
         )
         frequencies = result.frequencies
     model = tokenizer.model
-    special = set(model.special_tokens.values())
-    vocab = {token: value for token, value in model.vocab.items() if token not in special}
+    found = set(model.found_tokens.values())
+    vocab = {token: value for token, value in model.vocab.items() if token not in found}
     by_bytes: dict[bytes, list[int]] = defaultdict(list)
     for token, value in vocab.items():
         by_bytes[value].append(token)

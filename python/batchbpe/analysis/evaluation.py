@@ -207,7 +207,8 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads
 
 
 def encodes_chunks(tokenizer: object) -> TypeGuard[Tokenizer]:
-    """Return whether the core can encode chunks for a tokenizer: a `Tokenizer` without phrases, and as `is_plain`.
+    """Return whether the core can encode chunks for a tokenizer: a `Tokenizer` without phrases and added
+    tokens, and as `is_plain`.
 
     >>> class Lower(Tokenizer):
     ...     def encode(self, text, *options):
@@ -216,7 +217,7 @@ def encodes_chunks(tokenizer: object) -> TypeGuard[Tokenizer]:
     >>> encodes_chunks(tokenizer), encodes_chunks(Lower(tokenizer.model))
     (True, False)
     """
-    return is_plain(tokenizer) and not tokenizer.phrases
+    return is_plain(tokenizer) and not tokenizer.phrases and not tokenizer.added_tokens
 
 
 def is_plain(tokenizer: object) -> TypeGuard[Tokenizer]:

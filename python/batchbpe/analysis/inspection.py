@@ -87,6 +87,7 @@ class ModelSummary:
     """What runs the pattern; see `patterns.explain`."""
     longest_merge: TokenInfo | None
     mean_merge_bytes: float
+    added_tokens: Mapping[str, int]
     phrases: int
     longest_phrase: TokenInfo | None
     training: Mapping[str, Any]
@@ -161,6 +162,7 @@ def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
         pattern_engine=explain(model.pattern).engine,
         longest_merge=_longest(model, model.merges.values()),
         mean_merge_bytes=round(mean, 3),
+        added_tokens=dict(model.added_tokens),
         phrases=len(model.phrases),
         longest_phrase=_longest(model, model.phrases.values()),
         training=dict(model.training),

@@ -109,6 +109,8 @@ def _print_model(title: str, summary: ModelSummary, json: bool) -> None:
         rows[name] = token and f"{_quoted(token)} ({plural(token.bytes, 'byte')})"
     if log := training_log(summary.training):
         rows["training"]["batches"] = len(log.size)
+    if not summary.added_tokens:
+        del rows["added_tokens"]
     if not summary.phrases:
         del rows["phrases"], rows["longest_phrase"]
     print_rows(title, {name.replace("_", " "): value for name, value in rows.items()})

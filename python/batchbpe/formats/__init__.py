@@ -12,7 +12,7 @@ from ..arguments import check_path
 from ..errors import ArgumentError, DataError
 from ..model import Model
 from . import huggingface, minbpe, native, tiktoken, transformers
-from .located import locate_errors, not_found
+from .located import check_model_path, locate_errors, not_found
 
 Format = Literal["batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1"]
 FORMATS = ("batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1")
@@ -26,7 +26,7 @@ def load_file(path: str | os.PathLike[str]) -> Model:
     ...
     FileNotFoundError: model file not found: nowhere.model
     """
-    check_path("path", path)
+    check_model_path("path", path)
     given, path = path, Path(path)
     if path.is_dir():
         return huggingface.load(path)

@@ -1,6 +1,7 @@
 """Hugging Face's `tokenizer.json`, as far as it describes byte-level BPE. See `tokenizer_json` for reading it.
 
-Special tokens are written as `added_tokens`, and the pattern as a pre-tokenizer that splits by a regular expression.
+Special and added tokens are written as `added_tokens`, and the pattern as a pre-tokenizer that splits by a regular
+expression.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from .._core import Encoder
-from ..arguments import check_path
 from ..errors import ArgumentTypeError, DataError, Setting, json_problem, short
 from ..model import Model
 from ..storage.atomic import replacing
 from . import native
 from .byte_level import from_byte_level, to_byte_level
 from .dialects import check_portable
-from .located import locate_errors, not_found
+from .ignored import folder_settings, ignored_parts, object_settings, read_config, warn_ignored
+from .located import check_model_path, locate_errors, not_found
 from .phrase_pattern import pattern_with_phrases, without_unsupported
-from .tokenizer_json import parse, pattern_for_oniguruma
+from .tokenizer_json import AddedTokens, parse, pattern_for_oniguruma
 from .unused import unused_tokens
 
 DOWNLOADED = "transformers.AutoTokenizer.from_pretrained({})"
@@ -54,7 +55,7 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
     vocab: dict[str, int] = {}
     for token, value in sorted(merged.items()):
         vocab.setdefault(to_byte_level(value), token)
-    vocab |= model.special_tokens
+    vocab |= model.found_tokens
     if fill_gaps:
         vocab |= unused_tokens(model, vocab.values())
     split = {"Regex": pattern_for_oniguruma(pattern_with_phrases(model) if model.phrases else model.pattern)}
@@ -63,9 +64,10 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": token, "content": name, "special": True}
-            | dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-            for name, token in sorted(model.special_tokens.items(), key=lambda item: item[1])
+            {"id": token, "content": name, "special": name in model.special_tokens}
+            | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+            | {"normalized": name in model.added_tokens}  # these are found after the others
+            for name, token in sorted(model.found_tokens.items(), key=lambda item: item[1])
         ],
         "normalizer": None,
         "pre_tokenizer": {
@@ -131,7 +133,7 @@ def _check_whole_tokens(model: Model) -> None:
     tokens = [*model.merges.values()]
     values = [model.vocab[token] for token in tokens]
     offsets = np.cumsum([0, *map(len, values)], dtype=np.int64)
-    encoder = Encoder(model.pattern, model.ranked, [], [], [])
+    encoder = Encoder(model.pattern, model.ranked, [], [], [], [])
     ids, sizes = encoder.encode_chunks(np.frombuffer(b"".join(values), np.uint8), offsets, None)
     starts = np.cumsum(sizes) - sizes
     wrong = np.flatnonzero((sizes != 1) | (ids[starts] != np.array(tokens, np.uint32)))
@@ -144,36 +146,33 @@ def _check_whole_tokens(model: Model) -> None:
 
 
 def _check_special(model: Model) -> None:
-    """Raise if the name of a special token is the byte-level spelling of another token."""
+    """Raise if the name of a special or added token is the byte-level spelling of another token."""
     ids = {model.vocab[token]: token for token in (*model.byte_ids, *model.merges.values())}
-    for name in model.special_tokens:
+    for name in model.found_tokens:
         same_spelling = ids.get(from_byte_level(name) or b"")
         if same_spelling is not None:
+            kind = "special" if name in model.special_tokens else "added"
             raise DataError(
-                f"special token {short(name)} is spelled like token {same_spelling} in tokenizer.json",
-                remedy="rename the special token",
+                f"{kind} token {short(name)} is spelled like token {same_spelling} in tokenizer.json",
+                remedy=f"rename the {kind} token",
             )
 
 
 def load(source: Any) -> Model:
     """Load a tokenizer.json, a folder that contains one, or a tokenizer object of tokenizers or transformers."""
-    held_model = getattr(getattr(source, "tokenizer", None), "model", None)  # if it is a BatchBPETokenizer
-    if isinstance(held_model, Model):
-        return _with_added(held_model, source.added_tokens_encoder)
-    backend = getattr(source, "backend_tokenizer", source)
-    if hasattr(backend, "to_str"):
-        return parse(json.loads(backend.to_str()))
     if not isinstance(source, str | os.PathLike):
-        raise ArgumentTypeError("source", source, "must be a path or a fast tokenizer of tokenizers or transformers")
-    check_path("source", source)
+        return _load_object(source)
+    check_model_path("source", source)
     path = Path(source)
+    settings = folder_settings(path) if path.is_dir() else []
     if (path / native.IN_FOLDER).is_file():
         model = native.load(path / native.IN_FOLDER)
         added = path / "added_tokens.json"
-        if not added.is_file():
-            return model
-        with locate_errors(added):
-            return _with_added(model, _read_json(added))
+        if added.is_file():
+            with locate_errors(added):
+                model = _with_added(model, _entries(_read_json(added), read_config(path)))
+        warn_ignored(str(source), settings)
+        return model
     if path.is_dir():
         path /= "tokenizer.json"
         if not path.is_file():
@@ -181,7 +180,31 @@ def load(source: Any) -> Model:
     if not path.is_file():
         raise not_found(source, f"pass {DOWNLOADED}")
     with locate_errors(path):
-        return parse(_read_json(path))
+        fields = _read_json(path)
+        model = parse(fields)
+    warn_ignored(str(source), ignored_parts(fields) + settings)
+    return model
+
+
+def _load_object(source: Any) -> Model:
+    """Convert a tokenizer object of tokenizers or transformers."""
+    name = type(source).__name__
+    held_model = getattr(getattr(source, "tokenizer", None), "model", None)  # if it is a BatchBPETokenizer
+    if isinstance(held_model, Model):
+        flags = ("content", "special", "normalized", "lstrip", "rstrip", "single_word")
+        added = source.added_tokens_decoder.items()
+        model = _with_added(
+            held_model, [{"id": id} | {flag: getattr(token, flag) for flag in flags} for id, token in added]
+        )
+        warn_ignored(name, object_settings(source))
+        return model
+    backend = getattr(source, "backend_tokenizer", source)
+    if not hasattr(backend, "to_str"):
+        raise ArgumentTypeError("source", source, "must be a path or a fast tokenizer of tokenizers or transformers")
+    fields = json.loads(backend.to_str())
+    model = parse(fields)
+    warn_ignored(name, ignored_parts(fields) + (object_settings(source) if backend is not source else []))
+    return model
 
 
 def _read_json(path: Path) -> Any:
@@ -192,8 +215,21 @@ def _read_json(path: Path) -> Any:
         raise DataError(f"not a valid {name}: {json_problem(error)}") from None
 
 
-def _with_added(model: Model, added: Any) -> Model:
-    """Add the special tokens that were added in transformers."""
+def _entries(added: Any, config: Mapping[str, Any]) -> list[Any]:
+    """Return the tokens of an added_tokens.json, with their flags in a tokenizer_config.json if it has them."""
     if not isinstance(added, Mapping):
         raise DataError(f"expected an object of added tokens and their ids, got {short(added)}")
-    return replace(model, special_tokens={**model.special_tokens, **added})
+    flags = config.get("added_tokens_decoder")
+    known = flags if isinstance(flags, Mapping) else {}
+    given = {name: known.get(str(id)) for name, id in added.items()}
+    return [
+        {**(flags if isinstance(flags, Mapping) else {}), "content": name, "id": added[name]}
+        for name, flags in given.items()
+    ]
+
+
+def _with_added(model: Model, entries: list[Any]) -> Model:
+    """Add the tokens that were added in transformers."""
+    added = AddedTokens.parse(entries)
+    special_tokens = {**model.special_tokens, **added.special}
+    return replace(model, special_tokens=special_tokens, added_tokens={**model.added_tokens, **added.others})

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import DataError, UserError, opening, short
+from ..arguments import check_path
+from ..errors import ArgumentError, DataError, UserError, opening, short
 
 SUFFIXES = (".model", ".tiktoken", ".json")
 
@@ -36,6 +37,20 @@ def locate_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except ValueError as error:  # raised by the core
         raise DataError(str(error), where=os.fspath(path)) from None
+
+
+def check_model_path(parameter: str, path: object) -> None:
+    """Raise unless a value is a path. It may be the content of a model file by mistake.
+
+    >>> check_model_path("path", '{"version": "1.0"}')
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: path must be a path, not the content of a file, got '{"version": "1.0"}'; write it to a file first
+    """  # noqa: E501  the last line is an error message
+    check_path(parameter, path)
+    if isinstance(path, str) and (path.lstrip()[:1] == "{" or "\n" in path) and not os.path.lexists(path[:4096]):
+        reason = "must be a path, not the content of a file"
+        raise ArgumentError(parameter, path, reason, remedy="write it to a file first")
 
 
 def not_found(source: str | os.PathLike[str], instead: str = "") -> FileNotFoundError:

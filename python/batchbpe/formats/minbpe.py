@@ -67,6 +67,11 @@ def save(model: Model, path: Path, version: str = VERSIONS[0]) -> None:
             f"{version} does not support phrases; the model has {len(model.phrases)}",
             remedy=("train with ", Setting("phrases", 0), " or choose another format"),
         )
+    if model.added_tokens:
+        raise DataError(
+            f"{version} does not support added tokens that are not special; the model has {len(model.added_tokens)}",
+            remedy="choose another format",
+        )
     if model.byte_ids != tuple(range(256)) or [*model.merges.values()] != [*range(256, 256 + len(model.merges))]:
         raise DataError(
             f"{version} does not store ids: bytes must have ids 0 to 255, and merges ids from 256 in order",

@@ -18,6 +18,7 @@ IN_FOLDER = "batchbpe.model"
 """Name of the file in a transformers folder, as in tokenization_batchbpe.py."""
 VERSION = 1
 VERSION_WITH_PHRASES = 2
+VERSION_WITH_ADDED = 3
 _JSON_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a string"}
 
 
@@ -29,19 +30,21 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 
 def write(model: Model, path: Path) -> None:
     """Write a model directly to a file, without replacing it atomically."""
+    version = VERSION_WITH_ADDED if model.added_tokens else VERSION_WITH_PHRASES if model.phrases else VERSION
     fields = {
         "format": FORMAT,
-        "version": VERSION_WITH_PHRASES if model.phrases else VERSION,
+        "version": version,
         "training": dict(model.training),
         "pattern": model.pattern,
         "special_tokens": dict(model.special_tokens),
+        **({"added_tokens": dict(model.added_tokens)} if model.added_tokens else {}),
         "byte_ids": list(model.byte_ids),
         "stop_words": {word.decode("utf-8", "surrogateescape"): token for word, token in model.stop_words.items()},
     }
     merges = ",\n".join(f"[{first},{last},{token}]" for (first, last), token in model.merges.items())
     head = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in fields.items())
     phrases = ",\n".join(f"[{','.join(map(str, (*parts, token)))}]" for parts, token in model.phrases.items())
-    tail = f',\n"phrases": [\n{phrases}\n]' if phrases else ""
+    tail = f',\n"phrases": [\n{phrases}\n]' if version > VERSION else ""
     path.write_text(f'{{\n{head}"merges": [\n{merges}\n]{tail}\n}}\n', encoding="utf-8")
 
 
@@ -81,12 +84,13 @@ def _parse(fields: Any) -> Model:
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise DataError(f'not a batchbpe model file: expected an object with "format": "{FORMAT}"')
     version = fields.get("version")
-    if type(version) is not int or not VERSION <= version <= VERSION_WITH_PHRASES:
+    if type(version) is not int or not VERSION <= version <= VERSION_WITH_ADDED:
         remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
-        raise DataError(f"version must be {VERSION} or {VERSION_WITH_PHRASES}, got {short(version)}", remedy=remedy)
-    if version == VERSION and fields.get("phrases"):
-        reason = f"must be {VERSION_WITH_PHRASES} in a file with phrases, got {version}"
-        raise DataError(f"version {reason}", remedy="the file is damaged")
+        raise DataError(f"version must be from {VERSION} to {VERSION_WITH_ADDED}, got {short(version)}", remedy=remedy)
+    for name, least in {"phrases": VERSION_WITH_PHRASES, "added_tokens": VERSION_WITH_ADDED}.items():
+        if version < least and fields.get(name):
+            reason = f"must be at least {least} in a file with {name}, got {version}"
+            raise DataError(f"version {reason}", remedy="the file is damaged")
     merges: dict[tuple[int, int], int] = {}
     for rank, row in enumerate(_field(fields, "merges", list)):
         if not isinstance(row, list) or len(row) != 3 or not all(type(token) is int for token in row):
@@ -110,7 +114,8 @@ def _parse(fields: Any) -> Model:
         special_tokens=_field(fields, "special_tokens", dict),
         byte_ids=tuple(_field(fields, "byte_ids", list)),
         training=_field(fields, "training", dict),
-        phrases=_phrases(_field(fields, "phrases", list)) if version == VERSION_WITH_PHRASES else {},
+        phrases=_phrases(_field(fields, "phrases", list)) if version >= VERSION_WITH_PHRASES else {},
+        added_tokens=_field(fields, "added_tokens", dict) if version >= VERSION_WITH_ADDED else {},
     )
 
 

@@ -215,7 +215,8 @@ def check_not_in_chunks(model: Model) -> None:
 def without_unsupported(model: Model, tool: str) -> Model:
     """Return a model without stop words, which other tools do not have, and without phrases that need them.
 
-    If the other phrases cannot be exported exactly, there are none. A warning says what is left out.
+    tiktoken does not have added tokens that are not special either. If the other phrases cannot be exported exactly,
+    there are none. A warning says what is left out.
     """
     needed = {*model.stop_words.values()}
     phrases = {parts: token for parts, token in model.phrases.items() if needed.isdisjoint(parts)}
@@ -228,6 +229,9 @@ def without_unsupported(model: Model, tool: str) -> Model:
     except DataError:
         smaller = replace(smaller, phrases={})
     missing = {"stop word": len(model.stop_words), "phrase": len(model.phrases) - len(smaller.phrases)}
+    if tool == "tiktoken":
+        missing["added token"] = len(model.added_tokens)
+        smaller = replace(smaller, added_tokens={})
     left_out = " and ".join(plural(number, name) for name, number in missing.items() if number)
     if left_out:
         warn(f"the file for {tool} does not contain {left_out} of the model")

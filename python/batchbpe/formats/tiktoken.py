@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core import MAX_ID, RankedTokens, parse_ranks, patterns
-from ..arguments import check_path
 from ..errors import ArgumentTypeError, DataError, Message, Setting, short
 from ..merges import Merges
 from ..model import Model, check_special_tokens
 from ..patterns import describe_pattern
 from ..storage.atomic import replacing_all, writing
-from .located import locate_errors, not_found
+from .located import check_model_path, locate_errors, not_found
 from .phrase_pattern import (
     check_not_in_chunks,
     has_phrases,
@@ -86,7 +85,7 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
         return from_ranks(source._mergeable_ranks, pattern or source._pat_str, given)
     if not isinstance(source, str | os.PathLike):
         raise ArgumentTypeError("path", source, "must be a file path or a tiktoken.Encoding")
-    check_path("path", source)
+    check_model_path("path", source)
     path = Path(source)
     if not path.is_file():
         is_encoding = "k_" in path.name  # and not the name of a language model
@@ -221,6 +220,13 @@ def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_
         word = short(next(iter(model.stop_words)))
         raise DataError(
             f"tiktoken does not support stop words; the model has {len(model.stop_words)}, such as {word}",
+            remedy=remedy,
+        )
+    if model.added_tokens:
+        name = short(next(iter(model.added_tokens)))
+        raise DataError(
+            "tiktoken does not support added tokens that are not special; "
+            f"the model has {len(model.added_tokens)}, such as {name}",
             remedy=remedy,
         )
     try:

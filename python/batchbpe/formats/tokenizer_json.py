@@ -1,16 +1,19 @@
 """Read the content of a `tokenizer.json`. Parts that a `Model` cannot represent raise an error that names them.
 
-The post-processor, truncation and padding are ignored: they do not change how a text itself is encoded.
+`ignored` names the other parts, which do not change how a text itself is encoded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple
 
 from .._core import has_scanner, patterns
 from ..errors import DataError, short
-from ..model import Model
+from ..model import Model, check_special_size
 from . import tiktoken
 from .byte_level import from_byte_level, to_byte_level
 from .dialects import check_portable
@@ -21,6 +24,8 @@ _NAMED = dict(patterns())
 # Oniguruma interprets {1,3}+ as a repetition of {1,3}, and $ as the end of any line.
 _FOR_ONIGURUMA = {regex: regex.replace("{1,3}+", "{1,3}").replace("$|", r"\z|") for regex in _NAMED.values()}
 _FROM_ONIGURUMA = {translated: regex for regex, translated in _FOR_ONIGURUMA.items()}
+MAX_SEARCHED = 1000
+"""Maximum length of an added token in which others are searched, since that takes quadratic time."""
 _WHOLE_TEXT = r"[\s\S]+"
 _SINGLE_DIGITS = {"type": "Split", "pattern": {"Regex": r"\p{N}"}, "behavior": "Isolated", "invert": False}
 _STEPS = {
@@ -74,33 +79,113 @@ def parse(fields: Any) -> Model:
     for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"):
         if model.get(name):
             raise DataError(f"{name}={short(model[name])} is not supported; only byte-level BPE is", where="model")
-    special_tokens = _special_tokens(fields.get("added_tokens") or [])
+    added = AddedTokens.parse(fields.get("added_tokens") or [])
     merges = _merges(model.get("merges"))
-    both = {to_byte_level(first + last) for first, last in merges} & special_tokens.keys()
+    both = {to_byte_level(first + last) for first, last in merges} & added.ids.keys()
     if both:
         raise DataError(f"added token {short(min(both))} is also made by a merge, which is not supported")
-    ranks = _ranks(model.get("vocab"), special_tokens)
+    ranks = _ranks(model.get("vocab"), added.ids)
+    _check_added_ids(added.ids, model["vocab"])
     pattern = _pattern(fields.get("pre_tokenizer"))
     tiktoken.check_bytes(ranks)
     if has_phrases(pattern):
-        return model_with_phrases(
-            pattern, ranks, lambda plain, others: _model(plain, others, merges, special_tokens, ignore_merges=False)
+        read = model_with_phrases(
+            pattern, ranks, lambda plain, others: _model(plain, others, merges, added.special, ignore_merges=False)
         )
-    return _model(pattern, ranks, merges, special_tokens, ignore_merges=bool(model.get("ignore_merges")))
+    else:
+        read = _model(pattern, ranks, merges, added.special, ignore_merges=bool(model.get("ignore_merges")))
+    return replace(read, added_tokens=added.others) if added.others else read
 
 
-def _special_tokens(added: Any) -> dict[str, int]:
-    if not isinstance(added, list):
-        raise DataError(f"must be an array, got {short(added)}", where="added_tokens")
-    special_tokens: dict[str, int] = {}
-    for entry in added:
-        if not isinstance(entry, dict) or not isinstance(entry.get("content"), str) or type(entry.get("id")) is not int:
-            raise DataError(f"expected an object with content and id, got {short(entry)}", where="added_tokens")
-        for name in ("lstrip", "rstrip", "single_word"):
-            if entry.get(name):
-                raise DataError(f"{name} of {short(entry['content'])} is not supported", where="added_tokens")
-        special_tokens[entry["content"]] = entry["id"]
-    return special_tokens
+class AddedTokens(NamedTuple):
+    """The tokens that Hugging Face finds in a text before it is split."""
+
+    ids: dict[str, int]
+    """All of them, in the order of the file."""
+    special: dict[str, int]
+    others: dict[str, int]
+
+    @classmethod
+    def parse(cls, entries: Any) -> AddedTokens:
+        """Read a list of objects such as `{"content": "<s>", "id": 300, "special": True, "normalized": False}`."""
+        if not isinstance(entries, list):
+            raise DataError(f"must be an array, got {short(entries)}", where="added_tokens")
+        tokens: dict[str, tuple[int, bool, bool]] = {}
+        for entry in entries:
+            content = entry.get("content") if isinstance(entry, dict) else None
+            if not isinstance(content, str) or type(entry.get("id")) is not int:
+                raise DataError(f"expected an object with content and id, got {short(entry)}", where="added_tokens")
+            for name in ("lstrip", "rstrip", "single_word"):
+                if entry.get(name):
+                    raise DataError(f"{name} of {short(content)} is not supported", where="added_tokens")
+            is_special = bool(entry.get("special", True))
+            token = entry["id"], is_special, bool(entry.get("normalized", not is_special))
+            if tokens.setdefault(content, token) != token:
+                reason = f"{short(content)} is listed twice, with different ids or flags"
+                raise DataError(reason, where="added_tokens")
+        _check_order({name: flags for name, (_, *flags) in tokens.items()})
+        ids = {name: token for name, (token, *_) in tokens.items()}
+        special = {name: token for name, token in ids.items() if tokens[name][1]}
+        return cls(ids, special, {name: token for name, token in ids.items() if name not in special})
+
+
+def _check_order(flags: Mapping[str, Sequence[bool]]) -> None:
+    """Raise if Hugging Face and the core would find different tokens in a text.
+
+    Hugging Face first finds the tokens that are not `normalized`, and then the others in the text between them. Here,
+    special tokens come first. The order matters only if a text can contain tokens that overlap.
+    """
+    check_special_size(flags, "added_tokens")
+    groups: dict[tuple[bool, bool], list[str]] = defaultdict(list)
+    for name, (is_special, is_normalized) in flags.items():
+        groups[is_special, is_normalized].append(name)
+    for one, other in combinations(groups, 2):
+        if {one, other} == {(True, False), (False, True)}:
+            continue  # in the same order here
+        overlap = _overlap(groups[one], groups[other]) or _overlap(groups[other], groups[one])
+        if overlap:
+            names = " and ".join(map(short, overlap))
+            reason = f"{names} may overlap in a text, but differ in special or normalized, which is not supported"
+            raise DataError(reason, where="added_tokens")
+
+
+def _overlap(names: Sequence[str], others: Sequence[str]) -> tuple[str, str] | None:
+    """Find a name that contains another one or ends with its beginning. Very long names are not searched but returned.
+
+    >>> _overlap(["<s>"], ["a", "><"]), _overlap(["<s>"], ["</s>"])
+    (('<s>', '><'), None)
+    """
+    tree: dict[str, Any] = {}
+    for name in others:
+        node = tree
+        for character in name:
+            node = node.setdefault(character, {})
+        node[""] = name
+    for name in names:
+        if len(name) > MAX_SEARCHED:
+            return name, others[0]
+        for start in range(len(name)):
+            node = tree
+            for character in name[start:]:
+                node = node.get(character, {})
+                if not node or "" in node:
+                    break
+            if node:
+                while "" not in node:
+                    node = next(iter(node.values()))
+                return name, node[""]
+    return None
+
+
+def _check_added_ids(added: Mapping[str, int], vocab: Mapping[str, int]) -> None:
+    """Raise if Hugging Face would not use the id of an added token, but that in the vocabulary or the next free one."""
+    largest = -1
+    for name, token in added.items():
+        used = vocab.get(name, max(len(vocab), largest + 1))
+        if token != used:
+            reason = f"{short(name)} has the id {token}, but Hugging Face uses {used}"
+            raise DataError(reason, where="added_tokens", remedy="correct the id")
+        largest = max(largest, token)
 
 
 def _merges(merges: Any) -> list[tuple[bytes, bytes]]:

@@ -12,14 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..errors import warn
 from ..model import Model
 from ..storage.atomic import new_folder, replacing_all, writing
 from ..storage.locks import check_parent
 from . import huggingface, native
+from .ignored import CONFIG, END, ignored_settings, read_config
 from .unused import check_unused as check_unused  # imported from here by folders of older versions
 from .unused import unused_tokens
 
-_END = "<|endoftext|>"
 _CODE = Path(__file__).parent / "tokenization_batchbpe.py"
 
 
@@ -34,7 +35,10 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
     check_parent(folder)
     files = _files(model, allow_inexact)
     if folder.is_dir():
+        replaced = ignored_settings(read_config(folder))
         _write(files, folder)
+        if replaced:
+            warn(f"{folder / CONFIG}: replaced, without its {', '.join(replaced)}")
         for stale in {"tokenizer.json", native.IN_FOLDER, _CODE.name} - files.keys():
             (folder / stale).unlink(missing_ok=True)
         return
@@ -45,8 +49,8 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
 def _files(model: Model, allow_inexact: bool) -> dict[str, Callable[[Path], object]]:
     """Return a function to write each file. The configuration comes last, because it refers to the others."""
     config: dict[str, Any] = {"clean_up_tokenization_spaces": False, "model_max_length": int(1e30)}
-    if _END in model.special_tokens:
-        config |= dict.fromkeys(("bos_token", "eos_token"), _END)
+    if END in model.special_tokens:
+        config |= dict.fromkeys(("bos_token", "eos_token"), END)
     files: dict[str, Callable[[Path], object]]
     if allow_inexact or _fits_tokenizer_json(model):
         fields = huggingface.to_json(model, allow_inexact=allow_inexact, fill_gaps=True)
@@ -58,7 +62,7 @@ def _files(model: Model, allow_inexact: bool) -> dict[str, Callable[[Path], obje
         files = {native.IN_FOLDER: partial(native.write, model), _CODE.name: _text_writer(code)}
         name = "BatchBPETokenizer"
         config |= {"tokenizer_class": name, "auto_map": {"AutoTokenizer": [f"{_CODE.stem}.{name}", None]}}
-    return {**files, "tokenizer_config.json": _text_writer(json.dumps(config, indent=2))}
+    return {**files, CONFIG: _text_writer(json.dumps(config, indent=2))}
 
 
 def _write(files: Mapping[str, Callable[[Path], object]], folder: Path) -> None:

@@ -34,9 +34,10 @@ def unused_tokens(model: Model, used: Collection[int] | None = None) -> dict[str
     check_unused(model, used)
     ids = model.vocab.keys() if used is None else set(used)
     unused = {unused_name(token): token for token in range(model.n_vocab) if token not in ids}
-    for name in unused.keys() & model.special_tokens.keys():
+    for name in unused.keys() & model.found_tokens.keys():
+        kind = "special" if name in model.special_tokens else "added"
         raise DataError(
-            f"special token {short(name)} has the reserved name of the unused id {unused[name]}",
+            f"{kind} token {short(name)} has the reserved name of the unused id {unused[name]}",
             remedy="rename it or change its id",
         )
     return unused

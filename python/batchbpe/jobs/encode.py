@@ -342,6 +342,9 @@ def fingerprint(tokenizer: Tokenizer) -> str:
     True
     """
     model = tokenizer.model
-    parts = (model.pattern, model.byte_ids, *map(sorted, (model.stop_words.items(), model.special_tokens.items())))
+    parts: tuple[object, ...] = (model.pattern, model.byte_ids)
+    parts += tuple(map(sorted, (model.stop_words.items(), model.special_tokens.items())))
+    if model.added_tokens:
+        parts += (sorted(model.added_tokens.items()),)
     merges = np.fromiter(chain(chain.from_iterable(model.merges), model.merges.values()), np.uint32)
     return hashlib.sha256(repr(parts).encode() + merges.tobytes()).hexdigest()[:16]

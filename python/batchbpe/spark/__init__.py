@@ -281,7 +281,7 @@ def _count_task(
 
 
 def _start_runs(chunks: ChunksOfPhrases, errors: str) -> RunCounter:
-    special_tokens = [*chunks.model.special_tokens]
+    special_tokens = [*chunks.model.found_tokens]
     create = partial(ChunkTable.of_runs, chunks.encoder, chunks.eligible, special_tokens, 1)
     return RunCounter(create, chunks.model.pattern, errors)
 

@@ -18,7 +18,7 @@ from ..tokenizer import Tokenizer
 
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
-KINDS = ("byte", "stop word", "merge", "phrase", "special")
+KINDS = ("byte", "stop word", "merge", "phrase", "special", "added")
 SCRIPTS = (
     *("Latin", "Cyrillic", "Greek", "Han", "Hiragana", "Katakana", "Hangul", "Arabic", "Hebrew", "Devanagari"),
     *("Bengali", "Gurmukhi", "Gujarati", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala", "Thai", "Lao", "Khmer"),
@@ -83,7 +83,7 @@ class Vocabulary:
         self.values = list(model.vocab.values())
         groups = (model.byte_ids, *(each.values() for each in (model.stop_words, model.merges, model.phrases)))
         kinds = np.zeros(model.n_vocab, np.int8)
-        for code, ids in enumerate((*groups, model.special_tokens.values())):
+        for code, ids in enumerate((*groups, model.special_tokens.values(), model.added_tokens.values())):
             kinds[list(ids)] = code
         self._kinds = kinds[self.ids]
         self._kind_of = kinds
