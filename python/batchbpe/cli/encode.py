@@ -238,6 +238,7 @@ def decode(
         Path | None, option("Output file.", "--output", "-o", metavar="FILE", show_default="standard output")
     ] = None,
     pattern: RankPattern = None,
+    skip_special_tokens: Annotated[bool, option("Leave out special tokens.", "--skip-special-tokens")] = False,
 ) -> None:
     """Decode token ids to text.
 
@@ -251,7 +252,8 @@ def decode(
     if input and output and output.exists() and input.samefile(output):
         raise UsageError(f"--output must not be the input, {output}")
     ids = load_ids(input, tokenizer) if input else parse_ids(sys.stdin.read())
-    parts = decoded(tokenizer, ids, where=str(input or "standard input"))
+    where = str(input or "standard input")
+    parts = decoded(tokenizer, ids, where, skip_special_tokens=skip_special_tokens)
     if output is None:
         sys.stdout.buffer.writelines(parts)
     else:

@@ -92,7 +92,7 @@ def parse_ids(text: str) -> Ids:
     return np.array(list(map(int, words)), np.int64)
 
 
-def decoded(tokenizer: Tokenizer, ids: Ids, where: str = "") -> Iterator[bytes]:
+def decoded(tokenizer: Tokenizer, ids: Ids, where: str = "", *, skip_special_tokens: bool = False) -> Iterator[bytes]:
     """Decode ids, a million at a time. Errors name `where` they come from.
 
     >>> b"".join(decoded(Tokenizer.train("aaab", 257), np.array([256, 98])))
@@ -103,7 +103,8 @@ def decoded(tokenizer: Tokenizer, ids: Ids, where: str = "") -> Iterator[bytes]:
         part = ids[start : start + step]
         fits = not len(part) or (part.min() >= 0 and part.max() < 1 << 32)
         try:
-            yield tokenizer.decode_bytes(part.astype(np.uint32) if fits else part)
+            part = part.astype(np.uint32) if fits else part
+            yield tokenizer.decode_bytes(part, skip_special_tokens=skip_special_tokens)
         except UserError as error:
             error.where = where
             raise
