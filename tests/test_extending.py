@@ -1,6 +1,8 @@
 """Training that extends a vocabulary, and merge trees."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import texts
@@ -50,27 +52,48 @@ def test_extending_any_ids() -> None:
     assert further.decode(further.encode(text, "all")) == text
 
 
-def test_special_tokens_keep_their_ids_or_move() -> None:
+def test_special_tokens_keep_their_ids() -> None:
     text = f"the theory of the thing{END} and the other thing{MORE}"
     base = Tokenizer.train(text, 265, special_tokens=[END])
     assert base.special_tokens == {END: 264}
     kept = Tokenizer.train(text, 270, base=base)
     assert kept.special_tokens == {END: 264}
     assert sorted(kept.merges.values()) == [*range(256, 264), *range(265, 270)]
-    moved = Tokenizer.train(text, 271, base=base, special_tokens=[END, MORE])
-    assert moved.special_tokens == {END: 269, MORE: 270}
-    assert sorted(moved.merges.values()) == [*range(256, 269)]
+    for names in ([MORE], [END, MORE], [MORE, END], {MORE: 270}, {END: 264, MORE: 270}):
+        more = Tokenizer.train(text, 271, base=base, special_tokens=names)
+        assert more.special_tokens == {END: 264, MORE: 270}
+        assert sorted(more.merges.values()) == sorted(kept.merges.values())
     assert not any(b"|" in value for token, value in kept.vocab.items() if token in kept.merges.values())
     named = Tokenizer.train(text, 270, base=base, special_tokens={END: 264})
     assert named.model.merges == kept.model.merges
-    with pytest.raises(
-        ValueError, match=r"special_tokens must include the special tokens of base, such as '<\|endoftext\|>'"
-    ):
-        Tokenizer.train(text, 270, base=base, special_tokens=[MORE])
-    placed = Tokenizer.train(text, 270, base=base, special_tokens={END: 500})
-    assert placed.special_tokens == {END: 500}
+    with pytest.raises(ValueError, match=r"special_tokens must not move .* which has the id 264 in base"):
+        Tokenizer.train(text, 270, base=base, special_tokens={END: 500})
+    placed = Tokenizer.train(text, 270, base=base, special_tokens={MORE: 500})
+    assert placed.special_tokens == {END: 264, MORE: 500}
     with pytest.raises(ValueError, match=r"special_tokens must not have the ids .* which new tokens need, got .*266"):
-        Tokenizer.train(text, 270, base=base, special_tokens={END: 266})
+        Tokenizer.train(text, 270, base=base, special_tokens={MORE: 266})
+
+
+@pytest.mark.parametrize("special_tokens", [[], [MORE], [END, MORE], {MORE: 900}], ids=str)
+@pytest.mark.parametrize("phrases", [0, 2])
+@pytest.mark.parametrize("base", ["trained", "gpt-2", "gaps", "added", "stop words"])
+def test_all_tokens_of_the_base_keep_their_ids(base: str, special_tokens: Any, phrases: int) -> None:
+    text = f"the theory of the thing{END} and the other thing of the theory{MORE}" * 3
+    model = train(text, 265, special_tokens=[END])
+    model = {
+        "trained": model,
+        "gpt-2": replace(model, byte_ids=tuple(reversed(model.byte_ids)), merges={}),
+        "gaps": replace(model, special_tokens={END: 290}),
+        "added": replace(model, added_tokens={" of": 300}),
+        "stop words": train(text, 266, special_tokens=[END], stop_list_size=3),
+    }[base]
+    further = train([text], model.vocab_size + 6, base=model, special_tokens=special_tokens, phrases=phrases)
+    assert {token: further.vocab[token] for token in model.vocab} == model.vocab
+    assert further.special_tokens.items() >= model.special_tokens.items()
+    assert (further.byte_ids, further.added_tokens) == (model.byte_ids, model.added_tokens)
+    assert min(further.vocab.keys() - model.vocab.keys()) == model.n_vocab
+    if MORE in special_tokens:
+        assert further.special_tokens[MORE] == max(further.vocab)
 
 
 def test_extending_with_the_papers_class() -> None:

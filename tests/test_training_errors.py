@@ -175,7 +175,7 @@ def test_messages_name_the_pattern() -> None:
         ({"vocab_size": 200}, r"vocab_size must be at least 256 \(256 bytes \+ 0 special tokens\), got 200"),
         (
             {"vocab_size": 259, "base": train("to be or not to be", 260)},
-            r"vocab_size must be at least 260 \(260 tokens of base \+ 0 special tokens\), got 259",
+            r"vocab_size must be at least 260 \(260 tokens of base \+ 0 new special tokens\), got 259",
         ),
         ({"stop_list_size": 1, "base": train("to be", 258)}, "stop_list_size must be 0 with base"),
         ({"special_tokens": {"<a>": 260}}, "special_tokens must have ids of at least 299"),

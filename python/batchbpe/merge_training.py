@@ -56,10 +56,11 @@ def train_merges(
         pattern = describe_pattern(counts.pattern)
         raise DataError(f"nothing to train on: the data is empty, or the pattern {pattern} matches none of it")
     base, skipped = _base_for(counts, options)
-    special_tokens = options.all_special_tokens
-    vocab = _initial_vocab(base, special_tokens)
+    found = {*base.found_tokens.values()}
+    vocab = GrowingVocab({token: value for token, value in base.vocab.items() if token not in found}, base.n_vocab)
     first_merge = vocab.next_id
-    wanted = options.vocab_size - len(vocab) - len(special_tokens)
+    special_tokens = options.new_special_tokens
+    wanted = options.vocab_size - base.vocab_size - len(special_tokens)
     _check_wanted(wanted, first_merge, len(base.stop_words), options)
     kept = counts.at_least(options.freq_cutoff).arrays
     if not len(kept.counts):
@@ -85,10 +86,20 @@ def train_merges(
             on_batch=both(batches.append, on_batch),
         )
         metadata |= _log(batches, vocab.merge_counts)
-    if not isinstance(special_tokens, Mapping):
-        special_tokens = {name: token for token, name in enumerate(special_tokens, start=vocab.next_id)}
     merges = Merges(base.ranked.extended(*vocab.merges, first_merge))
-    return replace(base, merges=merges, special_tokens=dict(special_tokens), training=metadata), vocab.merge_counts
+    model = replace(base, merges=merges, training=metadata)
+    return with_special_tokens(model, special_tokens), vocab.merge_counts
+
+
+def with_special_tokens(model: Model, special_tokens: Sequence[str] | Mapping[str, int]) -> Model:
+    """Add special tokens to a model. If they have no ids, they come after all other tokens.
+
+    >>> with_special_tokens(Model(pattern=r"\\w+", merges={}), ["<s>"]).special_tokens["<s>"]
+    256
+    """
+    if not isinstance(special_tokens, Mapping):
+        special_tokens = {name: token for token, name in enumerate(special_tokens, start=model.n_vocab)}
+    return replace(model, special_tokens={**model.special_tokens, **special_tokens})
 
 
 def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, list[int]]:
@@ -108,33 +119,15 @@ def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, lis
     return options.base, []
 
 
-def _initial_vocab(base: Model, special_tokens: Sequence[str] | Mapping[str, int]) -> GrowingVocab:
-    """Return the tokens of the base. Special tokens that keep their ids come before the new tokens, others after."""
-    special_ids = set(base.special_tokens.values())
-    tokens = {token: value for token, value in base.vocab.items() if token not in special_ids}
-    given_ids = special_tokens.values() if isinstance(special_tokens, Mapping) else ()
-    return GrowingVocab(tokens, max((*tokens, *(token for token in given_ids if token < base.n_vocab))) + 1)
-
-
 def _check_wanted(wanted: int, first_merge: int, stop_words: int, options: TrainingOptions) -> None:
     """Raise unless there is room for the new tokens."""
-    special_tokens = options.all_special_tokens
+    special_tokens = options.new_special_tokens
     if wanted < 0:  # only without a base: `TrainingOptions` knows the tokens of a base
         parts = f"256 bytes + {plural(stop_words, 'stop word')} + {plural(len(special_tokens), 'special token')}"
         reason = f"must be at least {options.vocab_size - wanted} ({parts})"
         raise ArgumentError("vocab_size", options.vocab_size, reason)
-    if isinstance(special_tokens, Mapping):
-        check_free(special_tokens, first_merge, wanted)
     if first_merge + wanted > MAX_ID:
         raise ArgumentError("vocab_size", options.vocab_size, f"must leave all ids below {MAX_ID}")
-
-
-def check_free(special_tokens: Mapping[str, int], first: int, wanted: int) -> None:
-    """Raise if a special token has one of the ids that new tokens need."""
-    for name, token in special_tokens.items():
-        if first <= token < first + wanted:
-            reason = f"must not have the ids {first} to {first + wanted - 1}, which new tokens need"
-            raise ArgumentError("special_tokens", {name: token}, reason)
 
 
 def _log(batches: Sequence[Batch], merge_counts: Counts) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .counts import ChunkCounts
-from .merge_training import both, check_free, train_merges, warn_if_smaller
+from .merge_training import both, train_merges, warn_if_smaller, with_special_tokens
 from .merging import Batch
 from .model import Model
 from .phrases import TooFewRunsError, learn_phrases
@@ -45,9 +45,8 @@ def train_with_phrases(
 
     The result is a model trained with fewer tokens, with phrases added.
     """
-    special_tokens, requested = options.all_special_tokens, options.vocab_size
-    if options.base is None:  # then special tokens come after the phrases
-        options = replace(options, special_tokens=(), vocab_size=options.vocab_size - len(special_tokens))
+    special_tokens, requested = options.new_special_tokens, options.vocab_size  # they come after the phrases
+    options = replace(options, special_tokens=(), vocab_size=options.vocab_size - len(special_tokens))
     share = phrase_options.phrase_sample
     if share is None:
         text_bytes = int(np.dot(counts.chunk_bytes.astype(np.float64), counts.arrays.counts.astype(np.float64)))
@@ -68,7 +67,6 @@ def train_with_phrases(
     model, _ = run(options.vocab_size - wanted, on_batch)
     chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
     sketch = sketch or reader.sketch(chunks)  # that of the larger vocabulary contains almost all pairs of the smaller
-    first = _first_phrase(model, special_tokens, wanted)
     min_count = least_count(sketch.counters(), wanted)
     while True:
         batches: list[Batch] = []  # of this attempt
@@ -78,7 +76,7 @@ def train_with_phrases(
                     model,
                     RunCounts(reader.runs(chunks, sketch, min_count)),
                     wanted,
-                    first_id=first,
+                    first_id=model.n_vocab,
                     max_words=phrase_options.max_words,
                     policy=options.policy,
                     cap_divisor=options.cap_divisor,
@@ -92,12 +90,10 @@ def train_with_phrases(
     if on_batch:
         for batch in batches:
             on_batch(batch)
-    if not isinstance(special_tokens, Mapping):
-        special_tokens = {name: token for token, name in enumerate(special_tokens, start=first + len(phrases))}
     metadata: dict[str, Any] = {"vocab_size": int(requested), "phrases": wanted}
     metadata |= {"phrase_chunks": chunks.kind, "max_words": phrase_options.max_words, "phrase_sample": share}
     training = {**model.training, **metadata}
-    model = replace(model, phrases=phrases, special_tokens=special_tokens, training=training)
+    model = with_special_tokens(replace(model, phrases=phrases, training=training), special_tokens)
     if phrase_options.phrases != "auto" and len(phrases) < wanted:
         logger.warning(
             "only %d of %d phrases were found: the vocabulary has %d tokens, not %d; use fewer phrases or 'auto'",
@@ -109,17 +105,6 @@ def train_with_phrases(
     else:
         warn_if_smaller(model, requested)
     return model
-
-
-def _first_phrase(model: Model, special_tokens: Sequence[str] | Mapping[str, int], phrases: int) -> int:
-    """Return the id of the first phrase: after all merges, and after special tokens that have an id among them."""
-    special = {*model.special_tokens.values()}
-    first = 1 + max(token for token in model.vocab if token not in special)
-    if isinstance(special_tokens, Mapping):
-        while first in special_tokens.values():  # the last tokens of a base that has no new merges
-            first += 1
-        check_free(special_tokens, first, phrases)
-    return first
 
 
 def least_count(counters: Counters, phrases: int) -> int:

@@ -99,8 +99,7 @@ class Tokenizer(Codec):
         max_batch_size: search at most this many pairs per batch; 0 for no limit.
         policy: chooses which of these pairs are merged: a function, or a name from `batchbpe.policies`.
         overlapping: count "aa" four times in "aaaaa", as QuickTokenizer does, instead of twice.
-        base: tokenizer to extend. Its tokens keep their ids, except for special tokens that `special_tokens` lists
-            again.
+        base: tokenizer to extend. All its tokens, including special tokens, keep their ids; new tokens come after them.
         phrases: number of tokens for phrases such as " of the", or "auto" to balance them with merges. They are part of
             `vocab_size`, and the data is read again to find them.
         phrase_chunks: which chunks a phrase may consist of: "letters" (those with a letter), "text" (also punctuation),

@@ -94,7 +94,7 @@ def train(
     counts = ChunkCounts.count(
         chosen,
         pattern_for(options, pattern),
-        special_tokens=list(options.all_special_tokens),
+        special_tokens=options.found_tokens,
         **reading,
         sample=sample,
         seed=seed,
@@ -106,8 +106,7 @@ def train(
         on_counts(counts)
     if phrases:
         sampling = Sampling(sample, seed, limit_bytes)
-        special_tokens = list(options.all_special_tokens)
-        reader = RunReader(chosen, reading, sampling, special_tokens, progress is True, threads)
+        reader = RunReader(chosen, reading, sampling, options.found_tokens, progress is True, threads)
         return train_with_phrases(counts, options, phrase_options, reader, on_batch)
     with training_bar(show=progress is True) as show:
         handed_over = [counts]

@@ -35,7 +35,7 @@ class TrainingOptions:
     freq_cutoff: int = 1
     """Ignore chunks that occur fewer times."""
     special_tokens: Sequence[str] | Mapping[str, int] = ()
-    """A list of names, which get the last ids, or a mapping from name to id."""
+    """A list of names, which get the last ids, or a mapping from name to id. Those of `base` need not be listed."""
     cap_divisor: int = 2
     """Search at most `merges_remaining // cap_divisor` pairs per batch."""
     max_batch_size: int = 0
@@ -45,7 +45,7 @@ class TrainingOptions:
     overlapping: bool = False
     """Count "aa" four times in "aaaaa", as QuickTokenizer does, instead of twice."""
     base: Model | None = None
-    """Model or tokenizer to extend. Its tokens keep their ids, except for special tokens listed in `special_tokens`."""
+    """Model or tokenizer to extend. All its tokens, including special tokens, keep their ids."""
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
@@ -66,27 +66,34 @@ class TrainingOptions:
         self._check_smallest()
 
     def _check_base(self, base: Model) -> None:
-        missing = [name for name in base.special_tokens if name not in self.special_tokens]
-        if self.special_tokens and missing:
-            reason = ("must include the special tokens of ", Setting("base"), f", such as {short(missing[0])}")
-            raise ArgumentError("special_tokens", list(self.special_tokens), reason)
-        if isinstance(self.special_tokens, Mapping):
-            for name, token in self.special_tokens.items():
-                if token in base.vocab and token not in base.special_tokens.values():
-                    raise ArgumentError(
-                        "special_tokens", {name: token}, "must not have the ids of other tokens of base"
-                    )
+        for name in self.special_tokens:
+            if name in base.added_tokens:
+                reason: Message = ("must not contain added tokens of ", Setting("base"), f" such as {short(name)}")
+                raise ArgumentError("special_tokens", list(self.special_tokens), reason)
+        first = base.n_vocab
+        new = self.vocab_size - base.vocab_size - len(self.new_special_tokens)
+        for name, token in self.special_tokens.items() if isinstance(self.special_tokens, Mapping) else ():
+            kept = base.special_tokens.get(name, token)
+            if kept != token:
+                reason = (f"must not move {short(name)}, which has the id {kept} in ", Setting("base"))
+                raise ArgumentError("special_tokens", {name: token}, reason)
+            if name not in base.special_tokens and token in base.vocab:
+                reason = ("must not have the ids of other tokens of ", Setting("base"))
+                raise ArgumentError("special_tokens", {name: token}, reason)
+            if first <= token < first + new:
+                reason = f"must not have the ids {first} to {first + new - 1}, which new tokens need"
+                raise ArgumentError("special_tokens", {name: token}, reason)
         if self.stop_list_size:
             reason = ("must be 0 with ", Setting("base"), ", since stop words come before merges")
             raise ArgumentError("stop_list_size", self.stop_list_size, reason)
 
     def _check_smallest(self) -> None:
         """Raise if the tokens that are known before counting do not fit."""
-        special, base = len(self.all_special_tokens), self.base
-        tokens = base.vocab_size - len(base.special_tokens) if base else 256
+        special, base = len(self.new_special_tokens), self.base
+        tokens = base.vocab_size if base else 256
         if self.vocab_size < tokens + special:
-            known = ("tokens of ", Setting("base")) if base else ("bytes",)
-            parts = (f"{tokens} ", *known, f" + {plural(special, 'special token')}")
+            known: Message = ("tokens of ", Setting("base")) if base else ("bytes",)
+            parts = (f"{tokens} ", *known, f" + {plural(special, 'new special token' if base else 'special token')}")
             reason: Message = (f"must be at least {tokens + special} (", *parts, ")")
             raise ArgumentError("vocab_size", self.vocab_size, reason)
         if base is None and isinstance(self.special_tokens, Mapping):
@@ -97,9 +104,17 @@ class TrainingOptions:
                     raise ArgumentError("special_tokens", {name: token}, reason)
 
     @property
-    def all_special_tokens(self) -> Sequence[str] | Mapping[str, int]:
-        """The special tokens, or if there are none those of the base, with their ids."""
-        return self.special_tokens or (self.base.special_tokens if self.base else ())
+    def new_special_tokens(self) -> Sequence[str] | Mapping[str, int]:
+        """The special tokens that the base does not have."""
+        known = self.base.special_tokens if self.base else {}
+        if isinstance(self.special_tokens, Mapping):
+            return {name: token for name, token in self.special_tokens.items() if name not in known}
+        return [name for name in self.special_tokens if name not in known]
+
+    @property
+    def found_tokens(self) -> list[str]:
+        """The tokens that are removed from the text before it is split; see `Model.found_tokens`."""
+        return [*(self.base.found_tokens if self.base else ()), *self.new_special_tokens]
 
     def as_metadata(self) -> dict[str, Any]:
         """Return what a model file records about its training."""
@@ -155,8 +170,8 @@ def check_room(phrase_options: PhraseOptions, options: TrainingOptions) -> None:
     if base and base.phrases:
         problem = f" already has {plural(len(base.phrases), 'phrase')}"
         raise DataError((Setting("base"), problem), remedy="use a model without phrases")
-    known = base.vocab_size - len(base.special_tokens) if base else 256 + options.stop_list_size
-    room = options.vocab_size - known - len(options.all_special_tokens)
+    known = base.vocab_size if base else 256 + options.stop_list_size
+    room = options.vocab_size - known - len(options.new_special_tokens)
     if phrase_options.phrases != "auto" and phrase_options.phrases > room:
         reason = (f"must be at most {room}, which ", Setting("vocab_size"), " leaves")
         raise ArgumentError("phrases", phrase_options.phrases, reason)
