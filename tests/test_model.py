@@ -2,9 +2,11 @@
 
 import copy
 import pickle
-from dataclasses import FrozenInstanceError, replace
+from collections.abc import Mapping
+from dataclasses import FrozenInstanceError, dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from batchbpe import PATTERNS, ChunkCounts, Model
@@ -89,10 +91,34 @@ def test_copies(copied: Any) -> None:
         {"stop_words": {b"the": 256}},
         {"special_tokens": {}},
         {"byte_ids": (*range(255), 301)},
+        {"phrases": {(97, 98): 301}},
     ],
 )
 def test_unequal_models(change: dict[str, Any]) -> None:
-    assert replace(MODEL, **change) != MODEL
+    changed = replace(MODEL, **change)
+    assert changed != MODEL
+    assert changed.identity != MODEL.identity
+    assert hash(changed) != hash(MODEL)
+    assert (changed.tokens_id == MODEL.tokens_id) == (change.keys() <= {"special_tokens", "phrases"})
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Extended(Model):
+    new: Mapping[str, int] = field(default_factory=dict)
+
+
+def test_a_new_field_is_compared_and_pickled() -> None:
+    model = Extended(pattern="x", merges={}, new={"a": 300})
+    assert replace(model, new={}) != model
+    assert replace(model, new={}).identity != model.identity
+    assert pickle.loads(pickle.dumps(model)).new == {"a": 300}
+
+
+def test_identities_do_not_change() -> None:
+    assert MODEL.tokens_id == "3f2210f0a4f9cbd8738884e148c10d47", "files of runs contain it"
+    plain = Model(pattern="x", merges={}, stop_words={b"to": 256}, special_tokens={"<s>": 257})
+    named = {np.str_(name): token for name, token in plain.special_tokens.items()}
+    assert replace(plain, pattern=np.str_("x"), stop_words={np.bytes_(b"to"): 256}, special_tokens=named) == plain
 
 
 def test_equality_is_by_value() -> None:

@@ -9,7 +9,7 @@ import hashlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -171,6 +171,16 @@ class Model:
         return MappingProxyType(ids)
 
     @lazy
+    def identity(self) -> str:
+        """Identifies all fields but `training`: the same in every process.
+
+        >>> model = Model(pattern=r"\\w+", merges={})
+        >>> model.identity == Model(pattern=r"\\w+", merges={}, training={"data": "a.txt"}).identity
+        True
+        """
+        return self._identity_with(each.name for each in fields(self) if each.name not in ("merges", "training"))
+
+    @lazy
     def tokens_id(self) -> str:
         """Identifies the pattern, bytes, merges and stop words: the same in every process.
 
@@ -178,10 +188,13 @@ class Model:
         >>> model.tokens_id == Model(pattern=r"\\w+", merges={}, special_tokens={"<s>": 256}).tokens_id
         True
         """
+        return self._identity_with(["pattern", "byte_ids", "stop_words"])
+
+    def _identity_with(self, names: Iterable[str]) -> str:
+        """Return a checksum of the merges, whose order is their rank, and of other fields, which have no order."""
         merges = array("I", chain.from_iterable((*pair, token) for pair, token in self.merges.items()))
-        words = sorted((token, word) for word, token in self.stop_words.items())
-        others = repr((self.pattern, self.byte_ids, words)).encode()
-        return hashlib.blake2b(others + merges.tobytes(), digest_size=16).hexdigest()
+        others = tuple(_canonical(getattr(self, name)) for name in names)
+        return hashlib.blake2b(repr(others).encode() + merges.tobytes(), digest_size=16).hexdigest()
 
     def merge_tree(self, token: int) -> MergeTree:
         """Return the tree of merges that builds a token.
@@ -219,32 +232,19 @@ class Model:
         return f"Model(tokens={self.vocab_size}, {', '.join(counts)}, pattern={short(pattern, 60)})"
 
     def __eq__(self, other: object) -> bool:
-        """Compare all fields but `training`. The order of merges matters, because it is their rank."""
+        """Compare all fields but `training`."""
         if not isinstance(other, Model):
             return NotImplemented
-        return self is other or (
-            (self.pattern, self.byte_ids) == (other.pattern, other.byte_ids)
-            and (self.stop_words, self.special_tokens) == (other.stop_words, other.special_tokens)
-            and (self.phrases, self.added_tokens) == (other.phrases, other.added_tokens)
-            and len(self.merges) == len(other.merges)
-            and all(mine == theirs for mine, theirs in zip(self.merges.items(), other.merges.items(), strict=True))
-        )
+        return self is other or self.identity == other.identity
 
     def __hash__(self) -> int:
         """Hash all fields but `training`."""
-        return self._hash
-
-    @lazy
-    def _hash(self) -> int:
-        mappings = (self.stop_words, self.special_tokens, self.phrases, self.added_tokens)
-        unordered = tuple(frozenset(mapping.items()) for mapping in mappings)
-        return hash((self.pattern, self.byte_ids, unordered, tuple(self.merges.items())))
+        return hash(self.identity)
 
     def __reduce__(self) -> Any:
         """Pickle the fields as plain dicts, since read-only mappings cannot be pickled."""
-        mappings = (dict(self.merges), dict(self.stop_words), dict(self.special_tokens))
-        others = (dict(self.training), dict(self.phrases), dict(self.added_tokens))
-        return type(self), (self.pattern, *mappings, self.byte_ids, *others)
+        values = (getattr(self, each.name) for each in fields(self))
+        return type(self), tuple(dict(value) if isinstance(value, Mapping) else value for value in values)
 
     def __copy__(self) -> Model:
         """Return the model itself, which is immutable."""
@@ -253,6 +253,15 @@ class Model:
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
         """Return the model itself, which is immutable."""
         return self
+
+
+def _canonical(value: Any) -> Any:
+    """Return the value of a field such that equal values, including numpy strings, have the same repr."""
+    if isinstance(value, Mapping):
+        return sorted((token, _canonical(key)) for key, token in value.items())
+    if isinstance(value, str):
+        return str.__str__(value)
+    return bytes(value) if isinstance(value, bytes) else value
 
 
 def check_special_size(special_tokens: Iterable[str], parameter: str = "special_tokens") -> None:

@@ -5,12 +5,11 @@ Each shard is written whole or not at all. After each one, the job records its p
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +252,7 @@ class _EncodeJob:
         self.dtype = id_dtype(tokenizer)
         self.report = EncodeReport()
         self.sampling = Sampling(options.sample, options.seed, options.limit_bytes)
-        identity = asdict(options) | {"vocabulary": fingerprint(tokenizer), "dtype": self.dtype.name}
+        identity = asdict(options) | {"model": tokenizer.model.identity, "dtype": self.dtype.name}
         self.record = Record(folder / RECORD, identity, sources, self.sampling, **asdict(self.report))
         temporary = set(folder.glob(".*.tmp"))  # of a killed job: this one holds the lock of the folder
         self._check_folder(resume, {*temporary, folder / IN_FOLDER})
@@ -333,18 +332,3 @@ class _EncodeJob:
                 if not self.skip_errors:
                     raise error if isinstance(error, DataError) else DataError(str(error)) from None
                 self.report.failed[source.name or "the data"] = self.describe(error)
-
-
-def fingerprint(tokenizer: Tokenizer) -> str:
-    """Return a hash that identifies a vocabulary.
-
-    >>> fingerprint(Tokenizer.train("aaab", 257)) == fingerprint(Tokenizer.train("aaab", 257))
-    True
-    """
-    model = tokenizer.model
-    parts: tuple[object, ...] = (model.pattern, model.byte_ids)
-    parts += tuple(map(sorted, (model.stop_words.items(), model.special_tokens.items())))
-    if model.added_tokens:
-        parts += (sorted(model.added_tokens.items()),)
-    merges = np.fromiter(chain(chain.from_iterable(model.merges), model.merges.values()), np.uint32)
-    return hashlib.sha256(repr(parts).encode() + merges.tobytes()).hexdigest()[:16]

@@ -56,9 +56,9 @@ class Record:
         for name, value in self.options.items():
             before = fields["options"].get(name)
             if before != value:
-                is_model = name == "vocabulary"
-                changed = f"the job was started with {name}={short(before)}, got {short(value)}"
-                yield "the job was started with another model" if is_model else changed
+                changed = f"{name}={short(before)}, got {short(value)}"
+                is_model = name == "model"
+                yield f"the job was started with {'another model or version of batchbpe' if is_model else changed}"
         given = [identity(source) for source in self.sources]
         names = {name for name, *_ in given}
         for name, *rest in (*fields["done"], *fields["current"][:1]):
