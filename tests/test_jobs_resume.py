@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from batchbpe import Tokenizer
 from batchbpe.data.corpus import sources
+from batchbpe.data.documents import Documents, Texts
 from batchbpe.data.source import Source
 from batchbpe.errors import Stopped
 from batchbpe.jobs.count import count_files
@@ -210,3 +211,64 @@ Count.TestCase.settings = Encode.TestCase.settings = settings(
 )
 TestCount = Count.TestCase
 TestEncode = Encode.TestCase
+
+
+class Name(str):
+    """A file name that counts how often it is compared."""
+
+    def __eq__(self, other: object) -> bool:
+        Watched.operations += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+class Watched(Source):
+    """A source that counts how often its position is read and its name is compared."""
+
+    operations = 0
+
+    @property
+    def position(self) -> int:
+        Watched.operations += 1
+        return self._position
+
+    @position.setter
+    def position(self, position: int) -> None:
+        self._position = position
+
+
+def run_count(given: list[Source], place: Path, stop: Callable[[], bool]) -> None:
+    count_files(given, place / "counts.parquet", resume=True, threads=1, progress=True, stop=stop)
+
+
+def run_encode(given: list[Source], place: Path, stop: Callable[[], bool]) -> None:
+    """The documents are read only once the job asks for them, so an exception can stop it."""
+    for source in given:
+        source._read = lambda _, read=source._read: kill() if stop() else read(_)  # type: ignore[misc]
+    encode_files(TOKENIZER, given, place / "out", EncodeOptions(shard_tokens=100), resume=True, progress=True)
+
+
+Run = Callable[[list[Source], Path, Callable[[], bool]], None]
+
+
+def operations_of(run: Run, n: int, place: Path) -> int:
+    """Return how many operations n files take, if the job is stopped after three quarters of them and resumed."""
+    place.mkdir()
+    names = [Name(place / f"{number}.txt") for number in range(n)]
+    for name in names:
+        Path(name).write_text("to be")
+    Watched.operations = 0
+    documents: list[Documents] = [Texts(["to be or not to be"])]
+    with pytest.raises((KilledError, Stopped)):
+        run([Watched(name, lambda _: documents, 5) for name in names], place, after(3 * n // 4, lambda: True))
+    run([Watched(name, lambda _: documents, 5) for name in names], place, lambda: False)
+    return Watched.operations
+
+
+@pytest.mark.parametrize("run", [run_count, run_encode])
+def test_work_is_proportional_to_the_number_of_files(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**PATCHED, "batchbpe.progress.REFRESH_EVERY": 0.0}.items():
+        monkeypatch.setattr(name, value)
+    few, many = (operations_of(run, n, tmp_path / str(n)) for n in (20, 80))
+    assert many < 6 * few, "16 times as many if it were quadratic"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LOG_EVERY = 5.0
 """Seconds between two lines of a log."""
+REFRESH_EVERY = 0.1
+"""Seconds between two updates of a bar that counts files, which may be many and small."""
 RESUMED = 0.05
 """If more than this share is done at the first update, the job was resumed."""
 Update = Callable[[float, str], object]
@@ -131,6 +133,28 @@ def format_size(number: float) -> str:
     return f"{number:.0f} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
 
 
+class Meter:
+    """How much of some sources has been read, without adding up the positions of all of them each time.
+
+    >>> from batchbpe.data.source import Source
+    >>> source = Source("a.txt", lambda _: [], size=10)
+    >>> meter = Meter([source])
+    >>> source.move(7)
+    >>> meter.done, meter.size
+    (7, 10)
+    """
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        """Start with what has been read. The sources report to this meter from now on."""
+        self.done = self.size = 0
+        for source in sources:
+            self.done, self.size = self.done + source.position, self.size + source.size
+            source.on_move = self._add
+
+    def _add(self, size: int) -> None:
+        self.done += size
+
+
 @contextmanager
 def counting_bar(
     counter: ChunkCounter, sources: Sequence[Source], *, show: bool = True, title: str = "counting"
@@ -139,16 +163,22 @@ def counting_bar(
     if not show:
         yield
         return
-    total = sum(source.size for source in sources)
+    meter = Meter(sources)
     on_progress, start, before = counter.on_progress, time.monotonic(), counter.bytes_read
-    with bar(title, total) as update:
+    next_update = start
+    with bar(title, meter.size) as update:
 
         def report(position: int) -> None:
+            nonlocal next_update
             on_progress(position)
-            speed = (counter.bytes_read - before) / max(time.monotonic() - start, 1e-3)
+            now = time.monotonic()
+            if now < next_update:
+                return
+            next_update = now + REFRESH_EVERY
+            speed = (counter.bytes_read - before) / max(now - start, 1e-3)
             unique = f"≤ {counter.unique:,} unique, " if counter.unique else ""
             note = f"{format_size(counter.bytes_read)}, {format_size(speed)}/s, {unique}{format_size(memory())} memory"
-            update(sum(source.position for source in sources), note)
+            update(meter.done, note)
 
         counter.on_progress = report
         yield

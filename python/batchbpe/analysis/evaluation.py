@@ -23,7 +23,7 @@ from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..data.source import Source
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short, warn
-from ..progress import bar, format_size
+from ..progress import Meter, bar, format_size
 from ..tokenizer import Tokenizer
 from .counted_text import CountedText, repeatable, texts_of
 from .metrics import Evaluation
@@ -312,8 +312,8 @@ def with_progress(documents: Iterable[T], sources: Sequence[Source], *, show: bo
     >>> list(with_progress([["to be"]], [], show=False))
     [['to be']]
     """
-    with bar("counting", sum(source.size for source in sources), show=show) as update:
+    meter = Meter(sources)
+    with bar("counting", meter.size, show=show) as update:
         for item in documents:
             yield item
-            done = sum(source.position for source in sources)
-            update(done, format_size(done))
+            update(meter.done, format_size(meter.done))

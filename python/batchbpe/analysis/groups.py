@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -42,8 +42,9 @@ def by_file(sources: Iterable[Source], sampling: Sampling) -> GroupedDocuments:
     """
     sources = list(sources)
     names = [Path(source.name).name.partition(".")[0] for source in sources]
+    occurrences = Counter(names)
     for name, source in zip(names, sources, strict=True):
-        group = name if name and names.count(name) == 1 else source.name or "in memory"
+        group = name if name and occurrences[name] == 1 else source.name or "in memory"
         for documents in replace(sampling).of(source):  # each group starts to count bytes again
             yield source, group, documents
 

@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -306,9 +307,9 @@ def find_sources(
             sources.append(standard_input(sys.stdin.buffer, jsonl_field, options))
         else:
             sources += paths(place, options, jsonl_field=jsonl_field)
-    names = [source.name for source in sources]
-    if len(set(names)) < len(names):
-        repeated = min(name for name in names if names.count(name) > 1)
+    names = Counter(source.name for source in sources)
+    if len(names) < len(sources):
+        repeated = min(name for name, times in names.items() if times > 1)
         sys.stderr.write(f"warning: {repeated} is given more than once and is read each time\n")
     return sources
 

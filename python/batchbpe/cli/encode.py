@@ -111,7 +111,7 @@ def encode(
     from ..errors import Setting, Stopped
     from ..jobs.encode import RECORD, EncodeOptions, encode_files, encode_sources, end_token
     from ..jobs.ids import documents_of, save_ids
-    from ..progress import bar
+    from ..progress import Meter, bar
 
     share = sampled_share(sample, seed)
     tokenizer = load(model, pattern)
@@ -163,17 +163,18 @@ def encode(
         for name, is_given in only_shards.items():
             if is_given:
                 raise UsageError(f"{name} needs a folder of shards as --output")
-        if path and any(source.name and Path(source.name).resolve() == path.resolve() for source in sources):
+        if path and any(source.is_at(path) for source in sources):
             raise UsageError(f"--output must not be one of the inputs, {output}")
         end = end_token(tokenizer, end_of_text)
         encoded = encode_sources(tokenizer, sources, Sampling(share, seed, limit_bytes), threads, options.errors)
         if path is None:
             _print_ids(tokenizer, documents_of(encoded, end), show=show, json=json)
             return
-        with bar("encoding", sum(source.size for source in sources), show=not quiet) as update:
+        meter = Meter(sources)
+        with bar("encoding", meter.size, show=not quiet) as update:
 
             def on_progress(tokens: int) -> None:
-                update(sum(source.position for source in sources), plural(tokens, "token"))
+                update(meter.done, plural(tokens, "token"))
 
             tokens = save_ids(encoded, path, tokenizer, end, on_progress)
         if json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._core import InvalidUtf8, PatternError
@@ -48,16 +49,27 @@ class Source:
         self.name, self.size, self.is_rereadable = name, size, is_rereadable
         self.position = 0
         """Number of bytes read so far."""
+        self.on_move: Callable[[int], object] = lambda _: None
+        """Called with the number of bytes by which the position changes."""
         self._read, self._rows = read, rows
 
     def __iter__(self) -> Iterator[Documents]:
         """Read the documents."""
         yield from self._read(self)
-        self.position = self.size
+        self.move(self.size)
 
     def move(self, position: int) -> None:
         """Record how many bytes have been read."""
+        self.on_move(position - self.position)
         self.position = position
+
+    def is_at(self, path: Path) -> bool:
+        """Return whether the source is the file at a path.
+
+        >>> Source(__file__, lambda _: []).is_at(Path(__file__)), Source("", lambda _: []).is_at(Path(__file__))
+        (True, False)
+        """
+        return bool(self.name) and path.exists() and Path(self.name).exists() and path.samefile(self.name)
 
     @contextmanager
     def blamed(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -207,8 +208,8 @@ def types_of(schema: pa.Schema, where: str) -> dict[str, str]:
     """Return the type of each column. A name that two columns share is an error."""
     types = {field.name: str(field.type) for field in schema}
     if len(types) < len(schema):
-        repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
-        raise DataError(f"several columns are named {repeated[0]!r}", where=where, remedy="rename all but one")
+        repeated = min(name for name, times in Counter(schema.names).items() if times > 1)
+        raise DataError(f"several columns are named {repeated!r}", where=where, remedy="rename all but one")
     return types
 
 

@@ -120,7 +120,7 @@ def count_files(
     """
     check_suffix("output", output)
     check_writable(output)
-    if any(source.name and Path(source.name).resolve() == output.resolve() for source in sources):
+    if any(source.is_at(output) for source in sources):
         raise ArgumentError("output", str(output), "must not be one of the files to count")
     with locked(output):
         remove_stale(output, age=0)

@@ -22,7 +22,7 @@ from ..data.sampling import Sampling
 from ..data.source import Source
 from ..data.text_files import read_blocks
 from ..errors import ArgumentError, DataError, OutputExistsError, Setting, listed
-from ..progress import bar
+from ..progress import Meter, bar
 from ..storage.atomic import replacing, writing
 from ..storage.locks import IN_FOLDER, check_parent, locked
 from ..surrogates import combine_documents
@@ -229,8 +229,9 @@ def encode_files(
         folder.mkdir(exist_ok=True)
     with locked(folder):
         job = _EncodeJob(tokenizer, sources, folder, options, resume, skip_errors, describe, threads)
-        with bar("encoding", sum(source.size for source in sources), show=progress) as update:
-            job.encode(update)
+        meter = Meter(sources)
+        with bar("encoding", meter.size, show=progress) as update:
+            job.encode(lambda tokens: update(meter.done, f"{tokens:,} tokens"))
         return job.report
 
 
@@ -285,13 +286,13 @@ class _EncodeJob:
                 problem = f"the file is damaged: it has {path.stat().st_size} bytes, expected {size}"
                 raise DataError(problem, where=str(path), remedy=remedy)
 
-    def encode(self, update: Callable[[float, str], object]) -> None:
+    def encode(self, on_progress: Callable[[int], object]) -> None:
         todo = self._todo()
         report = self.report
         while not report.finished:
             name = self._name(len(report.shards))
             with replacing(self.folder / name) as path, SHARDS[self.options.format](path, self.dtype) as shard:
-                report.finished = self._fill(shard, todo, update)
+                report.finished = self._fill(shard, todo, on_progress)
             if shard.tokens or not report.shards:
                 report.shards.append(name)
                 report.sizes.append((self.folder / name).stat().st_size)
@@ -305,7 +306,7 @@ class _EncodeJob:
     def _name(self, number: int) -> str:
         return f"shard_{number:06}.{'parquet' if self.options.format == 'parquet' else 'bin'}"
 
-    def _fill(self, shard: Shard, todo: Iterator[Encoded | None], update: Callable[[float, str], object]) -> bool:
+    def _fill(self, shard: Shard, todo: Iterator[Encoded | None], on_progress: Callable[[int], object]) -> bool:
         """Fill a shard; return whether everything has been encoded."""
         for encoded in todo:
             if encoded is None:  # the position is recorded, so a shard may end here
@@ -313,8 +314,7 @@ class _EncodeJob:
                     return False
                 continue
             shard.add(encoded, self.end)
-            tokens = self.report.tokens + shard.tokens
-            update(sum(source.position for source in self.sources), f"{tokens:,} tokens")
+            on_progress(self.report.tokens + shard.tokens)
         return True
 
     def _todo(self) -> Iterator[Encoded | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,22 +60,22 @@ class Record:
                 changed = f"{name}={short(before)}, got {short(value)}"
                 is_model = name == "model"
                 yield f"the job was started with {'another model or version of batchbpe' if is_model else changed}"
-        given = [identity(source) for source in self.sources]
+        given = {tuple(identity(source)) for source in self.sources}
         names = {name for name, *_ in given}
         for name, *rest in (*fields["done"], *fields["current"][:1]):
             if name not in names:
                 yield f"{name} is missing from the given files"
-            elif [name, *rest] not in given:
+            elif (name, *rest) not in given:
                 yield f"{name} has changed since the job was started"
 
     def todo(self) -> Iterator[tuple[Source, int, int]]:
         """Yield the sources that are not done, the number of batches to skip, and the position in the next batch."""
-        done = [tuple(source) for source in self.done]
+        done = Counter(map(tuple, self.done))  # a file may be given more than once
         for source in self.sources:
             known = identity(source)
-            if tuple(known) in done:
-                done.remove(tuple(known))
-                source.position = source.size
+            if done[tuple(known)]:
+                done[tuple(known)] -= 1
+                source.move(source.size)
                 continue
             if self.sampling.is_exhausted:
                 return
