@@ -384,6 +384,14 @@ def test_wrong_groups(models, tmp_path):
     assert "standard input has no group column; use" in run(*args, "-", "--jsonl-field", "text", code=1).stderr
 
 
+def test_groups_of_tables_and_jsonl_with_different_columns(models, tmp_path):
+    pq.write_table(pa.table({"body": ["a a"], "content": ["b b b"], "language": ["en"]}), tmp_path / "docs.parquet")
+    (tmp_path / "docs.jsonl").write_text('{"body": "b b b", "content": "a a", "language": "de"}\n')
+    columns = ["--text-column", "body", "--jsonl-field", "content", "--group-column", "language"]
+    (it,) = json.loads(run("evaluate", models[0], "--json", *columns, "--data", str(tmp_path)).stdout)
+    assert {group: each["tokens_per_character"] for group, each in it["groups"].items()} == {"de": 2 / 3, "en": 2 / 3}
+
+
 def test_command_on_a_part(models, tmp_path):
     """A text is read again for each pattern, and the same part is used."""
     (tmp_path / "a.txt").write_text("a a a b")

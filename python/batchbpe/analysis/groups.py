@@ -61,7 +61,7 @@ def by_column(sources: Iterable[Source], group_column: str, options: ReadOptions
     [('en', Texts(strings=['to be']))]
     """
     for source in sources:
-        yield from _grouped(source, _batches(source, group_column, options))
+        yield from _grouped(source, _batches(source, group_column, source.options or options))
 
 
 def table_by_column(table: Any, group_column: str, options: ReadOptions) -> GroupedDocuments:

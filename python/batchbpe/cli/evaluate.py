@@ -91,7 +91,7 @@ def evaluate(
     errors = "replace" if replace_errors else "strict"
     sources = find_sources(data, text_column, jsonl_field, errors, max_document_bytes)
     options: dict[str, Any] = {
-        "text_column": jsonl_field or text_column,
+        "text_column": text_column,
         "errors": errors,
         "max_document_bytes": max_document_bytes or MAX_DOCUMENT_BYTES,
         "sample": share,

@@ -37,9 +37,10 @@ def source(place: Path | str, options: ReadOptions) -> Source:
     if isinstance(place, Path) and is_counts_folder(place):
         return Source(name, lambda _: [Counts(place)])
     if suffix == ".jsonl":
-        return Source(name, partial(_read_jsonl, place, options), size)
+        return Source(name, partial(_read_jsonl, place, options), size, options=options)
     if suffix in TABLES:
-        return Source(name, partial(_read_table, place, options), size, partial(_rows, place, options))
+        rows = partial(_rows, place, options)
+        return Source(name, partial(_read_table, place, options), size, rows, options=options)
     if suffix == ".csv":
         if isinstance(place, str):
             raise DataError("chunk counts cannot be read from a URL", where=place, remedy="download the file first")

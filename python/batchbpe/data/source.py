@@ -11,6 +11,7 @@ from .._core import InvalidUtf8, PatternError
 from ..errors import ArgumentTypeError, DataError, UserError, os_error
 from . import limits
 from .documents import Documents, Texts, invalid_utf8
+from .options import ReadOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +35,7 @@ class Source:
         size: int = 0,
         rows: Callable[[], Rows] | None = None,
         is_rereadable: bool = True,
+        options: ReadOptions | None = None,
     ) -> None:
         """Create a source.
 
@@ -44,9 +46,10 @@ class Source:
         size: the size of the file in bytes, or 0 if unknown.
         rows: reads a table once more, to find the row that an error is about.
         is_rereadable: whether the documents can be read more than once.
+        options: how the rows of a table or jsonl file are read.
 
         """
-        self.name, self.size, self.is_rereadable = name, size, is_rereadable
+        self.name, self.size, self.is_rereadable, self.options = name, size, is_rereadable, options
         self.position = 0
         """Number of bytes read so far."""
         self.on_move: Callable[[int], object] = lambda _: None
