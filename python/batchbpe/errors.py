@@ -15,9 +15,11 @@ import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
+MAX_JSON_DEPTH = 64
+"""How deeply JSON in files may be nested. What batchbpe writes itself is nested less deeply."""
 MAX_SHOWN = 200
 """Maximum length of a value in a message, in characters."""
 
@@ -192,19 +194,53 @@ def os_error(error: OSError, problem: str) -> OSError:
     return type(error)(f"{problem}: {reason[:1].lower()}{reason[1:]}")
 
 
+def parse_json(
+    text: str | bytes, problem: str = "", object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None
+) -> Any:
+    """Parse JSON of a file that may be damaged or hostile. Whatever is wrong with it is a `DataError`.
+
+    Arrays and objects that are nested too deeply are an error, even if they could be parsed: copying, comparing or
+    displaying them could fail. `problem` is put before the reason.
+
+    >>> parse_json('{"version": 1', "damaged: ")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: damaged: invalid JSON at character 13 (expecting ',' delimiter)
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=object_pairs_hook)
+        if _is_deeper_than(MAX_JSON_DEPTH, value):
+            raise RecursionError
+    except DataError:  # of the hook
+        raise
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{problem}{json_problem(error)}") from None
+    return value
+
+
 def json_problem(error: Exception) -> str:
     """Say where a text is not JSON, and why, from the error that `json.loads` raised.
 
-    >>> try:
-    ...     json.loads('{"text": "a"')
-    ... except ValueError as error:
-    ...     json_problem(error)
-    "invalid JSON at character 12 (expecting ',' delimiter)"
+    >>> json_problem(RecursionError())
+    'invalid JSON (nested too deeply)'
     """
-    if not isinstance(error, json.JSONDecodeError):
-        return "invalid JSON (nested too deeply)" if isinstance(error, RecursionError) else "invalid JSON"
-    reason = re.sub("( starting)? at$", "", error.msg)
-    return f"invalid JSON at character {error.pos} ({reason[:1].lower()}{reason[1:]})"
+    if isinstance(error, json.JSONDecodeError):
+        reason = re.sub("( starting)? at$", "", error.msg)
+        return f"invalid JSON at character {error.pos} ({reason[:1].lower()}{reason[1:]})"
+    if isinstance(error, RecursionError):
+        return "invalid JSON (nested too deeply)"
+    return f"invalid JSON ({'invalid UTF-8' if isinstance(error, UnicodeError) else 'a number has too many digits'})"
+
+
+def _is_deeper_than(depth: int, value: Any) -> bool:
+    """Return whether arrays and objects are nested more deeply, without recursion."""
+    level = [value]
+    for _ in range(depth):
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, list | dict))
+        level = [each for each in chain.from_iterable(inner) if each.__class__ is list or each.__class__ is dict]
+        if not level:
+            return False
+    return True
 
 
 def warn(message: str) -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..arrow import bytes_and_offsets
-from ..errors import DataError, listed, short
+from ..errors import DataError, listed, parse_json, short
 from .counts_csv import Arrays, check_size, write_csv
 
 VERSION = 1
@@ -64,7 +64,7 @@ def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[A
         raise DataError("not a parquet file, or damaged") from error
     with file:
         try:
-            metadata = json.loads((file.schema_arrow.metadata or {})[KEY])
+            metadata = parse_json((file.schema_arrow.metadata or {})[KEY])
             version = metadata["version"]
         except (KeyError, ValueError, TypeError):
             remedy = "create one with batchbpe count"

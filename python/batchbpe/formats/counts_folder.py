@@ -7,7 +7,6 @@ of rows to `_batchbpe.json`, so that a missing file is noticed.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..arrow import bytes_and_offsets, mask_array
-from ..errors import ArgumentError, DataError, short
+from ..errors import ArgumentError, DataError, parse_json, short
 from .counts_csv import Arrays, check_size
 from .located import locate_errors
 
@@ -56,7 +55,7 @@ def _check_rows(folder: Path, rows: int) -> None:
         return
     with locate_errors(path):
         try:
-            expected = json.loads(path.read_bytes())["unique"]
+            expected = parse_json(path.read_bytes())["unique"]
         except (ValueError, KeyError, TypeError):
             raise DataError('expected a JSON object with "unique"', remedy="count again") from None
         if rows != expected:
@@ -99,7 +98,7 @@ def parts(folder: Path) -> list[Path]:
 def _metadata_of(schema: pa.Schema, column: str) -> dict[str, Any]:
     """Return what a file of counts says about how they were counted."""
     try:
-        described = json.loads((schema.metadata or {})[KEY])
+        described = parse_json((schema.metadata or {})[KEY])
         metadata = described["fields"][0]["metadata"]["batchbpe"]
         version = metadata.pop("version")
     except (KeyError, IndexError, ValueError, TypeError, AttributeError):

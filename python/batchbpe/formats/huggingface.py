@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .._core import Encoder
-from ..errors import ArgumentTypeError, DataError, Setting, json_problem, short
+from ..errors import ArgumentTypeError, DataError, Setting, parse_json, short
 from ..model import Model
 from ..storage.atomic import replacing
 from . import native
@@ -208,11 +208,8 @@ def _load_object(source: Any) -> Model:
 
 
 def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        name = path.name if path.suffix == ".json" else "tokenizer.json"
-        raise DataError(f"not a valid {name}: {json_problem(error)}") from None
+    name = path.name if path.suffix == ".json" else "tokenizer.json"
+    return parse_json(path.read_bytes(), f"not a valid {name}: ")
 
 
 def _entries(added: Any, config: Mapping[str, Any]) -> list[Any]:

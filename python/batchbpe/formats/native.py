@@ -8,7 +8,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, json_problem, short
+from ..errors import DataError, parse_json, short
 from ..model import Model
 from ..storage.atomic import replacing
 from .located import locate_errors, not_found
@@ -62,13 +62,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     if not path.is_file():
         raise not_found(path)
     with locate_errors(path):
-        try:
-            fields = json.loads(path.read_bytes(), object_pairs_hook=_with_unique_keys)
-        except DataError:
-            raise
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"not a batchbpe model file, or damaged: {json_problem(error)}") from None
-        return _parse(fields)
+        problem = "not a batchbpe model file, or damaged: "
+        return _parse(parse_json(path.read_bytes(), problem, _with_unique_keys))
 
 
 def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import DataError, short
+from ..errors import DataError, parse_json, short
 from .counts_csv import Arrays
 
 VERSION = 1
@@ -40,7 +40,7 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     """Read runs, and what they were counted with. Errors do not name the file."""
     try:
         table = pq.read_table(path, page_checksum_verification=True)
-        metadata = json.loads((table.schema.metadata or {})[KEY])
+        metadata = parse_json((table.schema.metadata or {})[KEY])
         version = metadata.pop("version")
     except (pa.ArrowException, OSError) as error:
         raise DataError("not a parquet file, or damaged") from error

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core import MAX_ID, RankedTokens, parse_ranks, patterns
-from ..errors import ArgumentTypeError, DataError, Message, Setting, short
+from ..errors import ArgumentTypeError, DataError, Message, Setting, parse_json, short
 from ..merges import Merges
 from ..model import Model, check_special_tokens
 from ..patterns import describe_pattern
@@ -189,7 +189,7 @@ def _companion(path: Path) -> Path:
 def _read_companion(path: Path) -> tuple[str, dict[str, int]]:
     with locate_errors(path):
         try:
-            fields = json.loads(path.read_bytes())
+            fields = parse_json(path.read_bytes())
             pattern, special_tokens = fields["pat_str"], fields["special_tokens"]
         except (ValueError, KeyError, TypeError):
             raise DataError('expected a JSON object with "pat_str" and "special_tokens"') from None

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import os_error
+from ..errors import os_error, parse_json
 
 try:
     import fcntl
@@ -152,7 +152,7 @@ def _this_process() -> bytes:
 def _owner(path: Path) -> dict[str, Any] | None:
     """Return the process that a lock file names, or None if it names none."""
     try:
-        owner = json.loads(path.read_bytes())
+        owner = parse_json(path.read_bytes())
         return {"pid": int(owner["pid"]), "host": str(owner["host"]), "since": str(owner["since"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None

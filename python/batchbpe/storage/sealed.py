@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, opening
+from ..errors import DataError, opening, parse_json
 from .atomic import replacing
 
 
@@ -44,10 +44,10 @@ def load_sealed(path: Path, version: int, remedy: str) -> dict[str, Any]:
     """Load fields that `save_sealed` wrote. Errors about a damaged or outdated file end in `remedy`."""
     try:
         with opening(path):
-            fields = json.loads(path.read_bytes())
+            fields = parse_json(path.read_bytes())
         expected = fields.pop("checksum", None)
         is_intact = expected == checksum(fields)
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError):
         raise DataError("the file is damaged: invalid JSON", where=str(path), remedy=remedy) from None
     if expected is None:
         reason = "no checksum: the file is damaged, or from another version of batchbpe"
