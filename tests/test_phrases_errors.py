@@ -170,3 +170,15 @@ def test_a_model_file_of_the_wrong_version(tmp_path: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace('"version": 2', '"version": 1'), encoding="utf-8")
     with pytest.raises(ValueError, match="version must be at least 2 in a file with phrases, got 1"):
         Tokenizer.from_file(path)
+
+
+def test_phrases_are_bounded_in_bytes(tmp_path: Path) -> None:
+    """A small file can describe huge phrases, by repeating a long token."""
+    merges = {(97, 97): 256} | {(token, token): token + 1 for token in range(256, 271)}  # up to 64 KiB
+    Tokenizer(Model(r"\w+", merges, phrases={(97, 98): 300, (98, 271): 301})).save(tmp_path / "mine")
+    path = tmp_path / "mine.model"
+    fields = path.read_text(encoding="utf-8")
+    path.write_text(fields.replace("[97,98,300]", f"[{'271,' * 1024}300]"), encoding="utf-8")
+    limit = r"mine\.model: phrases must have at most 67,108,864 bytes in total, got 67,174,401 or more; shorten phrase"
+    with pytest.raises(ValueError, match=limit):
+        Tokenizer.from_file(path)

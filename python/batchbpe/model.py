@@ -25,6 +25,9 @@ NAMED_PATTERNS = dict(patterns())
 MAX_SPECIAL_BYTES = 1 << 20
 """Maximum size of all special or added tokens together: searching for them takes a hundred times as much memory."""
 
+MAX_PHRASE_BYTES = 1 << 26
+"""Maximum size of all phrases together: a few ids can describe a huge phrase by repeating a long token."""
+
 
 class UnknownTokenError(DataError, KeyError):
     """A token does not exist. It is a `KeyError` as in tiktoken, and a `ValueError` as in minbpe.
@@ -386,6 +389,7 @@ def _check_phrases(model: Model) -> None:
     vocab = model.ranked.vocab() | {token: word for word, token in model.stop_words.items()}
     ordinary = dict(vocab)
     vocab |= {token: name.encode() for name, token in model.found_tokens.items()}
+    size = 0
     for parts, token in model.phrases.items():
         for part in parts:
             if part not in ordinary:
@@ -394,6 +398,10 @@ def _check_phrases(model: Model) -> None:
             if b"\n" in ordinary[part]:
                 reason = f"must not contain a newline, as token {part}, {short(ordinary[part])}, does"
                 raise DataError(f"phrase {short(parts)} {reason}")
+        size += sum(len(ordinary[part]) for part in parts)
+        if size > MAX_PHRASE_BYTES:
+            reason = f"phrases must have at most {MAX_PHRASE_BYTES:,} bytes in total, got {size:,} or more"
+            raise DataError(reason, remedy=f"shorten phrase {short(parts)}")
         if token in vocab:
             reason = f"id {token} of phrase {short(parts)} is already used by {short(vocab[token])}"
             raise DataError(reason, remedy="choose another id")
