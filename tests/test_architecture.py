@@ -31,7 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "encoder": {"_core", "model"},
     "compat": {"arguments", "errors", "formats", "model"},
     "data": {"_core", "arrow", "errors", "storage", "surrogates"},
-    "formats": {"_core", "arguments", "arrow", "errors", "merges", "model", "patterns", "storage"},
+    "boundaries": {"_core"},
+    "formats": {"_core", "arguments", "arrow", "boundaries", "errors", "merges", "model", "patterns", "storage"},
 }
 """The modules and packages of batchbpe that each of these may import; no others are allowed."""
 USERS = {"jobs", "analysis", "experiments", "spark", "viewer", "cli"}

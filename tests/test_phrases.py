@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from batchbpe import PATTERNS, Model, Tokenizer, train
 from batchbpe import reference_phrases as reference
+from batchbpe.boundaries import boundaries_of
 from batchbpe.data.sampling import Sampling
 from batchbpe.phrase_training import least_count
 from batchbpe.phrases import TooFewRunsError, train_phrases
 from batchbpe.policies import Candidates, continue_search
-from batchbpe.run_counting import CONTRACTION_STARTS, KINDS, ChunksOfPhrases, RunReader
+from batchbpe.run_counting import KINDS, ChunksOfPhrases, RunReader
 from batchbpe.runs import RunCounts
 
 pytestmark = pytest.mark.filterwarnings("ignore:the pattern")  # one of the patterns does not match everything
@@ -47,11 +48,8 @@ def tokens_of(model: Model, text: str) -> list[list[int]]:
 
 def is_eligible(model: Model, kind: str) -> Callable[[int], bool]:
     pattern = regex.compile(KINDS[kind])
-    excluded = CONTRACTION_STARTS if model.pattern == PATTERNS["o200k"] else ()
 
     def check(token: int) -> bool:
-        if model.vocab[token].lower() in excluded:
-            return False
         return b"\n" not in model.vocab[token] and bool(pattern.fullmatch(model.vocab[token].decode(errors="replace")))
 
     return check
@@ -87,7 +85,15 @@ def test_special_tokens_end_a_run(model: Model) -> None:
 def test_training_equals_the_reference(model: Model, book: list[str], kind: str, policy: str) -> None:
     documents = book[:6]
     runs = reference.find_runs([tokens_of(model, text) for text in documents], is_eligible(model, kind))
-    expected = reference.train_phrases(runs, 150, model.n_vocab, vocab_size=model.vocab_size - 1, policy=policy)
+    inside = boundaries_of(model.pattern).is_inside
+    expected = reference.train_phrases(
+        runs,
+        150,
+        model.n_vocab,
+        vocab_size=model.vocab_size - 1,
+        policy=policy,
+        is_wanted=lambda phrase: not inside(b"".join(model.vocab[part] for part in phrase).decode()),
+    )
     found = train_phrases(model, RunCounts.count(documents, model, phrase_chunks=kind), 150, policy=policy)
     assert list(found.phrases.items()) == list(expected.items())
     assert max(map(len, expected)) > 2

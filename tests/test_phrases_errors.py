@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import run, untouched
 
-from batchbpe import ChunkCounts, Model, RunCounts, Tokenizer, train, train_phrases
+from batchbpe import PATTERNS, ChunkCounts, Model, RunCounts, Tokenizer, train, train_phrases
+from batchbpe.formats.phrase_pattern import split_pattern
 
 TEXT = "to be or not to be, that is the question\n" * 30
 MODEL = Model(pattern=r" ?\w+|\W", merges={(116, 111): 256, (32, 98): 257, (257, 101): 258})
@@ -182,3 +183,13 @@ def test_phrases_are_bounded_in_bytes(tmp_path: Path) -> None:
     limit = r"mine\.model: phrases must have at most 67,108,864 bytes in total, got 67,174,401 or more; shorten phrase"
     with pytest.raises(ValueError, match=limit):
         Tokenizer.from_file(path)
+
+
+def test_patterns_with_phrases_are_bounded_in_bytes() -> None:
+    """A short pattern could describe many long texts."""
+    repeated = "(?:a|b)" * 1000
+    assert split_pattern(f"(?:{repeated})|{PATTERNS['gpt4']}")[1] == ()
+    limit = r"phrases of a pattern must have at most 67,108,864 bytes in total, got 67,\d\d\d,\d\d\d or more, up to 'xx"
+    for tree in ("x" * 100_000 + f"(?:{'a|' * 1000})", ("x" * 1000 + "(?:") * 1000):
+        with pytest.raises(ValueError, match=limit):
+            split_pattern(f"(?:{tree})|{PATTERNS['gpt4']}")

@@ -15,20 +15,19 @@ from conftest import multilingual, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchbpe import PATTERNS, Model, Tokenizer
+from batchbpe import PATTERNS, Model, RunCounts, Tokenizer, train, train_phrases
 from batchbpe.formats import Format
 from batchbpe.formats.huggingface import to_json
-from batchbpe.formats.phrase_pattern import _EDGES, pattern_with_phrases
+from batchbpe.formats.phrase_pattern import pattern_with_phrases, split_pattern
 
 CASES = "iPhone McDonald USA's it's IT'S I'LL don't DON'T 語A 語Ab ǅx ʰA eF"
 END = "<|endoftext|>"
 
 
-@pytest.fixture(scope="module", params=[*_EDGES])
+@pytest.fixture(scope="module", params=[*PATTERNS])
 def tokenizer(request: pytest.FixtureRequest, library: list[str]) -> Tokenizer:
     """A tokenizer with phrases of all chunks that are not white space: words, numbers and symbols."""
-    kind = r"(?!'[lrvLRV]?\z)\s*[^\s]+" if request.param.startswith("o200k") else r"\s*[^\s]+"
-    return trained(request.param, kind, library)
+    return trained(request.param, r"\s*[^\s]+", library)
 
 
 @cache
@@ -119,16 +118,97 @@ def test_formats_without_phrases(tokenizer: Tokenizer, format: str, tmp_path: Pa
         tokenizer.export(tmp_path / "mine", format)
 
 
-def test_a_custom_pattern_is_refused() -> None:
-    model = Model(r" ?\p{L}+", {(32, 97): 256}, phrases={(97, 256): 257})
-    with pytest.raises(ValueError, match="phrases can be exported only with the patterns gpt2"):
+def test_a_pattern_that_is_not_regular_is_refused() -> None:
+    model = Model(r"(?<=a) ?\p{L}|.", {(32, 97): 256}, phrases={(97, 256): 257})
+    with pytest.raises(ValueError, match=r"phrases cannot be exported with the pattern .*: it has a look-behind; use"):
         pattern_with_phrases(model)
 
 
-def test_a_phrase_that_is_no_sequence_of_chunks_is_refused() -> None:
+def test_a_phrase_that_is_not_a_sequence_of_chunks_is_refused() -> None:
     model = Model(PATTERNS["gpt4"], {}, phrases={(97, 98): 257})
     with pytest.raises(ValueError, match="phrase 257, b'ab', is not split into its chunks"):
+        pattern_with_phrases(model)
+
+
+def test_a_phrase_that_ends_in_white_space_is_refused() -> None:
+    model = Model(PATTERNS["gpt4"], {}, phrases={(97, 32): 257})
+    with pytest.raises(ValueError, match="phrase 257, b'a ', cannot be found exactly: where its white space ends"):
         Tokenizer(model).to_tiktoken()
+
+
+IN_CHUNKS = [
+    ("o200k", "❤️", ".", "Great?!❤️."),
+    ("o200k", "\r", "/", "?\r/"),
+    ("o200k", "l", "L", "we'lL"),
+    ("o200k", "r", "E", "we'rE"),
+    ("o200k", "they", "'", "they're"),
+    ("o200k", "語", "A", "語Ab"),
+    ("gpt2", "'", "v", "we've"),
+    ("starcoder", "'", "v", "we've"),
+]
+
+
+@pytest.mark.parametrize(("name", "first", "last", "text"), IN_CHUNKS)
+def test_phrases_whose_text_can_be_inside_a_chunk(name: str, first: str, last: str, text: str) -> None:
+    """tiktoken would use them there. Training leaves them out, and exporting refuses them."""
+    model = train([first + last] * 9, 280, pattern=name)
+    ids = [Tokenizer(model).encode(chunk) for chunk in (first, last)]
+    parts = tuple(itertools.chain(*ids))
+    runs = RunCounts.count([first + last] * 9, model, phrase_chunks="[^\n]+")
+    assert [run for run, _ in runs] == [parts] and len(parts) == 2
+    assert not train_phrases(model, runs, 1).phrases
+    tokenizer = Tokenizer(Model(model.pattern, model.merges, phrases={parts: 300}))
+    with pytest.raises(ValueError, match=r"phrase 300, .*, can be inside a chunk, where tiktoken would use it too"):
+        tokenizer.to_tiktoken()
+    loaded = tokenizers.Tokenizer.from_str(json.dumps(to_json(tokenizer.model)))
+    assert loaded.encode(text).ids == tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gpt4", "o200k"])
+def test_former_patterns_are_recognized(name: str) -> None:
+    """Earlier versions wrote look-aheads that were derived by hand."""
+    former = {
+        "gpt2": r"(?: a(?:'(?![^\s\p{L}\p{N}]|[sdmt]|ll|ve|re)| b(?: b(?!\p{L})|(?!\p{L}))))",
+        "gpt4": r"(?: a(?: b(?: b(?!\p{L})|(?!\p{L}))|\.(?![^\s\p{N}]|[\r\n])))",
+        "o200k": r"(?: b (?:B's|b(?![\p{Ll}\p{Lm}\p{Lo}\p{M}]|'(?i:[sdmt]|ll|ve|re))))",
+    }
+    texts = {"gpt2": (" a'", " a b b", " a b"), "gpt4": (" a b b", " a b", " a."), "o200k": (" b B's", " b b")}
+    assert split_pattern(f"{former[name]}|{PATTERNS[name]}") == (PATTERNS[name], texts[name])
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(?:'s|'t)|[^\s]\p{L}+|.",  # contractions
+        r"(?: a b(?!x))|" + PATTERNS["gpt4"],
+        r"(?: a b| a b c)|" + PATTERNS["gpt4"],
+        r"(?:ab|abc)|\p{L}",  # the longest is not first
+        r"(?:ab(?!c)d)|\p{L}",
+        r"(?:ab)+|\p{L}",
+        r"(?:ab|",
+        r"(?:ab(?!",
+        r"(?:ab)|(",
+        "(?:" * 10_000,
+    ],
+)
+def test_other_patterns_have_no_phrases(pattern: str) -> None:
+    assert split_pattern(pattern) == (pattern, ())
+
+
+def test_phrases_that_are_nested_deeply() -> None:
+    """Engines limit the depth of groups, so deeper ones are written out."""
+    merges: dict[tuple[int, int], int] = {}
+    for n in range(100):
+        merges[256 + n - 1 if n else 32, 97 + n % 26] = 256 + n
+    phrases = {(120, 256 + n): 400 + n for n in range(100)} | {(120, *[256] * n): 600 + n for n in range(2, 60)}
+    tokenizer = Tokenizer(Model(PATTERNS["gpt4"], merges, phrases=phrases))
+    encoding = tokenizer.to_tiktoken()
+    loaded = tokenizers.Tokenizer.from_str(json.dumps(to_json(tokenizer.model)))
+    assert Tokenizer.from_tiktoken(encoding) == tokenizer
+    for token in phrases.values():
+        text = tokenizer.decode([token])
+        assert encoding.encode(text) == loaded.encode(text).ids == tokenizer.encode(text) == [token]
+        assert encoding.encode(text + "z") == tokenizer.encode(text + "z")
 
 
 @pytest.mark.parametrize("last", ["'", "'l", "'r", "'v", "'L"])
@@ -137,7 +217,7 @@ def test_beginnings_of_contractions(last: str) -> None:
     merges = {(39, ord(letter)): 256 + place for place, letter in enumerate("lrvL")}
     token = {"'": 39} | {f"'{letter}": 256 + place for place, letter in enumerate("lrvL")}
     tokenizer = Tokenizer(Model(PATTERNS["o200k"], merges, phrases={(97, token[last]): 300, (49, token[last]): 301}))
-    with pytest.raises(ValueError, match=r"tiktoken would use phrases that contain .* inside words too"):
+    with pytest.raises(ValueError, match="can be inside a chunk, where tiktoken would use it too"):
         tokenizer.to_tiktoken()
     fields = tokenizers.Tokenizer.from_str(json.dumps(to_json(tokenizer.model)))
     for word, following in itertools.product("aA1", ["", "l", "L", "e", "E", "x", "X", "s", "ll", "1", " "]):

@@ -16,6 +16,7 @@ import numpy as np
 
 from ._core import MAX_ID, PairTable
 from .arguments import check_integer
+from .boundaries import Boundaries, NotSupportedError, States, boundaries_of
 from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
 from .merging import Batch, merge_in_batches
 from .model import Model
@@ -52,6 +53,8 @@ def train_phrases(
     phrases: number of phrases.
     max_words: largest number of chunks in a phrase.
     policy, cap_divisor, max_batch_size, on_batch, threads: as in `train`.
+
+    Phrases whose text could be part of a chunk are left out, because tiktoken would use them there.
 
     >>> model = Model(pattern=r" ?\\w+", merges={(32, 98): 256})
     >>> dict(train_phrases(model, RunCounts.count("a b a b a b", model), 1).phrases)
@@ -112,8 +115,9 @@ def learn_phrases(
     found = {*model.found_tokens.values()}
     vocab = GrowingVocab({token: value for token, value in model.vocab.items() if token not in found}, first_id)
     chunks_of: dict[int, Phrase] = {token: (token,) for token in vocab}
+    joints = _Joints(model, first_id + phrases)
     table = PairTable.from_runs(*runs.arrays[:3], first_id, phrases, runs.arrays.min_count, threads)
-    choose = _Choice(resolve_policy(policy), chunks_of, max_words, first_id + phrases)
+    choose = _Choice(resolve_policy(policy), chunks_of, max_words, joints)
     merge_in_batches(
         _CutTable(table, runs.arrays.min_count),
         vocab,
@@ -157,15 +161,67 @@ class TooFewRunsError(DataError):
         return cls(reason, remedy=("count them with a smaller ", Setting("min_count")))
 
 
+class _Joints:
+    """Tells which pairs of tokens have a text that a chunk could contain. As phrases, they could not be exported.
+
+    A text that contains one that no chunk contains is in no chunk either, so only pairs of chunks have to be checked.
+    """
+
+    def __init__(self, model: Model, ids: int) -> None:
+        self.ids, self._vocab = ids, model.vocab
+        self._boundaries: Boundaries | None = None
+        try:
+            self._boundaries = boundaries_of(model.pattern)
+        except NotSupportedError:  # then nothing can be exported
+            return
+        self._nodes: dict[States, int] = {frozenset(): 0}
+        """Numbers for the states after the text of a token."""
+        self._end = np.full(ids, -1, np.int32)
+        """The number of the states after each token, from anywhere in a chunk; -1 if it is not known yet."""
+        self._first = np.full(ids, self._boundaries.n_classes, np.int32)
+        """The class of the first character of each token, or one more for phrases."""
+        self._continues = np.zeros((1, self._boundaries.n_classes + 1), bool)
+        """Whether a chunk can continue with a class, by the number of the states before it."""
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def is_hard(self, candidates: Candidates) -> Mask:
+        """Return which pairs have a text that cannot be part of a chunk."""
+        if self._boundaries is None:
+            return np.ones(len(candidates), bool)
+        pairs = np.concatenate([candidates.first, candidates.last])
+        for token in np.unique(pairs[self._end[pairs] < 0]).tolist():
+            self._add(self._boundaries, token)
+        hard: Mask = ~self._continues[self._end[candidates.first], self._first[candidates.last]]
+        for place in np.flatnonzero(~hard).tolist():
+            pair = int(candidates.first[place]), int(candidates.last[place])
+            if pair not in self._known:
+                self._known[pair] = self._boundaries.is_inside(b"".join(self._vocab[each] for each in pair).decode())
+            hard[place] = not self._known[pair]
+        return hard
+
+    def _add(self, boundaries: Boundaries, token: int) -> None:
+        """Look at a token for the first time."""
+        self._end[token] = 0
+        if token not in self._vocab:
+            return  # a phrase
+        classes = boundaries.classes(self._vocab[token].decode())
+        states = boundaries.after(boundaries.anywhere, classes)
+        if states not in self._nodes:
+            self._nodes[states] = len(self._nodes)
+            row = [bool(boundaries.after(states, [number])) for number in range(boundaries.n_classes)]
+            self._continues = np.vstack([self._continues, [*row, False]])
+        self._end[token], self._first[token] = self._nodes[states], classes[0]
+
+
 class _Choice:
     """A policy that vetoes pairs with too many chunks, or with the chunks of a phrase, and asks another to choose."""
 
-    def __init__(self, policy: Policy, chunks_of: dict[int, Phrase], max_words: int, ids: int) -> None:
+    def __init__(self, policy: Policy, chunks_of: dict[int, Phrase], max_words: int, joints: _Joints) -> None:
         functools.update_wrapper(self, policy)
-        self._policy, self._chunks_of, self._max_words = policy, chunks_of, max_words
+        self._policy, self._chunks_of, self._max_words, self._joints = policy, chunks_of, max_words, joints
         self._token_of = {chunks: token for token, chunks in chunks_of.items()}
         self._phrases = 0
-        self._words = np.ones(ids, np.int64)
+        self._words = np.ones(joints.ids, np.int64)
         """The number of chunks of each token."""
         self._waiting: dict[Phrase, list[tuple[Phrase, Phrase]]] = {}
         """The two parts of phrases, by the part that is not a token yet."""
@@ -178,12 +234,12 @@ class _Choice:
             first, last = (np.array(tokens, np.uint32) for tokens in zip(*unwanted, strict=True))
             candidates.source.forget(first, last)
             candidates = candidates.more(len(candidates))
-        batch = self._policy(candidates.keep(self._is_short))
+        batch = self._policy(candidates.keep(self._is_wanted))
         return batch[self._unique(batch)] if isinstance(batch, Candidates) else batch
 
-    def _is_short(self, candidates: Candidates) -> Mask:
-        words: Mask = self._words[candidates.first] + self._words[candidates.last] <= self._max_words
-        return words
+    def _is_wanted(self, candidates: Candidates) -> Mask:
+        is_short: Mask = self._words[candidates.first] + self._words[candidates.last] <= self._max_words
+        return is_short & self._joints.is_hard(candidates)
 
     def _unique(self, batch: Candidates) -> Mask:
         """Return which pairs do not have the same chunks as one before them."""

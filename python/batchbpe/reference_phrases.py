@@ -57,10 +57,11 @@ def train_phrases(
     max_words: int = 4,
     cap_divisor: int = 2,
     policy: str = "continue_search",
+    is_wanted: Callable[[Phrase], bool] = lambda phrase: True,
 ) -> dict[Phrase, int]:
     """Merge pairs of chunks as Listing 1 merges pairs of tokens. `vocab_size` is the number of tokens at the start.
 
-    Pairs of more than `max_words` chunks, or with the chunks of a phrase, are left out.
+    Pairs of more than `max_words` chunks, with the chunks of a phrase, or that are not wanted, are left out.
 
     >>> train_phrases([[300, 301, 302]] * 2 + [[300, 301]], 2, 303, vocab_size=303)
     {(300, 301): 303, (300, 301, 302): 304}
@@ -73,7 +74,7 @@ def train_phrases(
         stats = {}
         for pair, count in get_stats(ids).items():
             phrase = chunks_of[pair[0]] + chunks_of[pair[1]]
-            if len(phrase) <= max_words and phrase not in phrases:
+            if len(phrase) <= max_words and phrase not in phrases and is_wanted(phrase):
                 stats[pair] = count
         top_pairs = heapq.nsmallest(n, stats, key=lambda pair: (-stats[pair], pair))
         if not top_pairs:

@@ -31,9 +31,6 @@ KINDS: Mapping[str, str] = {
 """letters: chunks with a letter. text: also punctuation, but no digits. Neither has newlines."""
 SAMPLED_BLOCK = 1 << 16
 """A share of a text file, or of a longer string, is a share of its blocks of about this many bytes or characters."""
-CONTRACTION_STARTS = frozenset({b"'", b"'l", b"'r", b"'v"})
-"""Chunks that are not eligible with o200k, unless asked for: the text of a word and one of them can also be inside a
-chunk, such as "they'" in "they're", where tiktoken would use the phrase."""
 
 
 class RunArrays(NamedTuple):
@@ -79,9 +76,6 @@ class ChunksOfPhrases:
         else:
             kind = check_phrase_chunks(self.chunks)
             is_eligible = _core.matches_whole(KINDS.get(kind, kind), [value for _, value in tokens])
-            if kind in KINDS and "(?i:'s|'t|'re|'ve|'m|'ll|'d)?" in self.model.pattern:
-                pairs = zip(is_eligible, tokens, strict=True)
-                is_eligible = [each and value.lower() not in CONTRACTION_STARTS for each, (_, value) in pairs]
         eligible = np.array([token for (token, _), each in zip(tokens, is_eligible, strict=True) if each], np.uint32)
         if callable(self.chunks):  # many functions have the same name
             kind += f" {zlib.crc32(eligible.tobytes()):08x}"

@@ -246,6 +246,29 @@ fn explain_pattern(pattern: &str) -> PyResult<(&'static str, String)> {
     Ok((engine, reason.to_owned()))
 }
 
+/// A state: the numbers of the next states, whether it is the start, and whether it matches (0: no, 1: yes, 2: depending
+/// on what follows).
+type State = (Vec<u32>, bool, u8);
+
+/// Return the automaton of a pattern: its sets of characters, the sets of each class, the first character of each range
+/// and its class, and the states of each stage. Return what the pattern has instead if it is not regular.
+#[pyfunction]
+#[expect(clippy::type_complexity, reason = "it is unpacked by one caller")]
+fn automaton(
+    pattern: &str,
+) -> PyResult<(Option<&'static str>, Vec<String>, Vec<u128>, Vec<(u32, u8)>, Vec<Vec<State>>)> {
+    split::Splitter::new(pattern)?;
+    Ok(match split::Tables::new(pattern) {
+        Err(obstacle) => (Some(obstacle), Vec::new(), Vec::new(), Vec::new(), Vec::new()),
+        Ok(split::Tables { sets, members, ranges, stages }) => {
+            let states = |stage: Vec<split::State>| {
+                stage.into_iter().map(|state| (state.next, state.is_start, state.matches as u8)).collect()
+            };
+            (None, sets, members, ranges, stages.into_iter().map(states).collect())
+        }
+    })
+}
+
 /// Split a text into chunks. The default engine is the fastest that can run the pattern.
 #[pyfunction]
 #[pyo3(signature = (pattern, text, engine = None))]
@@ -300,6 +323,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(has_scanner, module)?)?;
     module.add_function(wrap_pyfunction!(matches_empty, module)?)?;
     module.add_function(wrap_pyfunction!(explain_pattern, module)?)?;
+    module.add_function(wrap_pyfunction!(automaton, module)?)?;
     module.add_function(wrap_pyfunction!(split_text, module)?)?;
     module.add_function(wrap_pyfunction!(matches_whole, module)?)?;
     module.add_function(wrap_pyfunction!(count::read_counts_csv, module)?)?;

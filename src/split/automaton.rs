@@ -66,6 +66,24 @@ enum Loop {
     Letters,
 }
 
+/// A state of a stage. The first of each stage is dead.
+pub struct State {
+    /// The number of the next state, for each class of the next character.
+    pub next: Vec<u32>,
+    pub is_start: bool,
+    pub matches: Matches,
+}
+
+/// Whether the characters that lead to a state are a match.
+#[derive(Clone, Copy)]
+pub enum Matches {
+    Never,
+    /// Unless more characters lead to another match.
+    Always,
+    /// It depends on what follows.
+    Conditionally,
+}
+
 struct Ahead {
     /// Whether the next character is allowed, by class.
     allowed: [bool; MAX_CLASSES],
@@ -134,6 +152,23 @@ impl Automaton {
                 None => return (None, seen),
             }
         }
+    }
+
+    /// Returns the states of each stage, over classes with these characters. A class without one leads nowhere.
+    pub fn states(&self, chars: &[Option<char>]) -> Vec<Vec<State>> {
+        let next = |stage: &Stage, number: usize, c: &Option<char>| {
+            c.map_or(DEAD, |c| stage.next[(number << stage.shift) + usize::from(self.table.of_char(c))]) >> stage.shift
+        };
+        let state = |stage: &Stage, number: usize| State {
+            next: chars.iter().map(|c| next(stage, number, c)).collect(),
+            is_start: number << stage.shift == stage.start as usize,
+            matches: match stage.matches[number] {
+                (None, None) => Matches::Never,
+                (Some(any), Some(last)) if any == last && stage.aheads[any as usize].is_none() => Matches::Always,
+                _ => Matches::Conditionally,
+            },
+        };
+        self.stages.iter().map(|stage| (0..stage.matches.len()).map(|n| state(stage, n)).collect()).collect()
     }
 
     /// Returns whether the text can be cut after a newline between two characters. See `newline_cut`.
@@ -283,11 +318,13 @@ impl Ahead {
 }
 
 /// The sets of characters of a pattern, and the classes into which they divide all characters.
-struct Partition {
+pub struct Partition {
     sets: Vec<ClassUnicode>,
     /// For each class: the sets that it belongs to, one bit each.
-    signatures: Vec<u128>,
+    pub signatures: Vec<u128>,
     count: usize,
+    /// The first character of each range and its class.
+    pub starts: Vec<(u32, u8)>,
     table: ClassTable,
 }
 
@@ -303,6 +340,11 @@ impl Partition {
             syntax::for_each_class(&alternative.node, &mut add);
             alternative.ahead.iter().for_each(|ahead| add(&ahead.class));
         }
+        Self::of(sets)
+    }
+
+    /// Returns the classes into which some sets divide all characters.
+    pub fn of(sets: Vec<ClassUnicode>) -> Result<Self, Obstacle> {
         if sets.len() > MAX_SETS {
             return Err("too many different sets of characters");
         }
@@ -327,8 +369,9 @@ impl Partition {
         if count > MAX_CLASSES {
             return Err("too many different sets of characters");
         }
+        let starts = ranges.iter().map(|&(first, _, class)| (first, class)).collect();
         let table = ClassTable::new(ranges).ok_or("sets of characters that are too fragmented")?;
-        Ok(Self { sets, signatures, count, table })
+        Ok(Self { sets, signatures, count, starts, table })
     }
 
     fn is_in(&self, class: usize, set: &ClassUnicode) -> bool {

@@ -17,6 +17,7 @@ mod family;
 mod named;
 mod scanners;
 mod syntax;
+mod tables;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -25,6 +26,7 @@ use std::time::Instant;
 
 use crate::error::{Cancel, Error, Result, quoted};
 use automaton::Automaton;
+pub use automaton::State;
 use backtracking::Backtracking;
 use chunks::BATCH;
 pub use chunks::{Chunks, LOOKUP_GROUP, Span, Spans};
@@ -32,6 +34,7 @@ use classes::{ClassTable, WHITE};
 use family::{Family, PUBLISHED};
 pub use named::NAMED;
 use scanners::Scan;
+pub use tables::Tables;
 
 /// How far an automaton may look beyond the ends of chunks, in bytes: a fixed amount plus an amount per byte of the text.
 /// To look that far takes about ten seconds. A pattern that looks further would practically never finish.

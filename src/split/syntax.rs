@@ -74,6 +74,41 @@ pub fn parse(pattern: &str) -> Result<Vec<Alternative>> {
     alternatives.into_iter().map(alternative).collect()
 }
 
+/// Returns the sets of characters that a pattern is written with, each with a regular expression for it.
+pub fn sets(pattern: &str) -> Result<Vec<(String, ClassUnicode)>> {
+    fn visit(expr: &Expr, sets: &mut Vec<(String, ClassUnicode)>) -> Result<()> {
+        let mut add = |regex: &str, expr: Expr| -> Result<()> {
+            if let Node::Class(class) = convert(&expr, 0)?
+                && !sets.iter().any(|set| set.1 == class)
+            {
+                sets.push((regex.replace('\r', r"\r").replace('\n', r"\n").replace('\t', r"\t"), class));
+            }
+            Ok(())
+        };
+        let in_case = |regex: String, casei: bool| if casei { format!("(?i:{regex})") } else { regex };
+        match expr {
+            Expr::Literal { val, casei } => {
+                for c in val.chars() {
+                    let escaped = if r"\.+*?()|[]{}^$".contains(c) { format!(r"\{c}") } else { c.to_string() };
+                    add(
+                        &in_case(escaped, *casei && c.is_alphabetic()),
+                        Expr::Literal { val: c.into(), casei: *casei },
+                    )?;
+                }
+            }
+            Expr::Delegate { inner, casei } => add(&in_case(inner.clone(), *casei), expr.clone())?,
+            Expr::Any { newline: true, .. } => add(r"[\s\S]", expr.clone())?,
+            Expr::Any { crlf, .. } => add(if *crlf { "[^\r\n]" } else { "[^\n]" }, expr.clone())?,
+            _ => {}
+        }
+        expr.children_iter().try_for_each(|child| visit(child, sets))
+    }
+    let tree = Expr::parse_tree(pattern).map_err(|_| "a syntax error")?;
+    let mut sets = Vec::new();
+    visit(&tree.expr, &mut sets)?;
+    Ok(sets)
+}
+
 fn alternative(node: Node) -> Result<Alternative> {
     let mut items = match node {
         Node::Concat(items) => items,
