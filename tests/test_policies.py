@@ -1,5 +1,6 @@
 """The policies choose the same pairs as the reference, and `Candidates` offers what policies need."""
 
+import weakref
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -175,6 +176,20 @@ def test_own_score() -> None:
 
     model = train(ChunkCounts.count("aab aab cd cd cd", r"\S+|\s"), 259, policy=by_length)
     assert [model.vocab[token] for token in model.merges.values()] == [b"cd", b"aa", b"aab"]
+
+
+def test_candidates_that_a_policy_has_sliced_are_freed() -> None:
+    arrays: list[Any] = []
+    in_memory = []
+
+    def best(candidates: Candidates) -> Candidates:
+        in_memory.append(sum(array() is not None for array in arrays))
+        arrays.extend(map(weakref.ref, (candidates.first, candidates.last, candidates.count)))
+        return candidates[:1]
+
+    train("to be or not to be, that is the question", 266, policy=best)
+    assert len(in_memory) == 10
+    assert max(in_memory) <= 3  # those of the batch before
 
 
 def test_a_policy_may_be_any_callable_object() -> None:

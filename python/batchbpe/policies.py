@@ -55,9 +55,10 @@ class GrowingVocab(Mapping[int, bytes]):
 
     def add(self, first: Ids, last: Ids, counts: Counts) -> None:
         """Add the tokens that pairs become, and how often each pair occurred."""
-        self._first.append(first)
-        self._last.append(last)
-        self._counts.append(counts)
+        # Copies: a policy may return a slice, which would keep the arrays of all candidates in memory.
+        self._first.append(first.copy())
+        self._last.append(last.copy())
+        self._counts.append(counts.copy())
         self.merges_done += len(first)
 
     @property
