@@ -233,12 +233,26 @@ def test_iterables_of_strings_are_documents() -> None:
         assert texts(data) == strings
 
 
-def test_batches_are_bounded_and_lazy() -> None:
-    def endless() -> Iterator[str]:
-        while True:
-            yield "a" * 1_000_000
+def test_lists_of_strings_in_iterables_are_documents() -> None:
+    strings = [f"document {number}" for number in range(10)]
 
-    assert len(next(documents(endless()))) == 2
+    def batches() -> Iterator[Any]:
+        yield strings[:4]
+        yield np.array(strings[4:8])
+        yield from strings[8:]
+
+    assert texts(batches()) == texts([*batches()]) == strings
+    assert texts(corpus.choose(None, batches(), None)) == strings
+
+
+def test_batches_are_bounded_and_lazy() -> None:
+    def endless(item: Any) -> Iterator[Any]:
+        while True:
+            yield item
+
+    assert len(next(documents(endless("a" * 1_000_000)))) == 2
+    assert len(next(documents(endless(["a" * 300_000] * 3)))) == 7
+    assert len(next(documents(iter([endless("a")])))) == 4096
     assert [len(batch) for batch in documents(iter(["a"] * 10_000))] == [4096, 4096, 1808]
 
 
@@ -259,6 +273,10 @@ def test_mixed_list_keeps_the_order(tmp_path: Path) -> None:
         (None, "data must be text, a path, counts, a table, or an iterable of strings, got None"),
         (["a", ["b", 3]], r"data\[1\]\[1\] must be text, .*, got 3"),
         (iter(["a", 3]), "document 1 must be a string, got 3"),
+        (iter(["a", ["b", 3]]), r"document 1\[1\] must be a string, got 3"),
+        (iter([[["a"]]]), r"document 0\[0\] must be a string, got \['a'\]"),
+        (iter([["a"], b"b"]), "document 1 must be a string, got b'b'"),
+        (iter([{"text": ["a"]}]), r"document 0 must be a string, got .*; pass \(row"),
         (
             iter([{"text": "a"}]),
             r"""document 0 must be a string, got {'text': 'a'}; pass \(row\["text"\] for row in rows\)""",

@@ -40,7 +40,7 @@ from .files import URL, kind, urls
 from .jsonl import text_fields
 from .options import ReadOptions
 from .readers import KNOWN, SUFFIXES, source
-from .source import Source, batched, in_arrays, in_memory
+from .source import Source, batched, flattened, in_arrays, in_memory
 from .tables import check_text_column, is_counts_folder, is_string, types_of
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ Data: TypeAlias = (
     "| pa.Table | pa.RecordBatch | Source | Iterable[Any]"
 )
 """Data to count or train on: a text, path, glob, folder or URL; chunk counts; arrow strings, or anything that
-exports arrow data (polars, pandas, duckdb, …); a `datasets.Dataset` or `IterableDataset`; an iterable of strings; or a
-list or tuple of any of these."""
+exports arrow data (polars, pandas, duckdb, …); a `datasets.Dataset` or `IterableDataset`; an iterable of strings or of
+lists of strings; or a list or tuple of any of these."""
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
@@ -192,14 +192,14 @@ def _sources(data: Any, options: ReadOptions, where: str) -> Iterator[Source]:
             where, type(data).__name__, "must export arrow data", remedy="pass one column, or a newer data frame"
         )
     elif isinstance(data, Iterable):
-        yield in_memory(batched(data))
+        yield in_memory(batched(flattened(data)))
     else:
         raise ArgumentTypeError(where, data, "must be text, a path, counts, a table, or an iterable of strings")
 
 
 def _chosen(chosen: _Chosen, options: ReadOptions) -> Iterator[Source]:
     if chosen.texts is not None:
-        yield in_memory(batched(chosen.texts))
+        yield in_memory(batched(flattened(chosen.texts)))
     for file in chosen.files:
         if not isinstance(file, str | os.PathLike):
             raise ArgumentTypeError("files", file, _EXPECTED_FILES)

@@ -131,7 +131,34 @@ def in_arrays(columns: Callable[[], Iterable[pa.Array[Any] | pa.ChunkedArray[Any
     return Source("", lambda _: (batch for column in columns() for batch in batches_of(column, errors=errors)), 0, rows)
 
 
-def batched(texts: Iterable[object]) -> Iterator[Texts]:
+def flattened(items: Iterable[object]) -> Iterator[str]:
+    """Yield the documents of an iterable of strings and of lists of strings, such as batches of a dataset.
+
+    >>> list(flattened(iter(["one", ["two", "three"]])))
+    ['one', 'two', 'three']
+    >>> list(flattened([["one", 2]]))
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentTypeError: document 0[1] must be a string, got 2
+    """
+    for index, item in enumerate(items):
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Iterable) and not isinstance(item, bytes | bytearray | memoryview | Mapping):
+            for position, text in enumerate(item):
+                if not isinstance(text, str):
+                    raise _not_a_string(f"document {index}[{position}]", text)
+                yield text
+        else:
+            raise _not_a_string(f"document {index}", item)
+
+
+def _not_a_string(place: str, value: object) -> ArgumentTypeError:
+    remedy = 'pass (row["text"] for row in rows)' if isinstance(value, Mapping) else ""
+    return ArgumentTypeError(place, value, "must be a string", remedy=remedy)
+
+
+def batched(texts: Iterable[str]) -> Iterator[Texts]:
     """Collect single documents into batches. If reading fails, the documents before the error are yielded first.
 
     >>> [batch.strings for batch in batched(iter(["one", "two"]))]
@@ -141,10 +168,7 @@ def batched(texts: Iterable[object]) -> Iterator[Texts]:
     size = 0
     failure: Exception | None = None
     try:
-        for index, text in enumerate(texts):
-            if not isinstance(text, str):
-                remedy = 'pass (row["text"] for row in rows)' if isinstance(text, Mapping) else ""
-                raise ArgumentTypeError(f"document {index}", text, "must be a string", remedy=remedy)
+        for text in texts:
             batch.append(text)
             size += len(text)
             if size >= limits.BATCH_CHARACTERS or len(batch) >= limits.BATCH_DOCUMENTS:
