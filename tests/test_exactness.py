@@ -1,20 +1,25 @@
 """The core produces exactly the ids of the reference, and encodes exactly as tiktoken does."""
 
+import argparse
+import json
 import os
 import random
 from functools import cache
 from pathlib import Path
+from pydoc_data import topics
 from typing import Any
 
 import pyarrow as pa
 import pytest
 import tiktoken
+import tokenizers
 from conftest import examples, reference_of, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import PATTERNS, Batch, ChunkCounts, Model, Tokenizer, policies, reference, train
 from batchbpe.formats import tiktoken as ranks_format
+from batchbpe.formats.byte_level import to_byte_level
 
 POLICIES = ["serial", "naive", "positional", "continue_search"]
 CUSTOM = ["(?s).+", r" ?\w+|\W"]
@@ -232,3 +237,33 @@ def test_openai_vocabularies(name: str, library: list[str]) -> None:
     text = "\n".join(library[::3]) + "<|endoftext|>"
     assert tokenizer.encode(text, "all") == theirs.encode(text, allowed_special="all")
     assert tokenizer.decode(tokenizer.encode(text, "none")) == text
+
+
+def byte_level_merges(model: Model) -> list[list[str]]:
+    return [[to_byte_level(model.vocab[token]) for token in pair] for pair in model.merges]
+
+
+ENGLISH = Path(topics.__file__).read_text(encoding="utf-8")[:300_000]
+CODE = Path(argparse.__file__).read_text(encoding="utf-8")
+CYRILLIC = CODE.translate({letter: letter + 0x3CF for letter in range(ord("A"), ord("z"))})
+
+
+@pytest.mark.parametrize(("text", "pattern"), [(ENGLISH, "gpt2"), (CODE, "gpt4"), (CYRILLIC, "gpt2")])
+def test_standard_bpe_with_the_ties_of_huggingface(text: str, pattern: str) -> None:
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(PATTERNS[pattern]), "isolated")
+    byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([split, byte_level])
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=8256, show_progress=False, initial_alphabet=byte_level.alphabet()
+    )
+    tokenizer.train_from_iterator([text], trainer)
+    expected = json.loads(tokenizer.to_str())["model"]["merges"]
+    options: Any = {"pattern": pattern, "policy": "serial", "overlapping": True}
+    model = train(texts=text, vocab_size=8256, ties="huggingface", **options)
+    assert byte_level_merges(model) == expected
+    assert byte_level_merges(train(texts=text, vocab_size=8256, **options)) != expected
+    base = train(texts=text, vocab_size=300, ties="huggingface", **options)
+    assert train(texts=text, vocab_size=900, ties="huggingface", base=base, **options).merges == dict(
+        [*model.merges.items()][:644]
+    )

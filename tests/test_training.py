@@ -46,6 +46,7 @@ def test_training_metadata() -> None:
         "max_batch_size": 5,
         "policy": "positional",
         "overlapping": False,
+        "ties": "ids",
         "chunks_total": COUNTS.total,
         "chunks_unique": COUNTS.unique,
     }

@@ -98,6 +98,7 @@ BAD_POLICIES: list[tuple[Callable[[Candidates], Any], type[Exception], str]] = [
         ({"special_tokens": ["<a>", "<a>"]}, ValueError, "<a>"),
         ({"special_tokens": "<a>"}, TypeError, "special_tokens"),
         ({"special_tokens": [""]}, (TypeError, ValueError), "empty"),
+        ({"ties": "ffbpe"}, ValueError, "ties must be one of 'ids', 'huggingface', got 'ffbpe'$"),
         ({"threads": 0}, ValueError, "threads must be at least 1, .*got 0"),
     ],
     ids=str,

@@ -129,6 +129,7 @@ class PairTable:
         overlapping: bool,
         threads: int | None,
         base: Encoder | None = None,
+        ranks: Sequence[int] | None = None,
     ) -> PairTable: ...
     @staticmethod
     def from_runs(

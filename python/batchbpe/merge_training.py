@@ -13,6 +13,7 @@ from ._core import MAX_ID, PairTable
 from .counts import ChunkCounts
 from .encoder import encoder_for
 from .errors import ArgumentError, DataError, plural
+from .formats.byte_level import to_byte_level
 from .merges import Merges
 from .merging import Batch, merge_in_batches, merge_serially
 from .model import Model
@@ -67,7 +68,10 @@ def train_merges(
         reason = f"must be at most {counts.arrays.counts[0]}, the count of the most frequent chunk"
         raise ArgumentError("freq_cutoff", options.freq_cutoff, reason)
     encoder = encoder_for(base) if options.base else None
-    table = PairTable.from_chunks(*kept[:3], skipped, first_merge, wanted, bool(options.overlapping), threads, encoder)
+    ranks = _huggingface_ranks(vocab) if options.ties == "huggingface" else None
+    table = PairTable.from_chunks(
+        *kept[:3], skipped, first_merge, wanted, bool(options.overlapping), threads, encoder, ranks
+    )
     metadata = options.as_metadata() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
     del counts, kept  # most of the memory, unless the caller holds them
 
@@ -117,6 +121,21 @@ def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, lis
             f"but base has {describe_pattern(options.base.pattern)}"
         )
     return options.base, []
+
+
+def _huggingface_ranks(vocab: Mapping[int, bytes]) -> list[int]:
+    """Return the rank of each id among pairs with equal counts, up to the last single byte.
+
+    Hugging Face's trainer compares ids as well, but its bytes have ids in the order of their byte-level characters.
+
+    >>> _huggingface_ranks({0: b" ", 1: b"a", 2: b"b"})
+    [2, 0, 1]
+    """
+    single = sorted(token for token, value in vocab.items() if len(value) == 1)
+    ranks = list(range(single[-1] + 1))
+    for rank, token in zip(single, sorted(single, key=lambda token: to_byte_level(vocab[token])), strict=True):
+        ranks[token] = rank
+    return ranks
 
 
 def _check_wanted(wanted: int, first_merge: int, stop_words: int, options: TrainingOptions) -> None:

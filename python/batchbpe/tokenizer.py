@@ -27,6 +27,7 @@ from .policies import Policy
 from .run_counting import PhraseChunks
 from .storage.atomic import replacing_all, writing
 from .surrogates import Errors
+from .training_options import Ties
 
 if TYPE_CHECKING:
     import tiktoken
@@ -66,6 +67,7 @@ class Tokenizer(Codec):
         max_batch_size: int = 0,
         policy: Policy | str = "continue_search",
         overlapping: bool = False,
+        ties: Ties = "ids",
         base: Tokenizer | Model | None = None,
         phrases: int | Literal["auto"] = 0,
         phrase_chunks: PhraseChunks = "letters",
@@ -99,6 +101,8 @@ class Tokenizer(Codec):
         max_batch_size: search at most this many pairs per batch; 0 for no limit.
         policy: chooses which of these pairs are merged: a function, or a name from `batchbpe.policies`.
         overlapping: count "aa" four times in "aaaaa", as QuickTokenizer does, instead of twice.
+        ties: which of several pairs with equal counts comes first: the one with the smallest "ids", or that of
+            "huggingface", so that `policy="serial", overlapping=True` trains like its `BpeTrainer`.
         base: tokenizer to extend. All its tokens, including special tokens, keep their ids; new tokens come after them.
         phrases: number of tokens for phrases such as " of the", or "auto" to balance them with merges. They are part of
             `vocab_size`, and the data is read again to find them.
@@ -135,6 +139,7 @@ class Tokenizer(Codec):
                 max_batch_size=max_batch_size,
                 policy=policy,
                 overlapping=overlapping,
+                ties=ties,
                 base=getattr(base, "model", base),
                 phrases=phrases,
                 phrase_chunks=phrase_chunks,

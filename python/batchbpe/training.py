@@ -17,7 +17,7 @@ from .phrase_training import train_with_phrases
 from .policies import Policy
 from .progress import training_bar
 from .run_counting import PhraseChunks, RunReader, check_rereadable
-from .training_options import HasModel, PhraseOptions, TrainingOptions, check_room, pattern_for
+from .training_options import HasModel, PhraseOptions, Ties, TrainingOptions, check_room, pattern_for
 
 
 def train(
@@ -34,6 +34,7 @@ def train(
     max_batch_size: int = 0,
     policy: Policy | str = "continue_search",
     overlapping: bool = False,
+    ties: Ties = "ids",
     base: Model | HasModel | None = None,
     phrases: int | Literal["auto"] = 0,
     phrase_chunks: PhraseChunks = "letters",
@@ -78,6 +79,7 @@ def train(
         max_batch_size=max_batch_size,
         policy=policy,
         overlapping=overlapping,
+        ties=ties,
         base=base,  # type: ignore[arg-type]  # a tokenizer is replaced with its model
     )
     check_function("on_counts", on_counts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from ._core import MAX_ID, MAX_MERGES
 from .arguments import check_bool, check_integer
@@ -14,6 +14,9 @@ from .model import Model, check_special_tokens
 from .patterns import describe_pattern, resolve_pattern
 from .policies import Policy, policy_name, resolve_policy
 from .run_counting import PhraseChunks, check_phrase_chunks
+
+Ties = Literal["ids", "huggingface"]
+"""The order of pairs with equal counts."""
 
 
 class HasModel(Protocol):
@@ -44,6 +47,8 @@ class TrainingOptions:
     """Chooses which of the pairs searched are merged: a function, or a name from `batchbpe.policies`."""
     overlapping: bool = False
     """Count "aa" four times in "aaaaa", as QuickTokenizer does, instead of twice."""
+    ties: Ties = "ids"
+    """Order of pairs with equal counts: "ids", the smallest first, or that of "huggingface"."""
     base: Model | None = None
     """Model or tokenizer to extend. All its tokens, including special tokens, keep their ids."""
 
@@ -52,6 +57,8 @@ class TrainingOptions:
         object.__setattr__(self, "policy", resolve_policy(self.policy))
         check_special_tokens(self.special_tokens)
         check_bool("overlapping", self.overlapping)
+        if self.ties not in get_args(Ties):
+            raise ArgumentError("ties", self.ties, f"must be one of {', '.join(map(repr, get_args(Ties)))}")
         check_integer("vocab_size", self.vocab_size)
         for name, least in {"stop_list_size": 0, "freq_cutoff": 0, "cap_divisor": 1, "max_batch_size": 0}.items():
             check_integer(name, getattr(self, name), least)
@@ -121,7 +128,8 @@ class TrainingOptions:
         plain = ("vocab_size", "stop_list_size", "freq_cutoff", "cap_divisor", "max_batch_size")
         numbers = {name: int(getattr(self, name)) for name in plain}
         base = {"base_vocab_size": self.base.vocab_size} if self.base else {}
-        return numbers | base | {"policy": policy_name(self.policy), "overlapping": bool(self.overlapping)}
+        choices = {"policy": policy_name(self.policy), "overlapping": bool(self.overlapping), "ties": self.ties}
+        return numbers | base | choices
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ impl PairTable {
     /// Create a table from chunks and their counts, without the chunks whose indices are in `skip`.
     ///
     /// A chunk becomes the sequence of its bytes, or of the ids that `base` merges it to. Stop words of `base` are left
-    /// out.
+    /// out. Of pairs with equal counts, the one with the smaller ids comes first, or with the smaller `ranks` of its ids.
     #[staticmethod]
-    #[pyo3(signature = (data, offsets, counts, skip, next_id, merges, overlapping, threads, base = None))]
+    #[pyo3(signature = (data, offsets, counts, skip, next_id, merges, overlapping, threads, base = None, ranks = None))]
     #[allow(clippy::too_many_arguments)]
     fn from_chunks(
         py: Python<'_>,
@@ -46,6 +46,7 @@ impl PairTable {
         overlapping: bool,
         threads: Option<Threads>,
         base: Option<&Encoder>,
+        ranks: Option<Vec<u32>>,
     ) -> PyResult<Self> {
         let (data, offsets, counts) = (data.as_slice()?, offsets.as_slice()?, counts.as_slice()?);
         let (first, last) = (offsets.first().unwrap_or(&0), offsets.last().unwrap_or(&0));
@@ -54,7 +55,7 @@ impl PairTable {
         }
         let threads = threads_or_all(threads);
         let skip: HashSet<usize> = skip.into_iter().collect();
-        Ok(Self(run(py, data.len(), |cancel| {
+        let table = run(py, data.len(), |cancel| {
             let chunks = offsets.windows(2).zip(counts).enumerate().filter(|(i, _)| !skip.contains(i));
             let chunks = chunks.map(|(_, (span, &count))| (&data[span[0] as usize..span[1] as usize], count));
             let Some(base) = base else {
@@ -72,7 +73,8 @@ impl PairTable {
             let sequences = chunks.map(|(chunk, count)| (ids(chunk).into_iter(), count));
             let table = train::PairTable::new(sequences, next_id, merges, 1, overlapping, threads, cancel);
             failure.map_or(table, Err)
-        })?))
+        })?;
+        Ok(Self(table.break_ties_by(ranks.unwrap_or_default())))
     }
 
     /// Create a table from runs of chunks and their counts. `data` has the ids of all runs, four bytes each.

@@ -32,13 +32,16 @@ pub struct PairIndex {
     front_min: u64,
     /// Slots of new pairs that belong to the front but are not in it yet.
     fresh: Vec<u32>,
+    /// id → its rank among ids when counts are equal. Ids beyond the end are their own ranks.
+    ranks: Vec<u32>,
 }
 
-/// A pair in the front, with the count by which it was sorted. Sorts by descending count, then by ascending ids.
+/// A pair in the front, with the count by which it was sorted. Sorts by descending count, then by ascending ranks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FrontPair {
     count: Reverse<u64>,
-    key: u64,
+    /// The key of the ranks of the two tokens.
+    ranks: u64,
     slot: u32,
 }
 
@@ -51,9 +54,10 @@ fn pair(key: u64) -> Pair {
 }
 
 impl PairIndex {
-    pub fn new(threshold: u64) -> Self {
+    pub fn new(threshold: u64, ranks: Vec<u32>) -> Self {
         Self {
             threshold,
+            ranks,
             slots: HashMap::default(),
             keys: Vec::new(),
             counts: Vec::new(),
@@ -130,9 +134,11 @@ impl PairIndex {
             }
             unchanged
         });
+        let rank = |id: u32| self.ranks.get(id as usize).copied().unwrap_or(id);
         let front_pair = |slot: u32| {
             let at = slot as usize;
-            FrontPair { count: Reverse(self.counts[at]), key: self.keys[at], slot }
+            let (first, last) = pair(self.keys[at]);
+            FrontPair { count: Reverse(self.counts[at]), ranks: key((rank(first), rank(last))), slot }
         };
         let mut moved: Vec<FrontPair> =
             moved.into_iter().map(front_pair).filter(|pair| pair.count.0 >= self.front_min).collect();
@@ -168,9 +174,14 @@ impl PairIndex {
         self.update_front();
     }
 
-    /// Returns the `n` most frequent pairs: higher counts first, then smaller ids. Call `has` first.
+    /// Returns the `n` most frequent pairs: higher counts first, then smaller ranks. Call `has` first.
     pub fn top(&self, n: usize) -> Vec<(Pair, u64)> {
-        self.front.iter().take(n).map(|front| (pair(front.key), front.count.0)).collect()
+        self.front.iter().take(n).map(|front| (pair(self.keys[front.slot as usize]), front.count.0)).collect()
+    }
+
+    /// Returns an empty index with a lower threshold that sorts pairs in the same order.
+    pub fn emptied(&mut self, threshold: u64) -> Self {
+        Self::new(threshold, std::mem::take(&mut self.ranks))
     }
 }
 

@@ -77,7 +77,7 @@ impl PairTable {
             changes,
             next_id,
             end_id: ids as u32,
-            index: PairIndex::new(threshold.max(1)),
+            index: PairIndex::new(threshold.max(1), Vec::new()),
             scanned: false,
             forgotten: HashSet::default(),
             threads,
@@ -85,15 +85,23 @@ impl PairTable {
         })
     }
 
+    /// Compares tokens by these ranks instead of their ids when the counts of two pairs are equal. `ranks` has the ranks
+    /// of the first ids; others are their own ranks. Call it before `top`.
+    pub fn break_ties_by(mut self, ranks: Vec<u32>) -> Self {
+        debug_assert!(!self.scanned);
+        self.index = PairIndex::new(self.index.threshold(), ranks);
+        self
+    }
+
     /// Returns the `n` most frequent pairs, or fewer if there are no more, and their counts: higher counts first, then
-    /// smaller ids.
+    /// smaller ids (or ranks: see `break_ties_by`).
     pub fn top(&mut self, n: usize, cancel: &Cancel) -> Result<Vec<(Pair, u64)>> {
         if !self.scanned {
             self.rescan(cancel)?;
             self.scanned = true;
         }
         while !self.index.has(n) && self.index.threshold() > 1 {
-            self.index = PairIndex::new((self.index.threshold() / THRESHOLD_DIVISOR).max(1));
+            self.index = self.index.emptied((self.index.threshold() / THRESHOLD_DIVISOR).max(1));
             self.rescan(cancel)?;
         }
         Ok(self.index.top(n))

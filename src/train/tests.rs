@@ -10,7 +10,7 @@ use crate::error::NEVER;
 
 type Sequences = Vec<(Vec<u32>, u64)>;
 
-fn count(sequences: &Sequences, overlapping: bool) -> Vec<(Pair, u64)> {
+fn count(sequences: &Sequences, overlapping: bool, ranks: &[u32]) -> Vec<(Pair, u64)> {
     let mut counts: BTreeMap<Pair, u64> = BTreeMap::new();
     for (tokens, weight) in sequences {
         let mut skip = false;
@@ -23,7 +23,8 @@ fn count(sequences: &Sequences, overlapping: bool) -> Vec<(Pair, u64)> {
         }
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    let rank = |id: u32| ranks.get(id as usize).copied().unwrap_or(id);
+    counts.sort_by_key(|&((first, last), count)| (std::cmp::Reverse(count), rank(first), rank(last)));
     counts
 }
 
@@ -68,6 +69,7 @@ proptest! {
         sequences in sequences(),
         overlapping: bool,
         wide: bool,
+        ranked: bool,
         threads in 1..4usize,
         n in 1..40usize,
     ) {
@@ -78,9 +80,11 @@ proptest! {
         let mut next_id = first_id + 4;
         let ids = plain.clone();
         let ids = ids.iter().map(|(tokens, weight)| (tokens.iter().copied(), *weight));
-        let mut table = PairTable::new(ids, next_id, 500, 1, overlapping, threads, &NEVER).expect("few tokens");
+        let ranks: Vec<u32> = (0..first_id).chain((first_id..next_id).rev()).filter(|_| ranked).collect();
+        let table = PairTable::new(ids, next_id, 500, 1, overlapping, threads, &NEVER).expect("few tokens");
+        let mut table = table.break_ties_by(ranks.clone());
         for _ in 0..12 {
-            let expected = count(&plain, overlapping);
+            let expected = count(&plain, overlapping, &ranks);
             let top = table.top(n, &NEVER).expect("not cancelled");
             prop_assert_eq!(&top, &expected[..n.min(expected.len())]);
             let batch = choose(&top);

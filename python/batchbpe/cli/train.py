@@ -29,6 +29,8 @@ from .usage import UsageError, number, one_of
 
 PolicyName = Literal["serial", "naive", "positional", "continue_search"]
 """The policies of the paper."""
+Ties = Literal["ids", "huggingface"]
+"""As in `training_options`."""
 
 
 def _count_or_auto() -> dict[str, Any]:
@@ -72,6 +74,10 @@ def train(
         int, option("Search at most N pairs per batch; 0 means no limit.", **number(int, least=0))
     ] = 0,
     overlapping: Annotated[bool, option("Count overlapping pairs, as QuickTokenizer does.", "--overlapping")] = False,
+    ties: Annotated[
+        Ties,
+        option("Order of pairs with equal counts: ids or huggingface.", metavar="ORDER", **one_of(get_args(Ties))),
+    ] = "ids",
     base: Annotated[Path | None, option("Model to extend.", metavar="MODEL")] = None,
     phrases: Annotated[
         str,
@@ -133,6 +139,7 @@ def train(
         max_batch_size=max_batch_size,
         policy=policy,
         overlapping=overlapping,
+        ties=ties,
         base=load(base) if base else None,
         phrases="auto" if phrases == "auto" else int(phrases),
         phrase_chunks=phrase_chunks,
