@@ -81,7 +81,7 @@ def test_counts_with_different_patterns_cannot_be_added() -> None:
     with pytest.raises(ValueError, match=r"counted with the pattern gpt4, expected o200k"):
         ChunkCounts.count(ChunkCounts.count(TEXT), "o200k")
     with pytest.raises(ValueError, match=r"counted with the pattern '\\\\w\+', expected gpt2"):
-        ChunkCounts.count([ChunkCounts.count("to", r"\w+")], "gpt2")
+        ChunkCounts.count([ChunkCounts.count(["to"], r"\w+")], "gpt2")
 
 
 def test_text_added_to_counts_is_split_with_their_pattern() -> None:
@@ -142,13 +142,13 @@ def test_wrong_special_tokens(special_tokens: Any) -> None:
 def test_unknown_pattern_name(name: str) -> None:
     choices = f"a regular expression or one of {', '.join(PATTERNS)}"
     with pytest.raises(ValueError, match=f"^pattern must be {choices}, got '{name}'; a literal word is not accepted$"):
-        ChunkCounts.count("text", name)
+        ChunkCounts.count(["text"], name)
 
 
 @pytest.mark.parametrize("threads", [0, -1])
 def test_wrong_threads(threads: int) -> None:
     with pytest.raises(ValueError, match=f"threads must be at least 1, or None for all cores, got {threads}"):
-        ChunkCounts.count("text", threads=threads)
+        ChunkCounts.count(["text"], threads=threads)
 
 
 def test_very_many_threads() -> None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from data_files import jsonl, parquet, texts, write
 
-from batchbpe import ChunkCounts
+from batchbpe import ChunkCounts, RunCounts, Tokenizer
+from batchbpe.analysis import audit, evaluate
 from batchbpe.data import corpus
 from batchbpe.data.corpus import documents
 from batchbpe.data.documents import Counts, Texts
@@ -22,7 +23,9 @@ from batchbpe.data.documents import Counts, Texts
     "text",
     [
         "hello world",
-        "word",
+        "word!",
+        "生存",
+        "a" * 256,
         "one / two",
         "see a/b for more",
         "notes.txt\nis a file",
@@ -40,13 +43,43 @@ def test_text(text: str) -> None:
     assert list(documents([text, text])) == [Texts([text, text])]
 
 
-@pytest.mark.parametrize("text", ["notes.txt", "my notes.md.GZ", "data/corpus", "a.jsonl.zst", "~no-such-user/x"])
+@pytest.mark.parametrize("text", ["notes.txt", "my notes.md.GZ", "data/corpus", "a.jsonl.zst", "~no/x", "data"])
 def test_string_that_looks_like_a_path(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"file not found: .*; if this is text, pass it as texts=$") as error:
         documents(text)
     assert f": {text};" in str(error.value)
     assert list(documents(iter([text]))) == [Texts([text])]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        ChunkCounts.count,
+        lambda data: Tokenizer.train(data, 1000),
+        lambda data: RunCounts.count(data, Tokenizer.train("a", 256)),
+        lambda data: evaluate({"bytes": Tokenizer.train("a", 256)}, data),
+        lambda data: audit(Tokenizer.train("a", 256), data),
+    ],
+)
+def test_a_misspelled_folder_is_not_a_text(use: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "data" / "a.txt", "to be or not to be")
+    use("data")
+    with pytest.raises(
+        FileNotFoundError, match=r"^file not found: datas \(similar: data\); if this is text, pass it as texts=$"
+    ):
+        use("datas")
+    with pytest.raises(FileNotFoundError, match=r"^no file matches the pattern: texts\*; if"):
+        use("texts*")
+
+
+def test_a_word_is_a_text_in_toy_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Tokenizer.train("aaabdaaabac", 259).encode("aaabdaaabac") == [258, 100, 258, 97, 99]
+    with pytest.raises(FileNotFoundError, match=r"^file not found: aaabdaaabac; if this is text"):
+        Tokenizer.train("aaabdaaabac", 300)
+    assert Tokenizer.train(texts="aaabdaaabac", vocab_size=300).vocab_size == 263
 
 
 def test_lists_of_texts_are_not_looked_up_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +146,7 @@ def test_texts_keyword() -> None:
     assert texts(corpus.choose(None, "notes.txt", None)) == ["notes.txt"]
     assert ChunkCounts.count(texts="notes.txt") == ChunkCounts.count(texts=iter(["notes.txt"]))
     assert dict(ChunkCounts.count(texts=["a.txt", "a.md"])) == {"a": 2, ".txt": 1, ".md": 1}
-    for wrong in ({"a": 1}, ChunkCounts.count("a"), pa.table({"text": ["a"]})):  # iterating over them gives names
+    for wrong in ({"a": 1}, ChunkCounts.count(["a"]), pa.table({"text": ["a"]})):  # iterating over them gives names
         with pytest.raises(TypeError, match=r"texts must be strings, got .*; use data"):
             ChunkCounts.count(texts=wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"document 1 must be a string, got (Posix|Windows)Path\('b'\)"):
@@ -137,7 +170,7 @@ def test_files_keyword(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "notes", "one")
     write(tmp_path / "folder/a.txt", "two")
     for given in ("notes", Path("notes"), ["notes"], [Path("notes")], iter(["not*"])):
-        assert ChunkCounts.count(files=given) == ChunkCounts.count("one")
+        assert ChunkCounts.count(files=given) == ChunkCounts.count(["one"])
     assert texts(corpus.choose(None, None, ["folder", "notes"])) == ["two", "one"]
     with pytest.raises(FileNotFoundError, match=r"^file not found: a text$"):
         ChunkCounts.count(files=["notes", "a text"])
@@ -150,15 +183,14 @@ def test_one_of_data_texts_and_files() -> None:
     with pytest.raises(TypeError, match="pass exactly one of data, texts and files; got none"):
         ChunkCounts.count()
     with pytest.raises(TypeError, match=r"pass exactly one of data, texts and files; got data and texts$"):
-        ChunkCounts.count("a", texts="b")
+        ChunkCounts.count(["a"], texts="b")
     with pytest.raises(TypeError, match=r"got data and texts and files$"):
-        ChunkCounts.count("a", texts=[], files=[])
+        ChunkCounts.count(["a"], texts=[], files=[])
     assert ChunkCounts.count(texts=[]).total == ChunkCounts.count(files=[]).total == 0
 
 
 def test_string_that_is_an_existing_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert texts("data") == ["data"]
     write(tmp_path / "data/a.txt", "a file")
     assert texts("data") == ["a file"]
     assert texts(["data"]) == texts(iter(["data"])) == ["data"]

@@ -53,7 +53,7 @@ def test_errors_render_and_pickle(message: str) -> None:
 
 def test_pickled_error_of_a_job() -> None:
     with pytest.raises(DataError) as caught:
-        ChunkCounts.count("a") + ChunkCounts.count("a", "gpt2")
+        ChunkCounts.count(["a"]) + ChunkCounts.count(["a"], "gpt2")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 

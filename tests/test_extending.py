@@ -109,7 +109,7 @@ def test_wrong_base() -> None:
     with pytest.raises(ValueError, match=r"stop_list_size must be 0 with base, .* got 3"):
         Tokenizer.train("the", 300, base=base, stop_list_size=3)
     with pytest.raises(ValueError, match=r"counted with the pattern gpt2, expected gpt4"):
-        train(ChunkCounts.count("the", "gpt2"), 300, base=base.model)
+        train(ChunkCounts.count(["the"], "gpt2"), 300, base=base.model)
     with pytest.raises(TypeError, match=r"base must be a Tokenizer or a Model, got 'base\.model'"):
         Tokenizer.train("the", 300, base="base.model")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="special_tokens must not have the ids of other tokens of base"):

@@ -160,7 +160,7 @@ def test_no_warning_if_nothing_is_dropped() -> None:
     ],
 )
 def test_invalid_pattern(pattern: str, cause: str) -> None:
-    for use in (lambda: split("text", pattern), lambda: ChunkCounts.count("text", pattern)):
+    for use in (lambda: split("text", pattern), lambda: ChunkCounts.count(["text"], pattern)):
         with pytest.raises(ValueError) as caught:
             use()
         assert str(caught.value) == f"pattern must be a supported regular expression, got {pattern!r}{cause}"

@@ -165,10 +165,10 @@ def test_fewer_stop_words_than_requested(caplog: pytest.LogCaptureFixture) -> No
     model = train(ChunkCounts.count("ab a b cd"), 270, stop_list_size=10)
     assert len(model.stop_words) == 4
     assert "only 4 chunks can become stop words; 10 were requested" in caplog.messages
-    train(ChunkCounts.count("ab"), 270, stop_list_size=2)
+    train(ChunkCounts.count(["ab"]), 270, stop_list_size=2)
     assert "only 1 chunk can become stop words; 2 were requested" in caplog.messages
     with pytest.raises(ArgumentError, match=r"258 \(256 bytes \+ 1 stop word \+ 1 special token\), got 257$"):
-        train(ChunkCounts.count("ab"), 257, stop_list_size=1, special_tokens=["<e>"])
+        train(ChunkCounts.count(["ab"]), 257, stop_list_size=1, special_tokens=["<e>"])
 
 
 def test_train_on_any_data(tmp_path: Path) -> None:
@@ -276,4 +276,4 @@ def test_the_built_in_serial_policy_equals_one_written_in_python(vocab_size: int
 
 
 def test_the_serial_policy_stops_when_no_pairs_are_left() -> None:
-    assert len(train("abab", 300, policy="serial").merges) == 2
+    assert len(train(["abab"], 300, policy="serial").merges) == 2

@@ -36,7 +36,7 @@ def train_on_counts(
 ) -> Model:
     """Train on counts; see `train`.
 
-    >>> len(train_on_counts(ChunkCounts.count("aaabdaaabac"), TrainingOptions(259)).vocab)
+    >>> len(train_on_counts(ChunkCounts.count(["aaabdaaabac"]), TrainingOptions(259)).vocab)
     259
     """
     handed_over = [counts]

@@ -85,6 +85,8 @@ def train(
     check_function("on_counts", on_counts)
     check_function("on_batch", on_batch)
     chosen = corpus.choose(data, texts, files)
+    if isinstance(chosen, str) and _is_toy(chosen, options):
+        chosen = corpus.choose(None, chosen, None)
     reading: dict[str, Any] = {"text_column": text_column, "errors": errors, "max_document_bytes": max_document_bytes}
     phrase_options = PhraseOptions(phrases, phrase_chunks, max_words, phrase_sample)
     folder = corpus.counts_folder(chosen)
@@ -114,3 +116,12 @@ def train(
         handed_over = [counts]
         del data, chosen, counts  # so that training can free them
         return train_on_counts(handed_over.pop(), options, on_batch=both(show, on_batch), threads=threads)
+
+
+def _is_toy(data: str, options: TrainingOptions) -> bool:
+    """Return whether a single word is long enough to train on, as in `train("aaabdaaabac", 259)`.
+
+    In real training it is not, so it can only be the name of a missing file.
+    """
+    known = options.base.vocab_size if options.base else 256
+    return corpus.is_word(data) and len(data) > options.vocab_size - known

@@ -5,10 +5,10 @@ readers then open one file after the other.
 
 How a single string is understood:
 - as a URL if it starts with http://, https:// or another scheme that fsspec knows (s3://, hf://, …) and contains no
-  white space;
+  whitespace;
 - as a path or glob if a file or folder of that name exists, if it ends in a known suffix (.txt .md .parquet .arrow
-  .jsonl .csv, also with .gz or .zst), or if it contains a path separator and no white space; a missing file is an
-  error;
+  .jsonl .csv, also with .gz or .zst), if it contains a path separator and no whitespace, or if it is a single word that
+  could be the name of a file (`could_be_name`); a missing file is an error;
 - otherwise as a text.
 
 How a list or tuple of strings is understood:
@@ -28,12 +28,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from glob import glob, has_magic
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, opening, short, warn
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, listed, opening, short, warn
 from . import limits
 from .documents import Counts, Documents
 from .files import URL, kind, urls
@@ -163,7 +163,7 @@ def _sources(data: Any, options: ReadOptions, where: str) -> Iterator[Source]:
     elif isinstance(data, _Chosen):
         yield from _chosen(data, options)
     elif isinstance(data, str):
-        if looks_like_path(data) or _exists(data):
+        if looks_like_path(data) or could_be_name(data) or _exists(data):
             yield from paths(data, options, "; if this is text, pass it as texts=")
         else:
             yield in_memory(batched([data]))
@@ -291,6 +291,25 @@ def looks_like_path(text: str) -> bool:
     return all(len(name.encode(errors="replace")) <= 255 for name in text.split("/"))
 
 
+def could_be_name(text: str) -> bool:
+    """Return whether a string is a single word, or a glob, that could be the name of a file or folder.
+
+    >>> could_be_name("data"), could_be_name("my-corpus*"), could_be_name("data!"), could_be_name("生存")
+    (True, True, False, False)
+    """
+    # Chinese, Japanese and Thai text has no spaces; the scripts before U+0E00 have.
+    return 0 < len(text) <= 255 and max(text) < "\u0e00" and re.fullmatch(r"[\w.~+*-]+", text) is not None
+
+
+def is_word(data: object) -> bool:
+    """Return whether data is a string that would be a text if it could not be the name of a missing file.
+
+    >>> is_word("aaabdaaabac"), is_word("notes.txt"), is_word("to be")
+    (True, False, False)
+    """
+    return isinstance(data, str) and could_be_name(data) and not looks_like_path(data) and not _exists(data)
+
+
 def _exists(text: str) -> bool:
     # Not with Path: its methods fail if the name is too long.
     return 0 < len(text) < 4096 and "\0" not in text and os.path.exists(text)  # noqa: PTH110
@@ -313,10 +332,24 @@ def paths(text: str, options: ReadOptions, hint: str = "", *, jsonl_field: str |
         with opening(text):
             found, problem = _files(text)
     if not found:
-        raise FileNotFoundError(f"{problem}: {text}{'' if Path(text).is_dir() else hint}")
+        raise FileNotFoundError(f"{problem}: {text}{'' if Path(text).is_dir() else _similar(text) + hint}")
     for place in sorted(found, key=str):
         is_jsonl = jsonl_field is not None and kind(place)[0] == ".jsonl"
         yield source(place, replace(options, text_column=jsonl_field or "") if is_jsonl else options)
+
+
+def _similar(text: str) -> str:
+    """Return names in the same folder that a misspelled path may mean, for a message."""
+    from difflib import get_close_matches
+
+    folder, name = os.path.split(text)
+    try:
+        with os.scandir(folder or ".") as entries:
+            names = [entry.name for entry in islice(entries, 10_000) if entry.name.isprintable()]
+    except (OSError, ValueError):
+        return ""
+    found = [] if has_magic(text) else get_close_matches(name, names, cutoff=0.8)
+    return f" (similar: {listed(found)})" if found else ""
 
 
 def _files(text: str) -> tuple[list[Path | str], str]:
