@@ -169,6 +169,7 @@ def untouched() -> Iterator[str]:
     yield ""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the Spark tests first, in one process, and the browser tests next: each needs one cluster or browser."""
     groups = ("spark", "browser")

@@ -290,9 +290,9 @@ def test_audit():
     assert found.longest[0] == max(tokenizer.vocab, key=lambda token: len(tokenizer.vocab[token]))
     frequencies = np.bincount(tokenizer.encode("abab"), minlength=tokenizer.n_vocab)
     used = audit(tokenizer, frequencies=frequencies)
-    assert used == audit(tokenizer, "abab")
+    assert used == audit(tokenizer, ["abab"])
     with pytest.raises(ArgumentError, match="frequencies must be omitted if data is given"):
-        audit(tokenizer, "abab", frequencies=frequencies)
+        audit(tokenizer, ["abab"], frequencies=frequencies)
     assert names[b"abab"] not in used.unused
     assert set(used.scaffolds) == {ord("a"), ord("b"), names[b"ab"]}
 
