@@ -169,15 +169,9 @@ def untouched() -> Iterator[str]:
     yield ""
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the Spark tests first, in one process, and the browser tests next: each needs one cluster or browser."""
-    groups = ("spark", "browser")
-    for item in items:
-        for group in groups:
-            if item.get_closest_marker(group):
-                item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: [not item.get_closest_marker(group) for group in groups])
+    """Run the Spark tests first and the browser tests next, because each group takes long and runs in one process."""
+    items.sort(key=lambda item: [not item.get_closest_marker(group) for group in ("spark", "browser")])
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NEED_SPARK = ("scale.md",)
+SPARK = (pytest.mark.spark, pytest.mark.xdist_group("spark"))
 TEXT = Path(re.__file__).read_text(encoding="utf-8")
 
 
@@ -52,7 +53,7 @@ def test_every_guarantee_has_its_test():
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.spark] * (page.name in NEED_SPARK)) for page in PAGES],
+    [pytest.param(page, marks=SPARK if page.name in NEED_SPARK else ()) for page in PAGES],
     ids=lambda page: page.name,
 )
 def test_examples_run(page, tmp_path, monkeypatch, request):

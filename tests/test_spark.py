@@ -17,7 +17,7 @@ from batchbpe import ChunkCounts, RunCounts, Tokenizer
 from batchbpe.errors import ArgumentError, ArgumentTypeError
 from batchbpe.spark import files
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 DOCUMENTS = [None, "", *TEXT.split("."), f"one{END}two", "語" * 50, " ", "they're", *(f"word{n}" for n in range(300))]
 HUGE = "To be, or not to be: " * 100_000
 """A document of 2 MB."""

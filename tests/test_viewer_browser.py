@@ -23,6 +23,7 @@ from batchbpe.viewer.workspace import SAMPLE, Workspace
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; run make tools, or install it"),
 ]
 TIMEOUT = 120_000
@@ -33,7 +34,7 @@ TWO = Tokenizer.train(TEXT, 270)
 COUNTS = ChunkCounts.count(TEXT)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # a running playwright prevents asyncio.run in other modules
 def tab() -> Iterator[Page]:
     """A tab for all tests: opening one takes longer than most of them."""
     with sync_playwright() as playwright:
@@ -45,7 +46,7 @@ def tab() -> Iterator[Page]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     with serving(Workspace({"one": ONE, "two": TWO}, {"counts": COUNTS})) as address:
         yield address
