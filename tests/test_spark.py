@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -207,7 +208,9 @@ def test_the_commands(spark, place):
     assert "of them unique, in " in counted.stderr and "on Spark" in counted.stderr
     assert run(["count", *inputs, "-o", "here.parquet", "--special-token", END, "-q"]).exit_code == 0
     assert ChunkCounts.load("folder") == ChunkCounts.load("here.parquet")
-    assert json.loads(Path("folder/_batchbpe.json").read_text()) == {"unique": ChunkCounts.load("folder").unique}
+    files = {path.name: zlib.crc32(path.read_bytes()) for path in Path("folder").glob("*.parquet")}
+    totals = {"unique": ChunkCounts.load("folder").unique, "files": files}
+    assert json.loads(Path("folder/_batchbpe.json").read_text()) == totals
     for name, counts in {"there": "folder", "here": "here.parquet"}.items():
         assert run(["train", counts, "-n", "400", "--freq-cutoff", "2", "-o", name, "-q"]).exit_code == 0
     assert Tokenizer.from_file("there.model").model == Tokenizer.from_file("here.model").model

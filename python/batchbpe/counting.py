@@ -245,11 +245,11 @@ def _load_folder(folder: Path, max_bytes: int | None, freq_cutoff: int) -> Chunk
     from .formats import counts_folder  # imports pyarrow
     from .formats.located import locate_errors
 
+    pattern = counts_folder.read_metadata(folder, "chunk").get("pattern")
     rows = counts_folder.ROWS
     for part in counts_folder.parts(folder):
         with locate_errors(part):
             rows = FEW_ROWS if has_dictionary(part) else rows
-    pattern = counts_folder.read_metadata(folder, "chunk").get("pattern")
     with locate_errors(folder):
         _check_counted_with(pattern)
     arrays = added_up(counts_folder.read(folder, "chunk", freq_cutoff, max_bytes, rows))

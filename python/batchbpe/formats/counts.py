@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 
 from ..arrow import bytes_and_offsets
 from ..errors import DataError, listed, parse_json, short
+from . import checksums
+from .checksums import Checksum
 from .counts_csv import Arrays, check_size, write_csv
 
 VERSION = 1
@@ -44,13 +46,16 @@ def write(
     if as_csv:
         write_csv(batches, pattern, path)
         return
-    metadata = {"version": VERSION, "pattern": pattern, "total": total, "unique": unique}
-    schema = SCHEMA.with_metadata({KEY: json.dumps(metadata)})
+    metadata = json.dumps({"version": VERSION, "pattern": pattern, "total": total, "unique": unique})
+    schema, checksum = SCHEMA.with_metadata({KEY: metadata}), Checksum(metadata.encode())
     # Chunks are unique and not sorted, so a dictionary or statistics of them would be useless.
     options: dict[str, Any] = {"use_dictionary": ["count"], "write_statistics": ["count"], "compression": "zstd"}
     with pq.ParquetWriter(path, schema, write_page_checksum=True, **options) as writer:
         for batch in batches:
             writer.write_batch(batch)
+            checksum.add(*bytes_and_offsets(batch["chunk"]), np.asarray(batch["count"]))
+        if hasattr(writer, "add_key_value_metadata"):  # since pyarrow 17
+            writer.add_key_value_metadata({checksums.KEY.decode(): str(checksum)})
 
 
 def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[Arrays, str, int | None]:
@@ -64,7 +69,8 @@ def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[A
         raise DataError("not a parquet file, or damaged") from error
     with file:
         try:
-            metadata = parse_json((file.schema_arrow.metadata or {})[KEY])
+            text = (file.schema_arrow.metadata or {})[KEY]
+            metadata = parse_json(text)
             version = metadata["version"]
         except (KeyError, ValueError, TypeError):
             remedy = "create one with batchbpe count"
@@ -86,7 +92,7 @@ def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[A
         # Reading batch by batch into preallocated arrays takes a third of the memory of reading the whole table.
         rows = file.metadata.num_rows
         offsets, counts = np.zeros(rows + 1, np.int64), np.zeros(rows, np.uint64)
-        data, row, size = [], 0, 0
+        data, row, size, checksum = [], 0, 0, Checksum(text)
         try:
             for batch in file.iter_batches(rows_at_once, columns=["chunk", "count"]):
                 part, ends = bytes_and_offsets(batch["chunk"].cast(pa.large_binary()))
@@ -97,7 +103,9 @@ def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[A
                 if batch["count"].null_count:
                     raise DataError("column 'count' contains nulls")
                 counts[row : row + len(ends) - 1] = batch["count"].cast(pa.uint64()).to_numpy()
+                checksum.add(part, ends, counts[row : row + len(ends) - 1])
                 row += batch.num_rows
         except (pa.ArrowException, OSError) as error:
             raise DataError("the columns are damaged or contain invalid numbers") from error
+        checksum.check((file.metadata.metadata or {}).get(checksums.KEY))
     return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern, metadata.get("total")

@@ -2,7 +2,7 @@
 
 Their columns are `chunk` or `run` (binary) and `count` (int64). Spark stores the metadata of its columns in each
 parquet file; that of the first column has an object under the key `batchbpe`. `batchbpe count` also writes the number
-of rows to `_batchbpe.json`, so that a missing file is noticed.
+of rows and the checksum of each file to `_batchbpe.json`, so that missing and damaged files are noticed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from ..arrow import bytes_and_offsets, mask_array
 from ..errors import ArgumentError, DataError, parse_json, short
+from .checksums import checksum_of_file, damaged
 from .counts_csv import Arrays, check_size
 from .located import locate_errors
 
@@ -34,6 +35,7 @@ def read_metadata(folder: Path, column: str) -> dict[str, Any]:
     if not (folder / "_SUCCESS").is_file():
         remedy = "wait for the job that writes it, or count again"
         raise DataError("the folder is incomplete: it has no file _SUCCESS", where=str(folder), remedy=remedy)
+    unique = _check_files(folder)
     metadata: dict[str, Any] | None = None
     rows = 0
     for path in parts(folder):
@@ -45,22 +47,29 @@ def read_metadata(folder: Path, column: str) -> dict[str, Any]:
             metadata = found
     if metadata is None:
         raise DataError("the folder has no parquet files", where=str(folder), remedy="count again")
-    _check_rows(folder, rows)
+    if unique not in (None, rows):
+        reason = f"the files have {rows} rows, expected {short(unique)}"
+        remedy = "copy the missing files, or remove those of other folders"
+        raise DataError(reason, where=str(folder / TOTALS), remedy=remedy)
     return metadata
 
 
-def _check_rows(folder: Path, rows: int) -> None:
+def _check_files(folder: Path) -> Any:
+    """Raise if a file has another checksum than `TOTALS` states, and return how many rows there should be."""
     path = folder / TOTALS
     if not path.is_file():
-        return
+        return None
     with locate_errors(path):
         try:
-            expected = parse_json(path.read_bytes())["unique"]
-        except (ValueError, KeyError, TypeError):
-            raise DataError('expected a JSON object with "unique"', remedy="count again") from None
-        if rows != expected:
-            reason = f"the files have {rows} rows, expected {expected}"
-            raise DataError(reason, remedy="copy the missing files, or remove those of other folders")
+            totals = parse_json(path.read_bytes())
+            unique, files = totals["unique"], dict(totals.get("files", {}))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise DataError('expected a JSON object with "unique" and "files"', remedy="count again") from None
+    for part in parts(folder):
+        with locate_errors(part):
+            if files and files.get(part.name) != checksum_of_file(part):
+                raise damaged()
+    return unique
 
 
 def read(

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import DataError, parse_json, short
+from . import checksums
+from .checksums import Checksum
 from .counts_csv import Arrays
 
 VERSION = 1
@@ -30,8 +32,10 @@ def write(
     """Write runs. `data` has the ids, four bytes each."""
     ids = pa.array(data.view(np.uint32), pa.uint32())
     runs = pa.LargeListArray.from_arrays(pa.array(offsets // 4, pa.int64()), ids)
-    rows = {"version": VERSION, "unique": len(counts)} | metadata
-    schema = SCHEMA.with_metadata({KEY: json.dumps(rows)})
+    text = json.dumps({"version": VERSION, "unique": len(counts)} | metadata)
+    checksum = Checksum(text.encode())
+    checksum.add(data, offsets, counts)
+    schema = SCHEMA.with_metadata({KEY: text, checksums.KEY: str(checksum)})
     table = pa.Table.from_arrays([runs, pa.array(counts, pa.uint64())], schema=schema)
     pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
@@ -40,7 +44,8 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     """Read runs, and what they were counted with. Errors do not name the file."""
     try:
         table = pq.read_table(path, page_checksum_verification=True)
-        metadata = parse_json((table.schema.metadata or {})[KEY])
+        stored = table.schema.metadata or {}
+        metadata = parse_json(stored[KEY])
         version = metadata.pop("version")
     except (pa.ArrowException, OSError) as error:
         raise DataError("not a parquet file, or damaged") from error
@@ -61,7 +66,11 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     ids = runs.values.to_numpy()[offsets[0] : offsets[-1]]
     if np.diff(offsets).min(initial=2) < 2:
         raise DataError("a run must have two or more ids", remedy="count again")
-    return (ids.view(np.uint8), 4 * (offsets - offsets[0]), columns[1].to_numpy()), metadata
+    arrays = (ids.view(np.uint8), 4 * (offsets - offsets[0]), columns[1].to_numpy())
+    checksum = Checksum(stored[KEY])
+    checksum.add(*arrays)
+    checksum.check(stored.get(checksums.KEY))
+    return arrays, metadata
 
 
 def checked(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -57,7 +57,8 @@ def count_files(inputs: Sequence[str], output: str, options: CountOptions, maste
         writer = counts.sortWithinPartitions(functions.desc("count")).write
         writer.option("parquet.enable.dictionary#chunk", "false").parquet(output, compression="zstd")
         found = {name: value or 0 for name, value in observation.get.items()}
-        _write(session, f"{output}/{TOTALS}", json.dumps({"unique": found["unique"]}))
+        totals = {"unique": found["unique"], "files": _checksums(session, output)}
+        _write(session, f"{output}/{TOTALS}", json.dumps(totals))
     return CountReport(
         output,
         total=found["total"],
@@ -201,6 +202,14 @@ def _write(session: SparkSession, name: str, content: str) -> None:
     stream = system.create(path)
     stream.writeBytes(content)
     stream.close()
+
+
+def _checksums(session: SparkSession, folder: str) -> dict[str, int]:
+    """Return the name and the checksum of each parquet file of a folder."""
+    from pyspark.sql import functions
+
+    files = session.read.format("binaryFile").option("pathGlobFilter", "*.parquet").load(folder)
+    return {row[0].rpartition("/")[2]: row[1] for row in files.select("path", functions.crc32("content")).collect()}
 
 
 def _stop_children() -> None:
