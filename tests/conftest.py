@@ -20,6 +20,7 @@ from typer.testing import CliRunner, Result
 from batchbpe import PATTERNS, ChunkCounts, Model, reference, split
 from batchbpe.cli import app
 
+collect_ignore = ["shims"]  # they have the names of other packages
 HANG = 600
 """Seconds after which a process is considered to hang. No test takes this long on a slow or busy machine."""
 FUZZ_SEED = int(os.environ.get("BATCHBPE_FUZZ_SEED", "0"))

@@ -60,9 +60,9 @@ def audit(
     text_column, errors, threads: as in `evaluate`.
 
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
-    >>> audit(tokenizer, "aaab").scaffolds
+    >>> audit(tokenizer, ["aaab"]).scaffolds
     [97, 98, 256, 257]
-    >>> audit(tokenizer, texts="aaab") == audit(tokenizer, "aaab")
+    >>> audit(tokenizer, texts="aaab") == audit(tokenizer, ["aaab"])
     True
 
     """

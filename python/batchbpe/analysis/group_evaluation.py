@@ -24,7 +24,7 @@ class GroupEvaluation:
     """Metrics of one tokenizer by group.
 
     >>> from batchbpe import Tokenizer
-    >>> texts = {"en": "to be", "de": "Sein"}
+    >>> texts = {"en": "to be", "de": ["Sein"]}
     >>> evaluate_groups({"bytes": Tokenizer.train("a", 256)}, texts, per="text").tokenizers["bytes"].costs
     {'de': 4.0, 'en': 5.0}
     """
