@@ -158,7 +158,7 @@ def test_invalid_utf8_in_groups(tmp_path: Path) -> None:
     path = arrow(tmp_path / "a.arrow", pa.array(["one", "two"]), lang=lang)
     with pytest.raises(ValueError, match=r"a\.arrow, row 1: invalid UTF-8 at byte 1"):
         list(by_column(sources(path), "lang", ReadOptions()))
-    replaced = by_column(sources(path), "lang", ReadOptions(errors="replace"))
+    replaced = by_column(sources(path, errors="replace"), "lang", ReadOptions())
     assert [(group, strings(some)) for _, group, some in replaced] == [("en", ["one"]), ("d\ufffd", ["two"])]
 
 

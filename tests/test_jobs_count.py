@@ -332,7 +332,7 @@ def size(texts: list[str]) -> int:
 def test_a_text_file_is_cut_at_the_limit(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("é" * 100, encoding="utf-8")
     count_files(sources(tmp_path / "a.txt"), tmp_path / "a.csv", CountOptions(limit_bytes=7))
-    assert ChunkCounts.load(tmp_path / "a.csv") == ChunkCounts.count("ééé")
+    assert ChunkCounts.load(tmp_path / "a.csv") == ChunkCounts.count(["ééé"])
 
 
 def test_long_chunks(tmp_path: Path) -> None:

@@ -32,8 +32,7 @@ CHILD = """if True:
         counter.finish()
 
     def group(path):
-        options = ReadOptions(max_document_bytes=1 << 20)
-        for _ in by_column(sources(path), "lang", options):
+        for _ in by_column(sources(path, max_document_bytes=1 << 20), "lang", ReadOptions()):
             pass
 
     for path in sorted(Path(sys.argv[1]).iterdir()):
