@@ -349,3 +349,19 @@ proptest! {
         prop_assert_eq!(alone, [97]);
     }
 }
+
+#[test]
+fn every_job_can_be_cancelled() {
+    let cancelled = Cancel::default();
+    cancelled.cancel();
+    let encoder = encoder("(?s).+", &[(97, 98, 256)], &[], &[]);
+    let text = "abc".repeat(1_000_000);
+    for threads in [1, 2] {
+        assert_eq!(encoder.encode(&text, &allow_all(), threads, &cancelled), Err(Error::Cancelled));
+        let encoded = encoder.encode_batch(&[text.as_str(); 3], &allow_all(), threads, &cancelled);
+        assert_eq!(encoded.err(), Some(Error::Cancelled));
+        let encoded = encoder.encode_chunks(&[text.as_bytes(); 3], threads, &cancelled);
+        assert_eq!(encoded.err(), Some(Error::Cancelled));
+    }
+    assert_eq!(encoder.decode(&[97; 3_000_000], &cancelled), Err(Error::Cancelled));
+}

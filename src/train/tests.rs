@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{Pair, PairTable};
-use crate::error::NEVER;
+use crate::error::{Cancel, Error, NEVER};
 
 type Sequences = Vec<(Vec<u32>, u64)>;
 
@@ -128,4 +128,15 @@ fn invalid_batches_are_rejected() {
     }
     table.merge(&[(3, 3)]).unwrap();
     assert_eq!(table.top(9, &NEVER).unwrap(), [((1, 2), 1), ((2, 5), 1), ((5, 1), 1)]);
+}
+
+#[test]
+fn every_step_can_be_cancelled() {
+    let cancelled = Cancel::default();
+    cancelled.cancel();
+    let ids = std::vec![1, 2, 3].repeat(10_000);
+    let table = |cancel| PairTable::new([(ids.iter().copied(), 1)].into_iter(), 4, 9, 1, false, 1, cancel);
+    assert_eq!(table(&cancelled).err(), Some(Error::Cancelled));
+    assert_eq!(table(&NEVER).unwrap().top(9, &cancelled).err(), Some(Error::Cancelled));
+    assert_eq!(table(&NEVER).unwrap().merge_serially(9, &cancelled).err(), Some(Error::Cancelled));
 }
