@@ -32,9 +32,8 @@ def random_text(chance: random.Random, pieces: list[str], n: int) -> str:
     return "".join(chance.choices(pieces, k=chance.randint(1, n)))
 
 
-def random_model(chance: random.Random, pattern: str) -> Model:
+def random_model(chance: random.Random, pattern: str, pieces: list[str]) -> Model:
     """Return a model of random text with any phrases that occur in it, including those that cannot be exported."""
-    pieces = chance.sample(alphabet(pattern), 8)
     texts = [random_text(chance, pieces, 30) for _ in range(20)]
     model = train(texts=texts, vocab_size=256 + chance.randint(1, 80), pattern=pattern, policy="serial")
     encode = Tokenizer(model).encode_ordinary
@@ -50,12 +49,12 @@ def random_model(chance: random.Random, pattern: str) -> Model:
     return Model(pattern, model.merges, phrases=phrases)
 
 
-def random_texts(chance: random.Random, model: Model, n: int) -> Iterator[str]:
+def random_texts(chance: random.Random, model: Model, pieces: list[str], n: int) -> Iterator[str]:
     """Texts of phrases, parts of phrases, and what may change their chunks."""
-    pieces = alphabet(model.pattern)
     phrases = [model.vocab[token].decode() for token in model.phrases.values()]
     for _ in range(n):
-        parts = [random_text(chance, pieces, 2) for _ in range(chance.randint(0, 4))]
+        some = chance.choice([pieces, pieces, alphabet(model.pattern)])
+        parts = [random_text(chance, some, 2) for _ in range(chance.randint(0, 6))]
         for phrase in chance.choices(phrases, k=3):
             cut = chance.randrange(len(phrase))
             parts += [phrase, phrase[cut:], phrase[:cut]][: chance.randint(1, 3)]
@@ -63,10 +62,11 @@ def random_texts(chance: random.Random, model: Model, n: int) -> Iterator[str]:
         yield "".join(parts)
 
 
-def check_random_model(pattern: str, seed: int, texts: int = 60) -> tuple[int, int, int]:
+def check_random_model(pattern: str, seed: int, texts: int = 50) -> tuple[int, int, int]:
     """Compare the ids of a random model in both tools. Return the number of texts, and of phrases in each."""
     chance = random.Random(f"{seed} {pattern}")
-    model = random_model(chance, pattern)
+    pieces = ["e", *chance.sample(ODDITIES, 5), *chance.sample(alphabet(pattern), 4)]
+    model = random_model(chance, pattern, pieces)
     for_tiktoken, for_tokenizers = (without_unsupported(model, tool) for tool in ("tiktoken", "Hugging Face"))
     compared = 0
     if for_tiktoken.phrases:
@@ -76,14 +76,14 @@ def check_random_model(pattern: str, seed: int, texts: int = 60) -> tuple[int, i
             return 0, 0, 0
         tokenizer = Tokenizer(for_tiktoken)
         encoding = tokenizer.to_tiktoken()
-        for text in random_texts(chance, model, texts):
+        for text in random_texts(chance, model, pieces, texts):
             assert encoding.encode_ordinary(text) == tokenizer.encode_ordinary(text), (seed, pattern, text)
             compared += 1
         assert Tokenizer.from_tiktoken(encoding) == tokenizer
     if for_tokenizers.phrases:
         tokenizer = Tokenizer(for_tokenizers)
         loaded = tokenizers.Tokenizer.from_str(json.dumps(to_json(for_tokenizers)))
-        for text in random_texts(chance, model, texts):
+        for text in random_texts(chance, model, pieces, texts):
             assert loaded.encode(text).ids == tokenizer.encode_ordinary(text), (seed, pattern, text)
             compared += 1
         assert Tokenizer.from_huggingface(loaded) == tokenizer
@@ -92,5 +92,5 @@ def check_random_model(pattern: str, seed: int, texts: int = 60) -> tuple[int, i
 
 @pytest.mark.parametrize("pattern", [*PATTERNS, *CUSTOM])
 def test_random_models(pattern: str) -> None:
-    found = [check_random_model(PATTERNS.get(pattern, pattern), seed) for seed in range(3)]
-    assert sum(compared for compared, _, _ in found) > 100
+    found = [check_random_model(PATTERNS.get(pattern, pattern), seed) for seed in range(2)]
+    assert sum(compared for compared, _, _ in found) > 50

@@ -73,6 +73,8 @@ class Boundaries:
         """All states: any place in a chunk."""
         self._after: dict[tuple[States, int], States] = {}
         self._conditions: dict[States, str] = {}
+        self._last: tuple[str, tuple[list[str], States | None]] = ("", ([], frozenset()))
+        """What was analyzed last, and the result."""
 
     @property
     def n_classes(self) -> int:
@@ -136,6 +138,9 @@ class Boundaries:
 
     def _analyze(self, text: str) -> tuple[list[str], States | None]:
         """Return the chunks, and the states at the end of the text that are still alive, or `None` if unsupported."""
+        last, result = self._last
+        if text == last:
+            return result
         classes = self.classes(text)
         alive: set[int] | None = set()
         chunks: list[str] = []
@@ -154,7 +159,9 @@ class Boundaries:
                 alive.add(state)
             chunks.append(text[start:end])
             start = end
-        return chunks, None if alive is None else frozenset(alive)
+        result = chunks, None if alive is None else frozenset(alive)
+        self._last = text, result
+        return result
 
     def _expression(self, states: States, path: tuple[States, ...] = ()) -> str:
         """Return a regular expression for strings that lead any of the states to a match.

@@ -195,7 +195,8 @@ class _Joints:
         for place in np.flatnonzero(~hard).tolist():
             pair = int(candidates.first[place]), int(candidates.last[place])
             if pair not in self._known:
-                self._known[pair] = self._boundaries.is_inside(b"".join(self._vocab[each] for each in pair).decode())
+                text = b"".join(self._vocab[each] for each in pair).decode(errors="replace")
+                self._known[pair] = self._boundaries.is_inside(text)
             hard[place] = not self._known[pair]
         return hard
 
@@ -204,7 +205,7 @@ class _Joints:
         self._end[token] = 0
         if token not in self._vocab:
             return  # a phrase
-        classes = boundaries.classes(self._vocab[token].decode())
+        classes = boundaries.classes(self._vocab[token].decode(errors="replace"))
         states = boundaries.after(boundaries.anywhere, classes)
         if states not in self._nodes:
             self._nodes[states] = len(self._nodes)

@@ -215,9 +215,12 @@ def split_pattern(pattern: str) -> tuple[str, tuple[str, ...]]:
         original = pattern[end:]
         boundaries = boundaries_of(original)
         is_former = original in _FORMERLY_SUPPORTED and _FORMER.issuperset(lookaheads.values())
-        expected = lookaheads if is_former else {text: _lookahead(boundaries, text) for text in lookaheads}
-        is_written_so = f"(?:{_render(_tree(expected))})|" == pattern[:end]
-        is_phrases = is_written_so and all(len(boundaries.chunks(text)) > 1 for text in lookaheads)
+        expected = {}
+        for text, lookahead in lookaheads.items():
+            if len(boundaries.chunks(text)) < 2:
+                raise _NotATreeError
+            expected[text] = lookahead if is_former else _lookahead(boundaries, text)
+        is_phrases = f"(?:{_render(_tree(expected))})|" == pattern[:end]
     except (_NotATreeError, NotSupportedError):
         is_phrases = False
     return (original, (*lookaheads,)) if is_phrases else (pattern, ())
