@@ -1,5 +1,6 @@
 """The core handles forks, hash flooding, interrupts and lack of memory."""
 
+import json
 import os
 import subprocess
 import sys
@@ -17,10 +18,10 @@ FORKS = int(os.environ.get("BATCHBPE_FUZZ_FORKS", "60"))
 posix = pytest.mark.skipif(os.name != "posix", reason="fork, signals and limits are posix")
 
 
-def run(script: str, *arguments: object) -> str:
+def run(script: str, *arguments: object, input: str | None = None) -> str:
     """Run a script in a separate process, and return its output."""
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG + FORKS, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG + FORKS, check=False, input=input)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -209,6 +210,44 @@ def test_ctrl_c_in_a_slow_search(job: str, pattern: str, size: int) -> None:
             print("stopped")
     """
     assert run(script, job, pattern, size) == "stopped\n"
+
+
+BOMBS = [
+    r"(a\g<1>?\g<1>?\g<1>?)",
+    "((a{1000}){1000}){1000}",
+    "((a{1000}){1000}){1000}(?<!b)",
+    "(?:(?:a{0,60}){0,60}){0,60}(?!bc)",
+    "(?:" * 60 + "a{1,9}" + "){1,9}" * 60 + "|.",
+    "(?:" * 60 + "a{0,9}" + "){0,9}" * 60 + "(?<!b)",
+    r"(?:\p{L}{1,1000}\p{N}){1,1000}|.",
+    "|".join(f"[ab]*a[ab]{{{n}}}c" for n in range(2, 40)) + "|.",
+    "".join(f"(?i:[\\p{{L}}{chr(0x4E00 + i)}])" for i in range(500)),
+    r"\p{L}" * 20_000,
+    "a" * 1_000_000,
+    "|".join(chr(0x4E00 + i) for i in range(16_000)) + "(?<!x)",
+    "".join(chr(0x4E00 + 2 * i) + "?" for i in range(5_000)) + "a",
+]
+
+
+@posix
+def test_any_pattern_takes_little_memory() -> None:
+    """A pattern is refused, or compiled and run. Without a bound, some of these would take gigabytes."""
+    script = """
+        import json, resource, sys
+        from batchbpe import split
+        patterns = json.load(sys.stdin)
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20),) * 2)
+        for pattern in patterns:
+            try:
+                split("aab aab", pattern)
+            except ValueError as error:
+                assert any(reason in str(error) for reason in ("is not supported", "too large", "too many")), error
+        print("done")
+    """
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("the size of a process is read from /proc")
+    assert run(script, input=json.dumps(BOMBS)) == "done\n"
 
 
 def test_merges_of_long_tokens() -> None:

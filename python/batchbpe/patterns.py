@@ -58,13 +58,13 @@ def _cause(pattern: str, problem: str) -> str:
         return f"{at.removeprefix('Parsing error ')}: {cause}"
     if not cause.startswith("regex error"):
         return cause
-    # The regex crate names a pattern by its index, not what is wrong with it.
+    # The parser of sets does not say what is wrong with them.
     for name in set(re.findall(r"\\[pP](?:\{[^}]*\}|.)", pattern)):
         try:
             _core.split_text(name, "")
         except ValueError:
             return f"unknown Unicode class {name}"
-    return "it is too large" if "NFA" in cause or "size limit" in cause else ""
+    return ""
 
 
 def pattern_name(pattern: str) -> str:

@@ -379,31 +379,34 @@ impl Partition {
         self.signatures[class] >> number & 1 != 0
     }
 
-    /// Returns an expression over classes instead of characters.
-    fn hir(&self, node: &Node) -> Hir {
-        match node {
-            Node::Class(set) => {
-                let classes = (0..self.count).filter(|&class| self.is_in(class, set)).map(|class| class as u8);
-                let ranges = classes.map(|class| ClassBytesRange::new(class, class));
-                Hir::class(Class::Bytes(ClassBytes::new(ranges)))
-            }
-            Node::Concat(nodes) => Hir::concat(nodes.iter().map(|node| self.hir(node)).collect()),
-            Node::Alt(nodes) => Hir::alternation(nodes.iter().map(|node| self.hir(node)).collect()),
-            Node::Repeat(repeat) => Hir::repetition(hir::Repetition {
-                min: repeat.min,
-                max: repeat.max,
-                greedy: repeat.greedy,
-                sub: Box::new(self.hir(&repeat.child)),
-            }),
-            Node::End => Hir::look(Look::End),
-            Node::Atomic(_) | Node::Ahead(_) => unreachable!("the alternatives are regular"),
-        }
+    /// Returns the classes in a set.
+    fn classes(&self, set: &ClassUnicode) -> Class {
+        let classes = (0..self.count).filter(|&class| self.is_in(class, set)).map(|class| class as u8);
+        Class::Bytes(ClassBytes::new(classes.map(|class| ClassBytesRange::new(class, class))))
+    }
+}
+
+/// Returns a regular node as an expression of the library.
+pub fn hir(node: &Node, class: &impl Fn(&ClassUnicode) -> Class) -> Hir {
+    match node {
+        Node::Class(set) => Hir::class(class(set)),
+        Node::Concat(nodes) => Hir::concat(nodes.iter().map(|node| hir(node, class)).collect()),
+        Node::Alt(nodes) => Hir::alternation(nodes.iter().map(|node| hir(node, class)).collect()),
+        Node::Repeat(repeat) => Hir::repetition(hir::Repetition {
+            min: repeat.min,
+            max: repeat.max,
+            greedy: repeat.greedy,
+            sub: Box::new(hir(&repeat.child, class)),
+        }),
+        Node::End => Hir::look(Look::End),
+        Node::Atomic(_) | Node::Ahead(_) | Node::Irregular(_) => unreachable!("the alternatives are regular"),
     }
 }
 
 fn build(alternatives: &[Alternative], classes: &Partition) -> Result<dense::DFA<Vec<u32>>, Obstacle> {
     const TOO_LARGE: Obstacle = "repetitions that would need too large an automaton";
-    let expressions: Vec<Hir> = alternatives.iter().map(|alternative| classes.hir(&alternative.node)).collect();
+    let expressions: Vec<Hir> =
+        alternatives.iter().map(|alternative| hir(&alternative.node, &|set| classes.classes(set))).collect();
     let config = thompson::Config::new()
         .utf8(false)
         .nfa_size_limit(Some(MAX_BYTES))
@@ -452,6 +455,6 @@ fn matches_alone(node: &Node, c: char) -> bool {
             (0..nodes.len())
                 .any(|n| matches_alone(&nodes[n], c) && others(n).all(|other| syntax::nullable(&nodes[other])))
         }
-        Node::End | Node::Atomic(_) | Node::Ahead(_) => false,
+        Node::End | Node::Atomic(_) | Node::Ahead(_) | Node::Irregular(_) => false,
     }
 }

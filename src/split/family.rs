@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use once_cell::race::OnceBox;
 use regex_syntax::hir::ClassUnicode;
 
+use super::parse;
 use super::syntax::{self, Alternative, Node, Repeat};
 
 /// What distinguishes a pattern from the others of its family.
@@ -246,7 +247,8 @@ static SETS: OnceBox<Sets> = OnceBox::new();
 impl Sets {
     fn get() -> &'static Sets {
         fn node(regex: &str) -> Node {
-            syntax::parse(regex).expect("a valid constant").remove(0).node
+            let parsed = parse::parse(regex).expect("a valid constant");
+            syntax::alternatives(&parsed).expect("a regular constant").remove(0).node
         }
         fn set(regex: &str) -> ClassUnicode {
             let Node::Class(class) = node(regex) else { unreachable!("{regex} is not a class") };

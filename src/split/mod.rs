@@ -4,7 +4,7 @@
 //!
 //! 1. `scanners`: hand-written, for the patterns of the GPT family (`family`).
 //! 2. `automaton`: for patterns that are regular, or can be rewritten so that they are (`syntax`).
-//! 3. `backtracking`: for all others, four to ten times slower than a scanner.
+//! 3. `backtracking`: for all others. Regular patterns among them are run by `lazy`.
 //!
 //! This module does not resolve the names of patterns, and it treats special tokens as ordinary text.
 
@@ -14,8 +14,13 @@ mod blocks;
 mod chunks;
 mod classes;
 mod family;
+mod lazy;
+mod meter;
 mod named;
+mod parse;
+mod program;
 mod scanners;
+mod sets;
 mod syntax;
 mod tables;
 #[cfg(test)]
@@ -57,12 +62,6 @@ enum Engine {
     Backtracking(Box<Backtracking>),
 }
 
-impl Engine {
-    fn backtracking(pattern: &str) -> Result<Self> {
-        Ok(Self::Backtracking(Box::new(Backtracking::new(pattern)?)))
-    }
-}
-
 impl Splitter {
     /// Compiles a regular expression for the fastest engine.
     pub fn new(pattern: &str) -> Result<Splitter> {
@@ -70,18 +69,19 @@ impl Splitter {
             let engine = Engine::Scanner(Scan::new(family));
             return Ok(Self { pattern: pattern.to_owned(), engine, reason: family.describe() });
         }
-        if syntax::has_impossible_repetition(pattern) {
-            return Err(Error::invalid("Invalid repetition: its minimum is larger than its maximum"));
+        let parsed = parse::parse(pattern)?;
+        let alternatives = syntax::alternatives(&parsed);
+        let regular = alternatives.as_deref().ok();
+        if let Some(family) = regular.and_then(Family::of) {
+            let engine = Engine::Scanner(Scan::new(family));
+            return Ok(Self { pattern: pattern.to_owned(), engine, reason: family.describe() });
         }
-        let alternatives = syntax::parse(pattern);
-        let (engine, reason) = match alternatives.as_ref().map(|alternatives| (alternatives, Family::of(alternatives)))
-        {
-            Ok((_, Some(family))) => (Engine::Scanner(Scan::new(family)), family.describe()),
-            Ok((alternatives, None)) => match Automaton::new(alternatives) {
-                Ok(automaton) => (Engine::Automaton(Box::new(automaton)), "it is not of the GPT family".to_owned()),
-                Err(obstacle) => (Engine::backtracking(pattern)?, format!("it has {obstacle}")),
-            },
-            Err(obstacle) => (Engine::backtracking(pattern)?, format!("it has {obstacle}")),
+        let (engine, reason) = match alternatives.as_deref().map_err(|obstacle| *obstacle).and_then(Automaton::new) {
+            Ok(automaton) => (Engine::Automaton(Box::new(automaton)), "it is not of the GPT family".to_owned()),
+            Err(obstacle) => {
+                let backtracking = Backtracking::new(pattern, &parsed.node, regular)?;
+                (Engine::Backtracking(Box::new(backtracking)), format!("it has {obstacle}"))
+            }
         };
         Ok(Self { pattern: pattern.to_owned(), engine, reason })
     }
@@ -90,14 +90,15 @@ impl Splitter {
     /// it.
     pub fn with_engine(pattern: &str, engine: &str) -> Result<Splitter> {
         let unsupported = |obstacle: &str| Error::invalid(format!("not for the {engine} engine: it has {obstacle}"));
-        let alternatives = || syntax::parse(pattern).map_err(unsupported);
+        let parsed = parse::parse(pattern)?;
+        let alternatives = || syntax::alternatives(&parsed).map_err(unsupported);
         let engine = match engine {
             "scanner" => {
                 let other = || unsupported("alternatives that are not of the GPT family");
                 Engine::Scanner(Scan::new(Family::of(&alternatives()?).ok_or_else(other)?))
             }
             "automaton" => Engine::Automaton(Box::new(Automaton::new(&alternatives()?).map_err(unsupported)?)),
-            "backtracking" => Engine::backtracking(pattern)?,
+            "backtracking" => Engine::Backtracking(Box::new(Backtracking::new(pattern, &parsed.node, None)?)),
             _ => return Err(Error::invalid(format!("no such engine: {}", quoted(engine)))),
         };
         Ok(Self { pattern: pattern.to_owned(), engine, reason: String::new() })
@@ -184,7 +185,7 @@ impl Splitter {
                         None => {
                             let next = text.ceil_char_boundary(start + 1);
                             dropped += next - start;
-                            looked_ahead += seen - start;
+                            looked_ahead += seen.max(next) - start;
                             start = next;
                         }
                     }

@@ -1,18 +1,17 @@
-//! Parses a pattern, and rewrites it until it is regular: without look-ahead, possessive repetitions or atomic groups.
+//! Rewrites a pattern until it is regular: without look-ahead, possessive repetitions or atomic groups.
 //!
-//! The parser is that of `fancy_regex`, so all engines agree on what a pattern means. A pattern that cannot be rewritten
-//! is left to the engine that backtracks (`backtracking`).
+//! A pattern that cannot be rewritten is left to the engine that backtracks (`backtracking`).
 
-use fancy_regex::{Assertion, Expr, LookAround};
-use regex_syntax::ParserBuilder;
-use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
+use regex_syntax::hir::ClassUnicode;
+
+use super::parse::Parsed;
 
 /// What keeps a pattern from being rewritten, as the object of "it has …".
 pub type Obstacle = &'static str;
 type Result<T> = std::result::Result<T, Obstacle>;
 
-/// A bound for the recursion. The parser has a lower one.
-const MAX_DEPTH: usize = 100;
+/// To rewrite a larger pattern could take seconds.
+const MAX_SIZE: usize = 1 << 14;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
@@ -27,6 +26,32 @@ pub enum Node {
     Atomic(Box<Node>),
     /// A look-ahead at one character. `regular` removes it.
     Ahead(Ahead),
+    /// Only the engine that backtracks can run it.
+    Irregular(Irregular),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Irregular {
+    Assert(Assert),
+    /// A look-ahead or a look-behind.
+    Around {
+        child: Box<Node>,
+        behind: bool,
+        negative: bool,
+    },
+    /// A group that has back-references.
+    Group(usize, Box<Node>),
+    BackReference(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Assert {
+    /// The start of the text.
+    Start,
+    LineStart,
+    LineEnd,
+    WordBoundary,
+    NotWordBoundary,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,57 +81,16 @@ pub struct Alternative {
     pub possessive: bool,
 }
 
-/// Returns whether a pattern contains a repetition such as `{2,1}`, of which the engines make different things.
-pub fn has_impossible_repetition(pattern: &str) -> bool {
-    fn is_in(expr: &Expr) -> bool {
-        matches!(expr, Expr::Repeat { lo, hi, .. } if lo > hi) || expr.children_iter().any(is_in)
+/// Returns the alternatives of a pattern, if it is regular.
+pub fn alternatives(parsed: &Parsed) -> Result<Vec<Alternative>> {
+    if parsed.size > MAX_SIZE {
+        return Err("too many characters");
     }
-    Expr::parse_tree(pattern).is_ok_and(|tree| is_in(&tree.expr))
-}
-
-/// Returns the alternatives of a pattern.
-pub fn parse(pattern: &str) -> Result<Vec<Alternative>> {
-    let tree = Expr::parse_tree(pattern).map_err(|_| "a syntax error")?;
-    let alternatives = match convert(&tree.expr, 0)? {
+    let alternatives = match lower(&parsed.node)? {
         Node::Alt(nodes) => nodes,
         node => vec![node],
     };
     alternatives.into_iter().map(alternative).collect()
-}
-
-/// Returns the sets of characters that a pattern is written with, each with a regular expression for it.
-pub fn sets(pattern: &str) -> Result<Vec<(String, ClassUnicode)>> {
-    fn visit(expr: &Expr, sets: &mut Vec<(String, ClassUnicode)>) -> Result<()> {
-        let mut add = |regex: &str, expr: Expr| -> Result<()> {
-            if let Node::Class(class) = convert(&expr, 0)?
-                && !sets.iter().any(|set| set.1 == class)
-            {
-                sets.push((regex.replace('\r', r"\r").replace('\n', r"\n").replace('\t', r"\t"), class));
-            }
-            Ok(())
-        };
-        let in_case = |regex: String, casei: bool| if casei { format!("(?i:{regex})") } else { regex };
-        match expr {
-            Expr::Literal { val, casei } => {
-                for c in val.chars() {
-                    let escaped = if r"\.+*?()|[]{}^$".contains(c) { format!(r"\{c}") } else { c.to_string() };
-                    add(
-                        &in_case(escaped, *casei && c.is_alphabetic()),
-                        Expr::Literal { val: c.into(), casei: *casei },
-                    )?;
-                }
-            }
-            Expr::Delegate { inner, casei } => add(&in_case(inner.clone(), *casei), expr.clone())?,
-            Expr::Any { newline: true, .. } => add(r"[\s\S]", expr.clone())?,
-            Expr::Any { crlf, .. } => add(if *crlf { "[^\r\n]" } else { "[^\n]" }, expr.clone())?,
-            _ => {}
-        }
-        expr.children_iter().try_for_each(|child| visit(child, sets))
-    }
-    let tree = Expr::parse_tree(pattern).map_err(|_| "a syntax error")?;
-    let mut sets = Vec::new();
-    visit(&tree.expr, &mut sets)?;
-    Ok(sets)
 }
 
 fn alternative(node: Node) -> Result<Alternative> {
@@ -149,65 +133,25 @@ fn alternative(node: Node) -> Result<Alternative> {
     Ok(Alternative { node, ahead: Some(ahead), possessive })
 }
 
-fn convert(expr: &Expr, depth: usize) -> Result<Node> {
-    if depth > MAX_DEPTH {
-        return Err("too many nested groups");
-    }
-    let child = |expr: &Expr| convert(expr, depth + 1);
-    let children = |exprs: &[Expr]| exprs.iter().map(child).collect::<Result<Vec<_>>>();
-    Ok(match expr {
-        Expr::Empty => Node::Concat(Vec::new()),
-        Expr::Any { newline, crlf } => {
-            let mut class = ClassUnicode::empty();
-            for (newline, excluded) in [('\n', !newline), ('\r', !newline && *crlf)] {
-                if excluded {
-                    class.push(ClassUnicodeRange::new(newline, newline));
-                }
-            }
-            class.negate();
-            Node::Class(class)
-        }
-        Expr::Assertion(Assertion::EndText) => Node::End,
-        Expr::Assertion(_) => return Err("an anchor or a word boundary"),
-        Expr::Literal { val, casei } => {
-            let node = |c: char| {
-                let mut class = ClassUnicode::new([ClassUnicodeRange::new(c, c)]);
-                if *casei {
-                    class.try_case_fold_simple().map_err(|_| "case folding")?;
-                }
-                Ok(Node::Class(class))
-            };
-            concat(val.chars().map(node).collect::<Result<_>>()?)
-        }
-        Expr::Delegate { inner, casei } => Node::Class(parse_class(inner, *casei)?),
-        Expr::Concat(exprs) => concat(children(exprs)?),
-        Expr::Alt(exprs) => {
-            let mut nodes = Vec::new();
-            for node in children(exprs)? {
-                match node {
-                    Node::Alt(inner) => nodes.extend(inner),
-                    node => nodes.push(node),
-                }
-            }
-            Node::Alt(nodes)
-        }
-        Expr::Group(inner) => child(inner)?,
-        Expr::AtomicGroup(inner) => Node::Atomic(Box::new(child(inner)?)),
-        Expr::Repeat { child: inner, lo, hi, greedy } => {
-            let bound = |number: usize| u32::try_from(number).map_err(|_| "too many repetitions");
-            let max = if *hi == usize::MAX { None } else { Some(bound(*hi)?) };
-            Node::Repeat(Repeat { child: Box::new(child(inner)?), min: bound(*lo)?, max, greedy: *greedy })
-        }
-        Expr::LookAround(inner, LookAround::LookAhead) => ahead(child(inner)?, false)?,
-        Expr::LookAround(inner, LookAround::LookAheadNeg) => ahead(child(inner)?, true)?,
-        Expr::LookAround(..) => return Err("a look-behind"),
-        Expr::Backref { .. } | Expr::BackrefWithRelativeRecursionLevel { .. } => return Err("a back-reference"),
-        _ => return Err("a construct that needs backtracking"),
+/// Returns a node without groups, and with look-aheads at one character only, if it has nothing else that is irregular.
+fn lower(node: &Node) -> Result<Node> {
+    let all = |nodes: &[Node]| nodes.iter().map(lower).collect::<Result<Vec<_>>>();
+    Ok(match node {
+        Node::Class(_) | Node::End | Node::Ahead(_) => node.clone(),
+        Node::Concat(nodes) => concat(all(nodes)?),
+        Node::Alt(nodes) => Node::Alt(all(nodes)?),
+        Node::Repeat(repeat) => Node::Repeat(Repeat { child: Box::new(lower(&repeat.child)?), ..*repeat }),
+        Node::Atomic(child) => Node::Atomic(Box::new(lower(child)?)),
+        Node::Irregular(Irregular::Group(_, child)) => lower(child)?,
+        Node::Irregular(Irregular::Around { child, behind: false, negative }) => ahead(lower(child)?, *negative)?,
+        Node::Irregular(Irregular::Around { .. }) => return Err("a look-behind"),
+        Node::Irregular(Irregular::Assert(_)) => return Err("an anchor or a word boundary"),
+        Node::Irregular(Irregular::BackReference(_)) => return Err("a back-reference"),
     })
 }
 
 /// Concatenates nodes, without nesting.
-fn concat(nodes: Vec<Node>) -> Node {
+pub fn concat(nodes: Vec<Node>) -> Node {
     let mut flat = Vec::new();
     for node in nodes {
         match node {
@@ -232,25 +176,6 @@ fn ahead(node: Node, negative: bool) -> Result<Node> {
         _ => return Err("a look-ahead at more than one character"),
     };
     Ok(Node::Ahead(Ahead { class, negative }))
-}
-
-fn parse_class(regex: &str, ignore_case: bool) -> Result<ClassUnicode> {
-    let hir =
-        ParserBuilder::new().case_insensitive(ignore_case).build().parse(regex).map_err(|_| "an unknown class")?;
-    match hir.into_kind() {
-        HirKind::Class(Class::Unicode(class)) => Ok(class),
-        HirKind::Class(Class::Bytes(class)) if class.is_ascii() => {
-            Ok(ClassUnicode::new(class.iter().map(|r| ClassUnicodeRange::new(r.start().into(), r.end().into()))))
-        }
-        HirKind::Literal(literal) => {
-            let mut chars = std::str::from_utf8(&literal.0).map_err(|_| "bytes that are not UTF-8")?.chars();
-            match (chars.next(), chars.next()) {
-                (Some(c), None) => Ok(ClassUnicode::new([ClassUnicodeRange::new(c, c)])),
-                _ => Err("an unknown class"),
-            }
-        }
-        _ => Err("an unknown class"),
-    }
 }
 
 /// What can follow a node within its alternative.
@@ -282,19 +207,21 @@ fn regular(node: Node, rest: &Rest) -> Result<Node> {
     match node {
         Node::Class(_) | Node::End => Ok(node),
         Node::Ahead(_) => Err("a look-ahead that is not followed by one character"),
+        Node::Irregular(_) => unreachable!("lowered"),
         Node::Alt(nodes) => Ok(Node::Alt(nodes.into_iter().map(|node| regular(node, rest)).collect::<Result<_>>()?)),
         Node::Concat(nodes) => {
-            // Both from the last node to the first; `rests` has what follows each node, and what follows the next one.
-            let (mut done, mut rests) = (Vec::new(), vec![rest.clone()]);
+            // From the last node to the first: the nodes done, what follows the last of them, and what follows the next.
+            let (mut done, mut after, mut rest) = (Vec::new(), rest.clone(), rest.clone());
             for node in nodes.into_iter().rev() {
                 let node = match node {
                     Node::Ahead(ahead) => {
-                        rests.pop();
+                        rest = after;
                         restrict(done.pop(), &ahead)?
                     }
-                    node => regular(node, &rests[done.len()])?,
+                    node => regular(node, &rest)?,
                 };
-                rests.push(rests[done.len()].before(&node));
+                let before = rest.before(&node);
+                after = std::mem::replace(&mut rest, before);
                 done.push(node);
             }
             done.reverse();
@@ -358,7 +285,7 @@ fn restrict(node: Option<Node>, ahead: &Ahead) -> Result<Node> {
 pub fn first(node: &Node) -> ClassUnicode {
     match node {
         Node::Class(class) => class.clone(),
-        Node::End | Node::Ahead(_) => ClassUnicode::empty(),
+        Node::End | Node::Ahead(_) | Node::Irregular(_) => ClassUnicode::empty(),
         Node::Atomic(node) => first(node),
         Node::Repeat(repeat) => first(&repeat.child),
         Node::Alt(nodes) => union(nodes.iter().map(first)),
@@ -380,7 +307,7 @@ fn union(classes: impl Iterator<Item = ClassUnicode>) -> ClassUnicode {
 pub fn nullable(node: &Node) -> bool {
     match node {
         Node::Class(_) | Node::End => false,
-        Node::Ahead(_) => true,
+        Node::Ahead(_) | Node::Irregular(_) => true,
         Node::Atomic(node) => nullable(node),
         Node::Repeat(repeat) => repeat.min == 0 || nullable(&repeat.child),
         Node::Alt(nodes) => nodes.iter().any(nullable),
@@ -411,6 +338,8 @@ pub fn for_each_class(node: &Node, visit: &mut impl FnMut(&ClassUnicode)) {
         Node::Class(class) => visit(class),
         Node::Ahead(ahead) => visit(&ahead.class),
         Node::End => {}
+        Node::Irregular(Irregular::Group(_, child) | Irregular::Around { child, .. }) => for_each_class(child, visit),
+        Node::Irregular(_) => {}
         Node::Atomic(node) => for_each_class(node, visit),
         Node::Repeat(repeat) => for_each_class(&repeat.child, visit),
         Node::Alt(nodes) | Node::Concat(nodes) => nodes.iter().for_each(|node| for_each_class(node, visit)),
@@ -421,7 +350,7 @@ pub fn for_each_class(node: &Node, visit: &mut impl FnMut(&ClassUnicode)) {
 pub fn followers(node: &Node, c: char, next: &ClassUnicode) -> ClassUnicode {
     match node {
         Node::Class(class) if contains(class, c) => next.clone(),
-        Node::Class(_) | Node::End | Node::Ahead(_) => ClassUnicode::empty(),
+        Node::Class(_) | Node::End | Node::Ahead(_) | Node::Irregular(_) => ClassUnicode::empty(),
         Node::Atomic(node) => followers(node, c, next),
         Node::Alt(nodes) => union(nodes.iter().map(|node| followers(node, c, next))),
         Node::Repeat(repeat) => {
@@ -450,7 +379,7 @@ pub fn followers(node: &Node, c: char, next: &ClassUnicode) -> ClassUnicode {
 pub fn has_end(node: &Node) -> bool {
     match node {
         Node::End => true,
-        Node::Class(_) | Node::Ahead(_) => false,
+        Node::Class(_) | Node::Ahead(_) | Node::Irregular(_) => false,
         Node::Atomic(node) => has_end(node),
         Node::Repeat(repeat) => has_end(&repeat.child),
         Node::Alt(nodes) | Node::Concat(nodes) => nodes.iter().any(has_end),

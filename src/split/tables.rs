@@ -1,6 +1,7 @@
 //! The automaton of a pattern as plain tables, from which Python derives where phrases can be found.
 
 use super::automaton::{Automaton, Partition, State};
+use super::parse;
 use super::syntax::{self, Obstacle};
 
 pub struct Tables {
@@ -16,8 +17,9 @@ pub struct Tables {
 impl Tables {
     /// Fails if the pattern is not regular.
     pub fn new(pattern: &str) -> Result<Self, Obstacle> {
-        let automaton = Automaton::new(&syntax::parse(pattern)?)?;
-        let (sets, classes) = syntax::sets(pattern)?.into_iter().unzip();
+        let parsed = parse::parse(pattern).map_err(|_| "a syntax error")?;
+        let automaton = Automaton::new(&syntax::alternatives(&parsed)?)?;
+        let (sets, classes) = parse::sets(pattern).map_err(|_| "a syntax error")?.into_iter().unzip();
         // The automaton distinguishes only sets that are combinations of these, so a class is in one of its classes.
         let Partition { signatures, starts, .. } = Partition::of(classes)?;
         let example = |class: usize| {

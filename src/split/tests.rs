@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::program::Program;
 use super::scanners::Given;
 use super::*;
 use crate::error::{Error, NEVER};
@@ -84,7 +85,8 @@ fn message(result: Result<impl Sized>) -> String {
 #[test]
 fn published_patterns_are_what_their_regular_expressions_say() {
     for ((name, regex), family) in NAMED.iter().zip(PUBLISHED) {
-        assert_eq!(Family::of(&syntax::parse(regex).unwrap()), Some(family), "{name}");
+        let alternatives = syntax::alternatives(&parse::parse(regex).unwrap()).unwrap();
+        assert_eq!(Family::of(&alternatives), Some(family), "{name}");
     }
 }
 
@@ -215,26 +217,110 @@ fn long_runs_are_split_in_linear_time() {
     }
 }
 
-/// Uncancelled, each of these searches would take hours.
+/// Uncancelled, each of these searches would take hours, or would be an error.
 #[test]
 fn a_search_that_does_not_end_can_be_cancelled() {
     let text = "a".repeat(50_000);
-    for pattern in ["(?:(?!a*b)a)*c", r"(?:(?!a*b)a)*(?=c)c"] {
+    for pattern in ["(?:(?!a*b)a)*c", r"(?:(?!a*b)a)*(?=c)c", "(?:a|aa)+b(?<!a)"] {
         let splitter = Splitter::new(pattern).unwrap();
-        let cancel = Cancel::default();
-        std::thread::scope(|scope| {
-            let search = scope.spawn(|| splitter.split(&text, &cancel, |_| Ok(())));
-            std::thread::sleep(std::time::Duration::from_millis(50));
-            assert!(!search.is_finished());
-            cancel.cancel();
-            assert_eq!(search.join().unwrap(), Err(Error::Cancelled));
-        });
+        let cancelled = Cancel::default();
+        cancelled.cancel();
+        assert_eq!(splitter.split(&text, &cancelled, |_| Ok(())), Err(Error::Cancelled));
         // A search on the caller's own thread is cancelled by polling.
         let poll = || true;
         assert_eq!(splitter.split(&text, &Cancel::polling(&poll), |_| Ok(())), Err(Error::Cancelled));
-        // The engine still works after unwinding.
-        assert_eq!(chunks(&Splitter::new("a(?!b)|c").unwrap(), "cab"), ["c"]);
     }
+}
+
+/// To start again at each letter would take more steps than are allowed.
+#[test]
+fn a_pattern_that_can_fail_late_takes_linear_time() {
+    let text = "a".repeat(300_000);
+    for pattern in ["a+b", "x|[a-z]*c", r"\w+\b;"] {
+        let splitter = Splitter::new(pattern).unwrap();
+        assert_eq!(splitter.split(&text, &NEVER, |_| Ok(())), Ok(text.len()), "{pattern}");
+        let cancelled = Cancel::default();
+        cancelled.cancel();
+        assert_eq!(splitter.split(&text, &cancelled, |_| Ok(())), Err(Error::Cancelled));
+    }
+}
+
+/// The expected chunks are those of Python's `regex`. A library that was used before gave others.
+#[test]
+fn repetitions_match_what_they_match_in_python() {
+    for (pattern, text, expected) in [
+        (r"\b\p{L}+'?\p{L}+", "a ab don't", vec!["ab", "don't"]),
+        (r"\d+\.?\d+(?!\w+)", "1 12 1.2 34a", vec!["12", "1.2"]),
+        (r"a*b??a*(?<=a)", "aab baa", vec!["aa", "baa"]),
+        // An optional iteration that is empty is the last one.
+        (r"(?:b?|\s)*", " b ", vec![" b", " "]),
+        (r"(?:[^a]*|a){0,3}", "bab", vec!["b", "ab"]),
+        (r"(?:[^a]*|a){2}", "bab", vec!["b", "a", "b"]),
+        (r"(?:[^a]*|a){1,2}?(?=b)", "bab", vec!["ba"]),
+        (r"(?:a?\B|.{1,2}){1,2}", "abcd a", vec!["a", "bc", "d ", "a"]),
+        // A look-behind is matched backwards.
+        (r"(?<=a++a)b", "aab", vec!["b"]),
+        (r"(?<=(?>a|ba))c", "bac", vec!["c"]),
+        (r"(?<=^a{2}b?)\w", "aabc", vec!["b", "c"]),
+        // Groups, and a repetition at the start.
+        (r"(?:(a)|b)*\1", "abba", vec!["abba"]),
+        (r"a*\b;", "xaa;aa aa;;", vec!["aa;", "aa;"]),
+        (r"(?=(a+))\1b|.", "aab", vec!["aab"]),
+        (r"(?!(a)b)\w\1|.", "abcc", vec!["a", "b", "c", "c"]),
+        (r"(?>(a|ab)(?:c|))\1?.", "abcab", vec!["ab", "ab"]),
+        (r"(?i)(a)b(?-i)c|[(](?i:d)", "ABc(DABC", vec!["ABc", "(D"]),
+    ] {
+        assert_eq!(chunks(&Splitter::new(pattern).unwrap(), text), expected, "{pattern}");
+    }
+}
+
+/// Unlike with automata, a counted repetition takes no more memory than any other.
+#[test]
+fn the_size_of_a_program_is_that_of_its_pattern() {
+    let length = |pattern: &str| Program::new(&parse::parse(pattern).unwrap().node).unwrap().code.len();
+    assert_eq!(length("(?:(?:(?:a|b){2,3}){2,3}){2,3}"), length("(?:(?:(?:a|b){1,1000}){9,999}){1000}"));
+    let deep = "(?:".repeat(60) + "a{0,9}" + &"){0,9}".repeat(60) + "(?<!b)";
+    assert!(length(&deep) < 500);
+    let splitter = Splitter::new(&deep).unwrap();
+    assert_eq!(chunks(&splitter, "aab"), ["aa"]);
+}
+
+#[test]
+fn patterns_that_are_not_supported_are_refused() {
+    for (pattern, reason) in [
+        (r"(a\g<1>?\g<1>?\g<1>?)", "a subroutine call"),
+        (r"(?<n>a(?P>n)?)", "a subroutine call"),
+        (r"(?(DEFINE)(?<n>a))b", "a subroutine call"),
+        (r"a\Kb", r"\K"),
+        (r"\Ga", r"\G"),
+        (r"(a)?(?(1)b|c)", "a condition"),
+        (r"a(*SKIP)b", "a backtracking control verb"),
+        (r"(?~ab)", "an absence operator"),
+        (r"(?i)(a)\1", "a back-reference that ignores case"),
+        (r"(a)(?<=\1)b", "a back-reference in a look-behind"),
+        (r"(a\1?)b", "a back-reference before the end of its group"),
+        (r"\<a", "an anchor other than"),
+        (r"a\Z", r"write \z"),
+        (r"(a(?i)b)c", "it changes flags within a group"),
+        (r"[](?i)](?:é\é[^](]|(?-i))", "it changes flags within a group"),
+        (r"a\2", "invalid back reference to group 2"),
+        (&"a".repeat(200_000), "it is too large"),
+        (&r"\p{L}".repeat(10_000), "it is too large"),
+        (&("(?:".repeat(70) + &")".repeat(70)), "too deeply nested"),
+    ] {
+        let error = message(Splitter::new(pattern));
+        assert!(error.contains(reason), "{pattern}: {error}");
+    }
+}
+
+#[test]
+fn a_search_that_needs_too_much_memory_is_an_error() {
+    let splitter = Splitter::new(r"(?:a(?!c)|b(?!c))*(?<!a)c").unwrap();
+    let error = message(splitter.split(&"a".repeat(3_000_000), &NEVER, |_| Ok(())));
+    assert!(error.contains("it needs too much memory"), "{error}");
+    // If what follows cannot fail, nothing has to be remembered.
+    let splitter = Splitter::new(r"(?:a(?!c)|b(?!c))+").unwrap();
+    assert_eq!(splitter.split(&"a".repeat(3_000_000), &NEVER, |_| Ok(())), Ok(0));
 }
 
 #[test]
@@ -249,6 +335,14 @@ fn an_automaton_that_looks_too_far_ahead_is_an_error() {
         cancelled.cancel();
         assert_eq!(splitter.split(&text, &cancelled, |_| Ok(())), Err(Error::Cancelled));
     }
+}
+
+#[test]
+fn an_automaton_can_be_cancelled_where_nothing_matches() {
+    let cancelled = Cancel::default();
+    cancelled.cancel();
+    let text = "1".repeat(LOOK_AHEAD_PER_CHECK + 2);
+    assert_eq!(Splitter::new("[a-z]+").unwrap().split(&text, &cancelled, |_| Ok(())), Err(Error::Cancelled));
 }
 
 /// Otherwise each character of the text would be tried as the start of a match.
