@@ -26,7 +26,7 @@ END = "<|endoftext|>"
 
 @pytest.fixture(scope="module", params=[*PATTERNS])
 def tokenizer(request: pytest.FixtureRequest, library: list[str]) -> Tokenizer:
-    """A tokenizer with phrases of all chunks that are not white space: words, numbers and symbols."""
+    """A tokenizer with phrases of all chunks that are not whitespace: words, numbers and symbols."""
     return trained(request.param, r"\s*[^\s]+", library)
 
 
@@ -132,7 +132,7 @@ def test_a_phrase_that_is_not_a_sequence_of_chunks_is_refused() -> None:
 
 def test_a_phrase_that_ends_in_white_space_is_refused() -> None:
     model = Model(PATTERNS["gpt4"], {}, phrases={(97, 32): 257})
-    with pytest.raises(ValueError, match="phrase 257, b'a ', cannot be found exactly: where its white space ends"):
+    with pytest.raises(ValueError, match="phrase 257, b'a ', cannot be found exactly: where its whitespace ends"):
         Tokenizer(model).to_tiktoken()
 
 

@@ -1,4 +1,4 @@
-"""The limits of the viewer's server: requests in progress, work that nobody waits for, and signals."""
+"""The limits of the viewer's server: requests in progress, work whose answer is no longer needed, and signals."""
 
 import asyncio
 import os
@@ -64,7 +64,7 @@ def test_work_stops_when_it_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
-def test_work_that_waits_does_not_start_when_nobody_waits_for_it() -> None:
+def test_queued_work_does_not_start_if_its_answer_is_not_needed() -> None:
     release, calls = threading.Event(), []
 
     async def ask() -> None:

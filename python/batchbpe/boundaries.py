@@ -10,7 +10,7 @@ that no set of the pattern distinguishes are in the same class. There are few st
   end of the text. They change if and only if what follows leads one of those states to a match. The strings that do are
   a regular language, and `condition` writes it as a regular expression.
 
-Alternatives that end in a look-ahead or in `$` match depending on what follows. They are for white space. A phrase is
+Alternatives that end in a look-ahead or in `$` match depending on what follows. They are for whitespace. A phrase is
 supported if they match only where the text itself decides.
 """
 
@@ -32,7 +32,7 @@ _MAX_STATES = 1 << 10
 _MAX_CONDITION = 1 << 10
 """Larger automata and longer conditions are not supported."""
 _ANY = r"[\s\S]"
-_UNDECIDED = "cannot be found exactly: where its white space ends depends on what follows"
+_UNDECIDED = "cannot be found exactly: where its whitespace ends depends on what follows"
 _TOO_COMPLEX = "cannot be found exactly: what must not follow it is too complex"
 
 

@@ -1,4 +1,4 @@
-"""rustbpe's class for batchbpe, so that the tests of rustbpe and nanochat can run against this package.
+"""rustbpe's class for batchbpe, so that the rustbpe and nanochat tests can run against this package.
 
 See CONTRIBUTING.md.
 """

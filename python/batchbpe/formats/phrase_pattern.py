@@ -9,7 +9,7 @@ matches exactly where the pattern finds its chunks, and the text after it is spl
 not look behind.
 
 What is not a phrase is encoded as before, except that both tools look whole chunks up among all tokens, and that
-tiktoken merges any two neighbours that are a token together. Therefore no phrase may be a chunk by itself, and for
+tiktoken merges any two neighbors that are a token together. Therefore no phrase may be a chunk by itself, and for
 tiktoken none may be a part of a chunk.
 """
 

@@ -1,8 +1,8 @@
 """Bound the work of all requests together: how many are in progress, how many run, and for how long.
 
 Work runs in threads, where signals do not reach it, and a request whose client has gone would run on. So the work of a
-request is cancelled when nobody waits for it: when the client disconnects, after `MAX_SECONDS`, and when the server
-stops, which cancels its tasks.
+request is cancelled when its answer is no longer needed: when the client disconnects, after `MAX_SECONDS`, and when the
+server stops, which cancels its tasks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Receive = Callable[[], Awaitable[Message]]
 
 
 class Cancelled(Exception):
-    """Nobody waits for the work any more, or it took too long."""
+    """The answer is no longer needed, or the work took too long."""
 
 
 class Worker:
