@@ -34,7 +34,7 @@ demo: $(BUILD) ## build into .venv and train a tokenizer on Python's standard li
 
 test: $(DEV) $(BUILD) lint ## build, lint and run all tests
 	cargo test --quiet --profile checked
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 tools: ## install Java and chromium, for the Spark and viewer tests (Debian, as root)
 	@missing=; for tool in java:default-jre-headless chromium:chromium; do \
@@ -77,10 +77,10 @@ fuzz: $(DEV) $(BUILD) ## explore with a new seed: each fuzz target for SECONDS=6
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=$$((50 * $(SECONDS))) cargo test --quiet --profile checked
 	BATCHBPE_FUZZ_SEED=$(SEED) BATCHBPE_FUZZ_FACTOR=$$((1 + $(SECONDS) / 60)) BATCHBPE_FUZZ_MUTANTS=$$((20 * $(SECONDS))) \
 		BATCHBPE_FUZZ_KILLS=$(SECONDS) BATCHBPE_FUZZ_FORKS=$$((20 * $(SECONDS))) \
-		$(BIN)/python -m pytest --numprocesses auto --hypothesis-seed=$(SEED) tests -k "fuzz or hyp or fork or memory"
+		$(BIN)/python -m pytest --numprocesses auto --dist loadfile --hypothesis-seed=$(SEED) tests -k "fuzz or hyp or fork or memory"
 
 coverage: $(DEV) $(BUILD) ## measure which lines of Python the tests execute
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --cov --cov-report term-missing:skip-covered
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --cov --cov-report term-missing:skip-covered
 
 clean: ## remove build outputs
 	rm -rf .venv target fuzz/target benchmarks/instructions/target

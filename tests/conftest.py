@@ -170,11 +170,6 @@ def untouched() -> Iterator[str]:
     yield ""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the Spark tests first and the browser tests next, because each group takes long and runs in one process."""
-    items.sort(key=lambda item: [not item.get_closest_marker(group) for group in ("spark", "browser")])
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark cluster on this machine: two executors of one core, each a process of its own."""

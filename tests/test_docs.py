@@ -13,8 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-NEED_SPARK = ("scale.md",)
-SPARK = (pytest.mark.spark, pytest.mark.xdist_group("spark"))
+NEED_SPARK = ("scale.md",)  # tested by test_spark.py
 TEXT = Path(re.__file__).read_text(encoding="utf-8")
 
 
@@ -51,14 +50,13 @@ def test_every_guarantee_has_its_test():
     assert checked > 20
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=SPARK if page.name in NEED_SPARK else ()) for page in PAGES],
-    ids=lambda page: page.name,
-)
-def test_examples_run(page, tmp_path, monkeypatch, request):
-    if page.name in NEED_SPARK:
-        request.getfixturevalue("spark")
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in NEED_SPARK], ids=lambda page: page.name)
+def test_examples_run(page, tmp_path, monkeypatch):
+    run_page(page, tmp_path, monkeypatch)
+
+
+def run_page(page, tmp_path, monkeypatch):
+    """Run the commands and the examples of a page in a folder with a corpus."""
     monkeypatch.chdir(tmp_path)
     Path("corpus.txt").write_text(TEXT, encoding="utf-8")
     Path("data").mkdir()

@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import END, TEXT, run
 from data_files import jsonl, parquet, write
+from test_docs import ROOT, run_page
 
 from batchbpe import ChunkCounts, RunCounts, Tokenizer
 from batchbpe.errors import ArgumentError, ArgumentTypeError
 from batchbpe.spark import files
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 DOCUMENTS = [None, "", *TEXT.split("."), f"one{END}two", "語" * 50, " ", "they're", *(f"word{n}" for n in range(300))]
 HUGE = "To be, or not to be: " * 100_000
 """A document of 2 MB."""
@@ -272,6 +273,10 @@ def test_options_without_effect(place, arguments):
     refused = run(f"{arguments} --engine spark")
     assert refused.exit_code == 2 and "with --engine spark; " in refused.stderr
     assert run(f"{arguments} --master local").exit_code == 2
+
+
+def test_the_examples_of_the_page_run(spark, tmp_path, monkeypatch):
+    run_page(ROOT / "docs" / "scale.md", tmp_path, monkeypatch)
 
 
 def test_a_cluster_of_its_own(spark, place):

@@ -21,11 +21,7 @@ from batchbpe.viewer import api, server, static_page
 from batchbpe.viewer.workspace import SAMPLE, Workspace
 
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; run make tools, or install it"),
-]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; run make tools, or install it")
 TIMEOUT = 120_000
 """Milliseconds after which a browser that does not react counts as broken. Other programs may be running."""
 expect.set_options(timeout=TIMEOUT)
