@@ -223,7 +223,7 @@ BOMBS = [
     "|".join(f"[ab]*a[ab]{{{n}}}c" for n in range(2, 40)) + "|.",
     "".join(f"(?i:[\\p{{L}}{chr(0x4E00 + i)}])" for i in range(500)),
     r"\p{L}" * 20_000,
-    "a" * 1_000_000,
+    "a" * 1_000_000 + "+",
     "|".join(chr(0x4E00 + i) for i in range(16_000)) + "(?<!x)",
     "".join(chr(0x4E00 + 2 * i) + "?" for i in range(5_000)) + "a",
 ]
