@@ -134,11 +134,9 @@ impl PairIndex {
             }
             unchanged
         });
-        let rank = |id: u32| self.ranks.get(id as usize).copied().unwrap_or(id);
         let front_pair = |slot: u32| {
             let at = slot as usize;
-            let (first, last) = pair(self.keys[at]);
-            FrontPair { count: Reverse(self.counts[at]), ranks: key((rank(first), rank(last))), slot }
+            FrontPair { count: Reverse(self.counts[at]), ranks: self.ranks_of(self.keys[at]), slot }
         };
         let mut moved: Vec<FrontPair> =
             moved.into_iter().map(front_pair).filter(|pair| pair.count.0 >= self.front_min).collect();
@@ -176,7 +174,20 @@ impl PairIndex {
 
     /// Returns the `n` most frequent pairs: higher counts first, then smaller ranks. Call `has` first.
     pub fn top(&self, n: usize) -> Vec<(Pair, u64)> {
-        self.front.iter().take(n).map(|front| (pair(self.keys[front.slot as usize]), front.count.0)).collect()
+        let key = |front: &FrontPair| {
+            if self.ranks.is_empty() { front.ranks } else { self.keys[front.slot as usize] }
+        };
+        self.front.iter().take(n).map(|front| (pair(key(front)), front.count.0)).collect()
+    }
+
+    /// Returns the key of the ranks of the two tokens of a key. Usually they are their ids.
+    fn ranks_of(&self, ids: u64) -> u64 {
+        if self.ranks.is_empty() {
+            return ids;
+        }
+        let rank = |id: u32| self.ranks.get(id as usize).copied().unwrap_or(id);
+        let (first, last) = pair(ids);
+        key((rank(first), rank(last)))
     }
 
     /// Returns an empty index with a lower threshold that sorts pairs in the same order.
