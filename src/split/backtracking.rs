@@ -18,7 +18,7 @@ const BACKTRACK_LIMIT: usize = 1_000_000;
 const BACKTRACKS_PER_BYTE: usize = 32;
 /// The number of choices that can be remembered, and of the registers' earlier values: about 100 MB.
 const MAX_CHOICES: usize = 1 << 21;
-const MAX_UNDO: usize = 1 << 22;
+const MAX_UNDO: usize = 1 << 21;
 
 pub struct Backtracking {
     pattern: String,
