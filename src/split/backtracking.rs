@@ -26,17 +26,17 @@ pub struct Backtracking {
 }
 
 enum Engine {
-    Program(Program),
+    Program(Box<Program>),
     /// A regular pattern does not need backtracking.
-    Lazy(Lazy),
+    Lazy(Box<Lazy>),
 }
 
 impl Backtracking {
     /// `regular` are the alternatives of a regular pattern.
     pub fn new(pattern: &str, node: &Node, regular: Option<&[Alternative]>) -> Result<Backtracking> {
         let engine = match regular.and_then(Lazy::new) {
-            Some(lazy) => Engine::Lazy(lazy),
-            None => Engine::Program(Program::new(node)?),
+            Some(lazy) => Engine::Lazy(Box::new(lazy)),
+            None => Engine::Program(Box::new(Program::new(node)?)),
         };
         Ok(Backtracking { pattern: pattern.to_owned(), engine })
     }
