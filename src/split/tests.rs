@@ -251,9 +251,9 @@ fn repetitions_match_what_they_match_in_python() {
     for (pattern, text, expected) in [
         (r"\b\p{L}+'?\p{L}+", "a ab don't", vec!["ab", "don't"]),
         (r"\d+\.?\d+(?!\w+)", "1 12 1.2 34a", vec!["12", "1.2"]),
-        (r"a*b??a*(?<=a)", "aab baa", vec!["aa", "baa"]),
+        (r"a*b??a*(?<=a)", "aba", vec!["a", "ba"]),
         // An optional iteration that is empty is the last one.
-        (r"(?:b?|\s)*", " b ", vec![" b", " "]),
+        (r"(?:b?|\s)*", "b ", vec!["b", " "]),
         (r"(?:[^a]*|a){0,3}", "bab", vec!["b", "ab"]),
         (r"(?:[^a]*|a){2}", "bab", vec!["b", "a", "b"]),
         (r"(?:[^a]*|a){1,2}?(?=b)", "bab", vec!["ba"]),
