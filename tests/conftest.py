@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 
 from batchbpe import PATTERNS, ChunkCounts, Model, reference, split
 from batchbpe.cli import app
+from batchbpe.experiments import trainings
 
 collect_ignore = ["shims"]  # they have the names of other packages
 HANG = 600
@@ -37,6 +38,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tests")
+
+trainings.MIN_TIMED_SECONDS = 0  # tests do not look at times
 
 
 def examples(number: int) -> settings:

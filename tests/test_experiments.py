@@ -157,6 +157,14 @@ def test_too_little_data() -> None:
     assert rows == [{"total": 1, "unique": 1}, {"total": 2, "unique": 2}]
 
 
+def test_short_runs_are_timed_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr("batchbpe.experiments.trainings.MIN_TIMED_SECONDS", 3)
+    monkeypatch.setattr("batchbpe.experiments.trainings.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    (run,) = train_all(ChunkCounts.count("to be"), [{"vocab_size": 257}], timed=True)
+    assert (next(clock), run.seconds, len(run.batches)) == (6, 1, 1)
+
+
 def run(*args: str, code: int | None = 0) -> str:
     """Run a command and return its output. With code=None, any failure is accepted and its message is returned."""
     done = CliRunner().invoke(app, ["experiment", *args])
