@@ -14,9 +14,9 @@ from tokenizers import AddedToken
 
 from batchbpe import PATTERNS, BatchTokenizer, ChunkCounts, Model, Tokenizer, reference, train
 from batchbpe.analysis import evaluate
-from batchbpe.encoder import encoder_for
 from batchbpe.formats.huggingface import to_json
 from batchbpe.formats.tokenizer_json import parse
+from batchbpe.model.encoder import encoder_for
 
 END = "<|endoftext|>"
 CODE = Path(__file__).read_text(encoding="utf-8")

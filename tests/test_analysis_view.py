@@ -10,7 +10,7 @@ from rich.console import Console
 
 from batchbpe import PATTERNS, Model, Tokenizer
 from batchbpe.analysis.view import Encoding
-from batchbpe.progress import _Notebook, bar
+from batchbpe.util.progress import _Notebook, bar
 
 TOKENIZER = Tokenizer.train("aaabdaaabac", 259)
 

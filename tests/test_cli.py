@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import END, TEXT, run
+from helpers import END, TEXT, run
 from typer.main import get_command
 
 from batchbpe import ChunkCounts, Tokenizer, __version__
@@ -183,8 +183,8 @@ def test_jsonl_with_unusual_bytes(place: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")
 def test_progress_in_a_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchbpe.progress.LOG_EVERY", 0.0)
-    monkeypatch.setattr("batchbpe.progress.REFRESH_EVERY", 0.0)
+    monkeypatch.setattr("batchbpe.util.progress.LOG_EVERY", 0.0)
+    monkeypatch.setattr("batchbpe.util.progress.REFRESH_EVERY", 0.0)
     result = run("count book.txt -o a.csv")
     assert re.search(r"^counting: 100 %, 0 s left, [\d.]+ kB, .*/s, ≤ \d+ unique, ", result.stderr, re.MULTILINE)
     result = run("train counts.parquet -n 300 -o a")

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import run
+from helpers import run
 from typer.testing import CliRunner
 
 from batchbpe.cli import app, main

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import run
+from helpers import run
 
 from batchbpe import ChunkCounts
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import HANG, TEXT, run
+from helpers import HANG, TEXT, run
 
 from batchbpe import ChunkCounts
 

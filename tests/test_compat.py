@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import tiktoken
-from conftest import texts
+from helpers import texts
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import PATTERNS, ChunkCounts, reference
-from batchbpe.counting import ChunkCounter
+from batchbpe.counts.counter import ChunkCounter
 from batchbpe.data.corpus import sources
 from batchbpe.data.text_files import BLOCK
 from batchbpe.jobs.count import CountOptions, count_files

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import TEXT, run
+from helpers import TEXT, run
 
 from batchbpe import PATTERNS, ChunkCounts, RunCounts, Tokenizer
 from batchbpe.errors import ArgumentError, DataError

@@ -15,12 +15,12 @@ from data_files import arrow, overwrite, strings, texts
 
 from batchbpe import ChunkCounts, Tokenizer
 from batchbpe.analysis.groups import by_column
-from batchbpe.arrow import bytes_and_offsets
 from batchbpe.data import arrow_strings
 from batchbpe.data.corpus import sources
 from batchbpe.data.options import ReadOptions
 from batchbpe.jobs.count import count_files
 from batchbpe.jobs.encode import encode_files
+from batchbpe.util.arrow import bytes_and_offsets
 
 
 def bad_offset(path: Path, nulls: bool) -> Path:

@@ -14,7 +14,7 @@ from data_files import MB, arrow, many_megabytes, texts
 
 from batchbpe import ChunkCounts, Tokenizer
 from batchbpe.analysis.groups import by_column
-from batchbpe.counting import load_counts
+from batchbpe.counts.counter import load_counts
 from batchbpe.data.corpus import documents, sources
 from batchbpe.data.options import ReadOptions, default_max_document_bytes
 from batchbpe.jobs.count import CountOptions, count_files

@@ -13,7 +13,7 @@ import pytest
 import regex
 import tiktoken
 import tokenizers
-from conftest import examples, multilingual, texts
+from helpers import examples, multilingual, texts
 from hypothesis import given
 from hypothesis import strategies as st
 

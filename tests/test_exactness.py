@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import tiktoken
 import tokenizers
-from conftest import examples, reference_of, texts
+from helpers import examples, reference_of, texts
 from hypothesis import given
 from hypothesis import strategies as st
 

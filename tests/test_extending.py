@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import texts
+from helpers import texts
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from batchbpe import Model, Tokenizer
-from batchbpe.formats.unused import MAX_UNUSED
+from batchbpe.formats.placeholders import MAX_UNUSED
 
 PLAIN = Tokenizer.train("to be or not to be " * 9, 270)
 OWN = Tokenizer.train("to be or not to be " * 9, 270, stop_list_size=2)

@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import multilingual
+from helpers import multilingual
 
 from batchbpe import ChunkCounts
 from batchbpe.data.corpus import sources
 from batchbpe.errors import OutputExistsError, Stopped
 from batchbpe.jobs.count import CountOptions, count_files
 from batchbpe.jobs.spill import Runs
-from batchbpe.storage.sealed import sealed
+from batchbpe.storage.checked_json import sealed
 
 TEXTS = [multilingual(3000, seed) for seed in range(200)]
 

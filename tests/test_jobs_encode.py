@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import multilingual
+from helpers import multilingual
 
 from batchbpe import Model, Tokenizer
 from batchbpe.data.corpus import sources

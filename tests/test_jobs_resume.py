@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import multilingual
+from helpers import multilingual
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -268,7 +268,7 @@ def operations_of(run: Run, n: int, place: Path) -> int:
 
 @pytest.mark.parametrize("run", [run_count, run_encode])
 def test_work_is_proportional_to_the_number_of_files(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {**PATCHED, "batchbpe.progress.REFRESH_EVERY": 0.0}.items():
+    for name, value in {**PATCHED, "batchbpe.util.progress.REFRESH_EVERY": 0.0}.items():
         monkeypatch.setattr(name, value)
     few, many = (operations_of(run, n, tmp_path / str(n)) for n in (20, 80))
     assert many < 6 * few, "16 times as many if it were quadratic"

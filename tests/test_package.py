@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from conftest import HANG
+from helpers import HANG
 
 import batchbpe
 
@@ -87,7 +87,7 @@ def test_ctrl_c(work: str) -> None:
     """Nearly all of the time is spent in the core, which tests in Rust cancel at a certain point."""
     code = (
         "import signal, batchbpe, numpy\n"
-        "from batchbpe.counting import ChunkArrays\n"
+        "from batchbpe.counts.counter import ChunkArrays\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background\n"
         f"{ENDLESS_WORK[work]}\n"
         "print('ready', flush=True)\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import regex
-from conftest import texts
+from helpers import texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import regex
-from conftest import examples, multilingual, reference_of, texts
+from helpers import examples, multilingual, reference_of, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import PATTERNS, Model, Tokenizer, train
-from batchbpe import reference_phrases as reference
 from batchbpe.boundaries import boundaries_of
 from batchbpe.data.sampling import Sampling
-from batchbpe.phrase_training import least_count
-from batchbpe.phrases import TooFewRunsError, train_phrases
+from batchbpe.phrases.counting import KINDS, ChunksOfPhrases, RunReader
+from batchbpe.phrases.learning import TooFewRunsError, train_phrases
+from batchbpe.phrases.runs import RunCounts
+from batchbpe.phrases.training import least_count
 from batchbpe.policies import Candidates, continue_search
-from batchbpe.run_counting import KINDS, ChunksOfPhrases, RunReader
-from batchbpe.runs import RunCounts
+from batchbpe.reference import phrases as reference
 
 pytestmark = pytest.mark.filterwarnings("ignore:the pattern")  # one of the patterns does not match everything
 PHRASED_PATTERNS = ["gpt2", "gpt4", "o200k", r" ?\p{L}+"]

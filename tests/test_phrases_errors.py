@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import run, untouched
+from helpers import run, untouched
 
 from batchbpe import PATTERNS, ChunkCounts, Model, RunCounts, Tokenizer, train, train_phrases
 from batchbpe.formats.phrase_pattern import split_pattern

@@ -11,7 +11,7 @@ import pytest
 import tiktoken
 import tokenizers
 import transformers
-from conftest import multilingual, texts
+from helpers import multilingual, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import HANG
+from helpers import HANG
 
 from batchbpe import ChunkCounts, Model, Tokenizer, _core
 
@@ -96,7 +96,7 @@ def test_fork_while_a_property_is_computed() -> None:
         WAIT
         + """
     import time
-    from batchbpe.lazy import lazy
+    from batchbpe.util.lazy import lazy
     class Slow:
         @lazy
         def value(self):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import END, TEXT, run
 from data_files import jsonl, parquet, write
+from helpers import END, TEXT, run
 from test_docs import ROOT, run_page
 
 from batchbpe import ChunkCounts, RunCounts, Tokenizer

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 import regex
-from conftest import changed_characters, every_character, texts, without_changed
+from helpers import changed_characters, every_character, texts, without_changed
 from hypothesis import given
 from hypothesis import strategies as st
 

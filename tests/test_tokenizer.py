@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import texts
+from helpers import texts
 from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import BatchTokenizer, Model, QuickTokenizer, Tokenizer
-from batchbpe.surrogates import SurrogateError
+from batchbpe.util.surrogates import SurrogateError
 
 TEXT = "the theory of the thing, and the other things; then there is another theory. " * 9
 END, LONG, CODE = "<|end|>", "<|end|>\n more", "(.*)"

@@ -13,14 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import untouched
+from helpers import untouched
 
 import batchbpe
 from batchbpe import Batch, ChunkCounts, Model, Tokenizer, policies, train
 from batchbpe.errors import ArgumentError, ArgumentTypeError
-from batchbpe.merge_training import train_on_counts
 from batchbpe.policies import Candidates
-from batchbpe.training_options import TrainingOptions
+from batchbpe.training.merges import train_on_counts
+from batchbpe.training.options import TrainingOptions
 
 TEXT = """It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want
 of a wife. However little known the feelings or views of such a man may be on his first entering a neighbourhood,
@@ -67,7 +67,7 @@ def test_training_log(tmp_path: Path) -> None:
 
 def test_long_training_logs_are_omitted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "batches" not in train(COUNTS, 290, policy="serial").training
-    monkeypatch.setattr("batchbpe.merge_training.MAX_LOGGED_BATCHES", 33)
+    monkeypatch.setattr("batchbpe.training.merges.MAX_LOGGED_BATCHES", 33)
     assert "batches" not in train(COUNTS, 290, cap_divisor=1000).training
     assert "batches" in train(COUNTS, 289, cap_divisor=1000).training
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import untouched
+from helpers import untouched
 
 from batchbpe import ChunkCounts, Tokenizer, train
 from batchbpe._core import MAX_MERGES
 from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
-from batchbpe.merge_training import train_on_counts
 from batchbpe.policies import Candidates
-from batchbpe.training_options import TrainingOptions
+from batchbpe.training.merges import train_on_counts
+from batchbpe.training.options import TrainingOptions
 
 TEXT = """It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want
 of a wife. However little known the feelings or views of such a man may be on his first entering a neighbourhood,

@@ -14,9 +14,11 @@ import pytest
 from batchbpe import PATTERNS, ChunkCounts, Model, RunCounts, Tokenizer
 from batchbpe.data.corpus import documents
 from batchbpe.errors import MAX_JSON_DEPTH
-from batchbpe.formats import counts, counts_folder, runs
+from batchbpe.formats import counts_folder
+from batchbpe.formats import counts_parquet as counts
+from batchbpe.formats import runs_parquet as runs
+from batchbpe.storage.checked_json import load_sealed
 from batchbpe.storage.locks import _owner
-from batchbpe.storage.sealed import load_sealed
 
 PLACE = "<hostile>"
 HOSTILE = {

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import uvicorn
-from conftest import TEXT
+from helpers import TEXT
 from starlette.testclient import TestClient
 
 from batchbpe import ChunkCounts, Model, Tokenizer

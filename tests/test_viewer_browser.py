@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from conftest import TEXT
+from helpers import TEXT
 from playwright.sync_api import Page, expect, sync_playwright
 
 from batchbpe import ChunkCounts, Model, Tokenizer

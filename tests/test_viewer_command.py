@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from conftest import run
+from helpers import run
 
 from batchbpe import Tokenizer
 

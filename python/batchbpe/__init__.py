@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import policies
-    from .batch_tokenizer import BatchTokenizer, QuickTokenizer
     from .counts import ChunkCounts
-    from .merging import Batch
     from .model import Model
     from .patterns import PATTERNS, split
-    from .phrases import train_phrases
-    from .runs import RunCounts
+    from .phrases.learning import train_phrases
+    from .phrases.runs import RunCounts
     from .tokenizer import Tokenizer
-    from .training import train
+    from .tokenizer.paper import BatchTokenizer, QuickTokenizer
+    from .training.loop import Batch
+    from .training.train import train
 
 __version__ = "0.1.0"
 
@@ -34,16 +34,16 @@ __all__ = [
 
 _MODULES = {
     "PATTERNS": "patterns",
-    "Batch": "merging",
-    "BatchTokenizer": "batch_tokenizer",
+    "Batch": "training.loop",
+    "BatchTokenizer": "tokenizer.paper",
     "ChunkCounts": "counts",
     "Model": "model",
-    "QuickTokenizer": "batch_tokenizer",
-    "RunCounts": "runs",
+    "QuickTokenizer": "tokenizer.paper",
+    "RunCounts": "phrases.runs",
     "Tokenizer": "tokenizer",
     "split": "patterns",
-    "train": "training",
-    "train_phrases": "phrases",
+    "train": "training.train",
+    "train_phrases": "phrases.learning",
 }
 
 

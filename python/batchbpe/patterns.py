@@ -9,7 +9,7 @@ from . import _core
 from ._core import PatternError as PatternError
 from .arguments import check_string
 from .errors import ArgumentError, ArgumentTypeError, short
-from .surrogates import Errors, check_errors, combine_surrogates
+from .util.surrogates import Errors, check_errors, combine_surrogates
 
 PATTERNS: dict[str, str] = dict(_core.patterns())
 """The regular expression of each named pattern, such as gpt2, gpt4 (the paper's default) and o200k."""

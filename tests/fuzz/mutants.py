@@ -5,7 +5,7 @@ import random
 import struct
 from collections.abc import Iterator
 
-from conftest import FUZZ_SEED
+from helpers import FUZZ_SEED
 
 MUTANTS = int(os.environ.get("BATCHBPE_FUZZ_MUTANTS", "0"))
 """Number of mutants of each file; 0 for the default of each test."""

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import FUZZ_SEED, HANG, multilingual
+from helpers import FUZZ_SEED, HANG, multilingual
 
 from batchbpe import Tokenizer
 

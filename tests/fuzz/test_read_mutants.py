@@ -21,7 +21,7 @@ CHILD = """if True:
     import re, sys
     from pathlib import Path
     from batchbpe.analysis.groups import by_column
-    from batchbpe.counting import ChunkCounter
+    from batchbpe.counts.counter import ChunkCounter
     from batchbpe.data.corpus import sources
     from batchbpe.data.options import ReadOptions
     from batchbpe.data.sampling import Sampling

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import multilingual
+from helpers import multilingual
 from mutants import mutants
 
 from batchbpe import Tokenizer

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from ..arguments import check_string
 from ..errors import ArgumentTypeError, plural
-from ..lazy import lazy
-from ..special import resolve_special
-from ..surrogates import Errors, combine_surrogates
 from ..tokenizer import Tokenizer
+from ..tokenizer.special import resolve_special
+from ..util.lazy import lazy
+from ..util.surrogates import Errors, combine_surrogates
 from .view import Encoding, Piece, pieces_as_html
 
 Offsets = npt.NDArray[np.int64]

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from ..counting import ChunkCounter, load_counts
 from ..counts import ChunkCounts
+from ..counts.counter import ChunkCounter, load_counts
 from ..data.documents import ArrowTexts, Counts, Documents, TextFile, Texts
 from ..errors import DataError
-from ..lazy import lazy
 from ..patterns import describe_pattern, resolve_pattern
-from ..surrogates import combine_documents
+from ..util.lazy import lazy
+from ..util.surrogates import combine_documents
 
 WORDS = r"\S+"
 """Pattern of words, separated by white space."""

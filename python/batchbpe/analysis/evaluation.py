@@ -14,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from .._core import MAX_ID
-from ..batch_tokenizer import BatchTokenizer
-from ..counting import dropped_text
 from ..counts import ChunkCounts
+from ..counts.counter import dropped_text
 from ..data import corpus
 from ..data.documents import Counts, Documents
 from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..data.source import Source
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short, warn
-from ..progress import Meter, bar, format_size
 from ..tokenizer import Tokenizer
+from ..tokenizer.paper import BatchTokenizer
+from ..util.progress import Meter, bar, format_size
 from .counted_text import CountedText, repeatable, texts_of
 from .metrics import Evaluation
 

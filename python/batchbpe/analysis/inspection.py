@@ -7,12 +7,12 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
-from ..counting import ChunkArrays
 from ..counts import ChunkCounts
+from ..counts.counter import ChunkArrays
 from ..data import corpus
 from ..errors import ArgumentError
-from ..merge_tree import MergeTree
 from ..model import Model
+from ..model.tree import MergeTree
 from ..patterns import explain
 from ..tokenizer import Tokenizer
 

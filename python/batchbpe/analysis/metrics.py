@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..lazy import lazy
+from ..util.lazy import lazy
 
 ALPHA = 2.5
 """Order of the Rényi entropy. This one correlates best with translation quality."""

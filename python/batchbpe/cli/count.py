@@ -79,11 +79,11 @@ def count(
 
     Example: batchbpe count data/*.parquet -o counts.parquet
     """
-    from ..counting import dropped_text
+    from ..counts.counter import dropped_text
     from ..data.options import default_max_document_bytes
     from ..jobs import count as local
-    from ..memory import peak_memory
-    from ..progress import format_size
+    from ..util.memory import peak_memory
+    from ..util.progress import format_size
 
     on_spark = is_spark(
         engine,

@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from ..errors import plural
-from .app import (
-    command,
-    describe,
-    exit_signal,
-    fail_if_any,
-    find_sources,
-    load,
-    note,
-    on_one_line,
-    print_json,
-)
+from .app import command, describe, exit_signal, fail_if_any, find_sources, load, note, on_one_line, print_json
 from .options import (
     Engine,
     Json,
@@ -111,7 +101,7 @@ def encode(
     from ..errors import Setting, Stopped
     from ..jobs.encode import RECORD, EncodeOptions, encode_files, encode_sources, end_token
     from ..jobs.ids import documents_of, save_ids
-    from ..progress import Meter, bar
+    from ..util.progress import Meter, bar
 
     share = sampled_share(sample, seed)
     tokenizer = load(model, pattern)

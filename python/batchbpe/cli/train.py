@@ -112,10 +112,10 @@ def train(
 
     Example: batchbpe train counts.parquet --vocab-size 50304 -o mine
     """
-    from ..memory import peak_memory
-    from ..progress import format_size
     from ..storage.atomic import check_writable
     from ..tokenizer import Tokenizer
+    from ..util.memory import peak_memory
+    from ..util.progress import format_size
 
     for place in inputs:
         if place.endswith((".model", ".tiktoken")):

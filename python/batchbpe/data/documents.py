@@ -100,7 +100,7 @@ class ArrowTexts(Documents):
 
     def buffers(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """Return the bytes of all documents as a view, and the offset of each document in them."""
-        from ..arrow import bytes_and_offsets  # imports pyarrow
+        from ..util.arrow import bytes_and_offsets  # imports pyarrow
 
         return bytes_and_offsets(self.array)
 
@@ -110,7 +110,7 @@ class ArrowTexts(Documents):
 
     def select(self, mask: npt.NDArray[np.bool_]) -> ArrowTexts:
         """Return the documents for which `mask` is true."""
-        from ..arrow import mask_array  # imports pyarrow
+        from ..util.arrow import mask_array  # imports pyarrow
 
         return ArrowTexts(self.array.filter(mask_array(mask)))
 

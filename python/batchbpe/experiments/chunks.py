@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..counting import ChunkCounter
 from ..counts import ChunkCounts
+from ..counts.counter import ChunkCounter
 from ..data import corpus
 from ..data.documents import Counts, TextFile
 from ..errors import DataError
-from ..progress import counting_bar
+from ..util.progress import counting_bar
 from .data import ExperimentData, read_sources, source_names
 from .plots import abbreviate_numbers, axes, line, styled
 from .result import Result

@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from ..analysis.counted_text import CountedText
-from ..arrow import bytes_and_offsets, mask_array
-from ..counting import ChunkArrays, ChunkCounter, sorted_counts
 from ..counts import ChunkCounts
+from ..counts.counter import ChunkArrays, ChunkCounter, sorted_counts
 from ..data import corpus
 from ..data.documents import Counts
 from ..data.sampling import DocumentSampler
 from ..data.source import Source
 from ..errors import ArgumentError, DataError, Setting
-from ..formats.counts import table
+from ..formats.counts_parquet import table
 from ..patterns import resolve_pattern
-from ..progress import counting_bar
+from ..util.arrow import bytes_and_offsets, mask_array
+from ..util.progress import counting_bar
 
 HELDOUT_SHARE = 0.1
 """Default share of the data that is held out if no held-out text is given."""

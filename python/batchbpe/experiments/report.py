@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import DataError, opening
 from ..patterns import pattern_name
 from ..storage.atomic import replacing
-from ..storage.sealed import checksum_of, load_sealed
+from ..storage.checked_json import checksum_of, load_sealed
 
 TITLES = {
     "chunks": "Distribution of chunks",

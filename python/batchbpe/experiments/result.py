@@ -15,8 +15,8 @@ import pyarrow.csv as pc
 
 from .. import __version__
 from ..storage.atomic import replacing_all, writing
+from ..storage.checked_json import checksum_of, load_sealed, sealed
 from ..storage.locks import locked
-from ..storage.sealed import checksum_of, load_sealed, sealed
 from .plots import styled
 from .report import DESCRIPTION, RUNS, VERSION, findings_header, html_figure, html_table, readable
 

@@ -20,8 +20,8 @@ from ..jobs.resume import identity
 from ..patterns import resolve_pattern
 from ..policies import Policy, policy_name, resolve_policy
 from ..storage.atomic import writing
+from ..storage.checked_json import load_sealed, save_sealed
 from ..storage.locks import locked
-from ..storage.sealed import load_sealed, save_sealed
 from .data import HELDOUT_SHARE, ExperimentData, read_sources, source_names
 from .plots import axes, styled
 from .report import RUNS, VERSION

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
-from .. import merge_training
 from .._core import threads_or_all
 from ..counts import ChunkCounts
 from ..errors import ArgumentError, Setting, Stopped
-from ..memory import free_memory
-from ..merging import Batch
 from ..policies import policy_name, resolve_policy
-from ..progress import bar
 from ..tokenizer import Tokenizer
-from ..training import train
+from ..training import merges as merge_training
+from ..training.loop import Batch
+from ..training.train import train
+from ..util.memory import free_memory
+from ..util.progress import bar
 
 POLICIES = ("serial", "naive", "positional", "continue_search")
 """Names of the paper's policies."""

@@ -12,7 +12,7 @@ from ..arguments import check_path
 from ..errors import ArgumentError, DataError
 from ..model import Model
 from . import huggingface, minbpe, native, tiktoken, transformers
-from .located import check_model_path, locate_errors, not_found
+from .file_errors import check_model_path, locate_errors, not_found
 
 Format = Literal["batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1"]
 FORMATS = ("batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1")

@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..arrow import bytes_and_offsets, mask_array
 from ..errors import ArgumentError, DataError, parse_json, short
+from ..util.arrow import bytes_and_offsets, mask_array
 from .checksums import checksum_of_file, damaged
 from .counts_csv import Arrays, check_size
-from .located import locate_errors
+from .file_errors import locate_errors
 
 VERSION = 1
 ROWS = 1 << 18

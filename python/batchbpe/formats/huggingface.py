@@ -19,12 +19,12 @@ from ..model import Model
 from ..storage.atomic import replacing
 from . import native
 from .byte_level import from_byte_level, to_byte_level
-from .dialects import check_portable
+from .file_errors import check_model_path, locate_errors, not_found
 from .ignored import folder_settings, ignored_parts, object_settings, read_config, warn_ignored
-from .located import check_model_path, locate_errors, not_found
 from .phrase_pattern import pattern_with_phrases, without_unsupported
+from .placeholders import unused_tokens
+from .portability import check_portable
 from .tokenizer_json import AddedTokens, parse, pattern_for_oniguruma
-from .unused import unused_tokens
 
 DOWNLOADED = "transformers.AutoTokenizer.from_pretrained({})"
 """Code that downloads a tokenizer by its name."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from ..errors import DataError, Setting, short
 from ..model import Model
 from ..storage.atomic import replacing
-from .dialects import check_portable
-from .located import locate_errors
+from .file_errors import locate_errors
+from .portability import check_portable
 
 VERSIONS = ("minbpe v1", "BatchBPE v1")
 WHOLE_TEXT = r"[\s\S]+"

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import DataError, parse_json, short
 from ..model import Model
 from ..storage.atomic import replacing
-from .located import locate_errors, not_found
+from .file_errors import locate_errors, not_found
 
 FORMAT = "batchbpe"
 IN_FOLDER = "batchbpe.model"

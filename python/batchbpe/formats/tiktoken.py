@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core import MAX_ID, RankedTokens, parse_ranks, patterns
 from ..errors import ArgumentTypeError, DataError, Message, Setting, parse_json, short
-from ..merges import Merges
 from ..model import Model, check_special_tokens
+from ..model.merges import Merges
 from ..patterns import describe_pattern
 from ..storage.atomic import replacing_all, writing
-from .located import check_model_path, locate_errors, not_found
+from .file_errors import check_model_path, locate_errors, not_found
 from .phrase_pattern import (
     check_not_in_chunks,
     has_phrases,

@@ -31,7 +31,7 @@ class BatchBPETokenizer(Base):  # type: ignore[misc]
     def __init__(self, vocab_file: str, **kwargs: Any) -> None:
         """Load the model file of the folder."""
         from batchbpe import Tokenizer
-        from batchbpe.formats.unused import unused_tokens
+        from batchbpe.formats.placeholders import unused_tokens
 
         self.vocab_file = vocab_file
         self.tokenizer = Tokenizer.from_file(vocab_file)

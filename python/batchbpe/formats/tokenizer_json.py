@@ -16,9 +16,9 @@ from ..errors import DataError, short
 from ..model import Model, check_special_size
 from . import tiktoken
 from .byte_level import from_byte_level, to_byte_level
-from .dialects import check_portable
 from .phrase_pattern import has_phrases, model_with_phrases
-from .unused import unused_name
+from .placeholders import unused_name
+from .portability import check_portable
 
 _NAMED = dict(patterns())
 # Oniguruma interprets {1,3}+ as a repetition of {1,3}, and $ as the end of any line.

@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from .._core import PatternError
-from ..counting import ChunkArrays, ChunkCounter
 from ..counts import ChunkCounts, check_suffix
+from ..counts.counter import ChunkArrays, ChunkCounter
 from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..data.source import Source
 from ..errors import ArgumentError, DataError, OutputExistsError, Setting, Stopped
-from ..memory import memory, release_memory
 from ..model import check_special_tokens
 from ..patterns import PATTERNS, resolve_pattern
-from ..progress import counting_bar
 from ..storage.atomic import check_writable, remove_stale, writing
 from ..storage.locks import locked
+from ..util.memory import memory, release_memory
+from ..util.progress import counting_bar
 from .resume import Record
 from .spill import Runs
 

@@ -22,11 +22,11 @@ from ..data.sampling import Sampling
 from ..data.source import Source
 from ..data.text_files import read_blocks
 from ..errors import ArgumentError, DataError, OutputExistsError, Setting, listed
-from ..progress import Meter, bar
 from ..storage.atomic import replacing, writing
 from ..storage.locks import IN_FOLDER, check_parent, locked
-from ..surrogates import combine_documents
 from ..tokenizer import Tokenizer
+from ..util.progress import Meter, bar
+from ..util.surrogates import combine_documents
 from .resume import Record
 from .shards import SHARDS, Encoded, Shard, ShardFormat
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..data.sampling import Sampling
 from ..data.source import Source
 from ..errors import DataError, short
-from ..storage.sealed import load_sealed, save_sealed
+from ..storage.checked_json import load_sealed, save_sealed
 
 VERSION = 3
 """Changes when files are cut into batches differently, since a position is a number of batches."""

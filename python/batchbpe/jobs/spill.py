@@ -20,13 +20,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .._core import ChunkTable
-from ..arrow import bytes_and_offsets, int64_array
-from ..counting import ChunkArrays
 from ..counts import ChunkCounts
+from ..counts.counter import ChunkArrays
 from ..errors import DataError
-from ..formats import counts as files
-from ..memory import release_memory
+from ..formats import counts_parquet as files
 from ..storage.atomic import replacing, writing
+from ..util.arrow import bytes_and_offsets, int64_array
+from ..util.memory import release_memory
 
 RANGES = 64
 _ROWS = files.ROWS

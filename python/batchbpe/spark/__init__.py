@@ -19,20 +19,20 @@ import pyarrow as pa
 
 from .._core import ChunkTable, Encoder, InvalidUtf8
 from ..arguments import check_bool, check_integer, check_string
-from ..arrow import bytes_and_offsets, int64_array
-from ..counting import ChunkCounter
+from ..counts.counter import ChunkCounter
 from ..data.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
 from ..data.documents import invalid_utf8, too_large
 from ..data.limits import MAX_DOCUMENT_BYTES
-from ..encoder import encoder_for
 from ..errors import ArgumentError, ArgumentTypeError, DataError, listed
 from ..formats.counts_folder import VERSION
 from ..jobs.encode import end_token
 from ..jobs.shards import Encoded
 from ..model import Model, check_special_tokens
+from ..model.encoder import encoder_for
 from ..patterns import resolve_pattern
-from ..run_counting import ChunksOfPhrases, PhraseChunks, RunCounter
-from ..surrogates import check_errors
+from ..phrases.counting import ChunksOfPhrases, PhraseChunks, RunCounter
+from ..util.arrow import bytes_and_offsets, int64_array
+from ..util.surrogates import check_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation

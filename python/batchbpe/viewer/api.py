@@ -14,8 +14,8 @@ import numpy.typing as npt
 from .. import __version__
 from ..analysis.comparison import Comparison, Offsets
 from ..analysis.inspection import ChunkInfo, TokenInfo, inspect_counts, training_log
-from ..counting import ChunkArrays
 from ..counts import ChunkCounts
+from ..counts.counter import ChunkArrays
 from ..errors import ArgumentError, DataError
 from ..patterns import pattern_name
 from ..tokenizer import Tokenizer

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..lazy import lazy
 from ..patterns import split
 from ..tokenizer import Tokenizer
+from ..util.lazy import lazy
 
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]

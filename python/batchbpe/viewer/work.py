@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
-from ..cancellation import Cancellation
+from ..util.cancellation import Cancellation
 
 MAX_REQUESTS = 8
 """Most requests of one kind in progress, from the first byte to the last byte of the answer. A browser sends six."""

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .arguments import check_integer, check_path
-from .counting import added_up, total_of
-from .data import corpus
-from .data.limits import MAX_DOCUMENT_BYTES
-from .data.sampling import Sampling
-from .errors import ArgumentError, ArgumentTypeError, DataError, Setting
-from .model import Model
-from .run_counting import ChunksOfPhrases, PhraseChunks, RunArrays, RunReader
-from .storage.atomic import replacing
+from ..arguments import check_integer, check_path
+from ..counts.counter import added_up, total_of
+from ..data import corpus
+from ..data.limits import MAX_DOCUMENT_BYTES
+from ..data.sampling import Sampling
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting
+from ..model import Model
+from ..storage.atomic import replacing
+from .counting import ChunksOfPhrases, PhraseChunks, RunArrays, RunReader
 
 if TYPE_CHECKING:
-    from .training_options import HasModel
+    from ..training.options import HasModel
 
 
 class RunCounts:
@@ -98,9 +98,9 @@ class RunCounts:
         ...
         FileNotFoundError: file not found: nowhere.parquet
         """
-        from .formats import counts_folder  # imports pyarrow
-        from .formats import runs as format
-        from .formats.located import locate_errors
+        from ..formats import counts_folder  # imports pyarrow
+        from ..formats import runs_parquet as format
+        from ..formats.file_errors import locate_errors
 
         check_path("path", path)
         if Path(path).is_dir():
@@ -119,7 +119,7 @@ class RunCounts:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save as .parquet."""
-        from .formats import runs as format  # imports pyarrow
+        from ..formats import runs_parquet as format  # imports pyarrow
 
         check_path("path", path)
         if Path(path).suffix.lower() != ".parquet":

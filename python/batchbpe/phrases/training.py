@@ -11,16 +11,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .counts import ChunkCounts
-from .merge_training import both, train_merges, warn_if_smaller, with_special_tokens
-from .merging import Batch
-from .model import Model
-from .phrases import TooFewRunsError, learn_phrases
-from .policies import Counts
-from .progress import training_bar
-from .run_counting import ChunksOfPhrases, RunReader
+from ..counts import ChunkCounts
+from ..model import Model
+from ..policies import Counts
+from ..training.loop import Batch
+from ..training.merges import both, train_merges, warn_if_smaller, with_special_tokens
+from ..training.options import PhraseOptions, TrainingOptions
+from ..util.progress import training_bar
+from .counting import ChunksOfPhrases, RunReader
+from .learning import TooFewRunsError, learn_phrases
 from .runs import RunCounts
-from .training_options import PhraseOptions, TrainingOptions
 
 logger = logging.getLogger(__name__)
 

@@ -15,21 +15,21 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .arguments import check_bool, check_function, check_integer, check_path
+from ..arguments import check_bool, check_function, check_integer, check_path
+from ..counts import ChunkCounts, check_suffix
+from ..data import corpus
+from ..data.limits import MAX_DOCUMENT_BYTES
+from ..errors import ArgumentTypeError
+from ..formats import Format
+from ..model import Model, check_special_tokens
+from ..model.tree import MergeTree
+from ..patterns import resolve_pattern
+from ..policies import Policy
+from ..training.loop import Batch
+from ..util.surrogates import Errors
+from . import Tokenizer
 from .codec import Ids
-from .counts import ChunkCounts, check_suffix
-from .data import corpus
-from .data.limits import MAX_DOCUMENT_BYTES
-from .errors import ArgumentTypeError
-from .formats import Format
-from .merge_tree import MergeTree
-from .merging import Batch
-from .model import Model, check_special_tokens
-from .patterns import resolve_pattern
-from .policies import Policy
 from .special import AllowedSpecial, DisallowedSpecial
-from .surrogates import Errors
-from .tokenizer import Tokenizer
 
 Self = TypeVar("Self", bound="BatchTokenizer")
 

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
-from .data.documents import ArrowTexts, Counts, Documents, TextFile, Texts
-from .data.files import decompressed, kind
-from .data.parquet_pages import has_dictionary
-from .data.sampling import Sampling
-from .data.source import Source
-from .data.text_files import read_blocks
-from .errors import ArgumentError, ArgumentTypeError, DataError, plural, short, warn
-from .patterns import PATTERNS, check_pattern, describe_pattern, resolve_pattern
-from .surrogates import combine_documents
+from .. import _core
+from ..data.documents import ArrowTexts, Counts, Documents, TextFile, Texts
+from ..data.files import decompressed, kind
+from ..data.parquet_pages import has_dictionary
+from ..data.sampling import Sampling
+from ..data.source import Source
+from ..data.text_files import read_blocks
+from ..errors import ArgumentError, ArgumentTypeError, DataError, plural, short, warn
+from ..patterns import PATTERNS, check_pattern, describe_pattern, resolve_pattern
+from ..util.surrogates import combine_documents
 
 FEW_ROWS = 64
 """Rows of a file of counts to read at once if each may refer to a megabyte in a dictionary."""
@@ -213,8 +213,8 @@ def load_counts(
 
 
 def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
-    from .formats.counts_csv import read_csv
-    from .formats.located import locate_errors
+    from ..formats.counts_csv import read_csv
+    from ..formats.file_errors import locate_errors
 
     if not path.is_file():
         raise FileNotFoundError(f"file not found: {path}")
@@ -224,7 +224,7 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
                 (data, offsets, counts), pattern = read_csv(plain, max_bytes)
                 total = None
             else:
-                from .formats import counts as parquet  # imports pyarrow
+                from ..formats import counts_parquet as parquet  # imports pyarrow
 
                 rows = FEW_ROWS if has_dictionary(plain) else parquet.ROWS
                 (data, offsets, counts), pattern, total = parquet.read(plain, max_bytes, rows)
@@ -242,8 +242,8 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
 
 
 def _load_folder(folder: Path, max_bytes: int | None, freq_cutoff: int) -> ChunkArrays:
-    from .formats import counts_folder  # imports pyarrow
-    from .formats.located import locate_errors
+    from ..formats import counts_folder  # imports pyarrow
+    from ..formats.file_errors import locate_errors
 
     pattern = counts_folder.read_metadata(folder, "chunk").get("pattern")
     rows = counts_folder.ROWS

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from .errors import ArgumentError, DataError, Setting, short
+from ..errors import ArgumentError, DataError, Setting, short
 
 Errors = Literal["strict", "replace"]
 """What to do about lone surrogates and invalid UTF-8: raise an error, or replace them with U+FFFD."""
@@ -51,7 +51,7 @@ def combine_surrogates(text: str, errors: Errors = "strict", *, where: str = "")
     >>> combine_surrogates("a\ud800")
     Traceback (most recent call last):
     ...
-    batchbpe.surrogates.SurrogateError: lone surrogate '\ud800' at character 1; use errors="replace" to replace it with U+FFFD
+    batchbpe.util.surrogates.SurrogateError: lone surrogate '\ud800' at character 1; use errors="replace" to replace it with U+FFFD
     """  # noqa: E501  the last line is an error message
     check_errors(errors)
     lone = _LONE.search(text) if errors == "strict" else None

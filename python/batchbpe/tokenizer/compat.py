@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from operator import index
 
-from .arguments import check_ids, check_integer
-from .errors import ArgumentError, ArgumentTypeError, listed, short
-from .formats.byte_level import from_byte_level, to_byte_level
-from .model import Model, UnknownTokenError
+from ..arguments import check_ids, check_integer
+from ..errors import ArgumentError, ArgumentTypeError, listed, short
+from ..formats.byte_level import from_byte_level, to_byte_level
+from ..model import Model, UnknownTokenError
 
 
 class CompatibleNames:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import regex
 
-from .reference import Chunks, Pair, encode, get_stats, merge_batch, safe_batch
+from . import Chunks, Pair, encode, get_stats, merge_batch, safe_batch
 
 Phrase = tuple[int, ...]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._core import Encoder
-from .model import Model
+from .._core import Encoder
+from . import Model
 
 
 def encoder_for(model: Model) -> Encoder:

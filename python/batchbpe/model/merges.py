@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 
-from ._core import RankedTokens
-from .lazy import lazy
+from .._core import RankedTokens
+from ..util.lazy import lazy
 
 
 class Merges(Mapping[tuple[int, int], int]):

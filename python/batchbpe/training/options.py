@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, Literal, Protocol, get_args
 
-from ._core import MAX_ID, MAX_MERGES
-from .arguments import check_bool, check_integer
-from .errors import ArgumentError, ArgumentTypeError, DataError, Message, Setting, plural, short
-from .model import Model, check_special_tokens
-from .patterns import describe_pattern, resolve_pattern
-from .policies import Policy, policy_name, resolve_policy
-from .run_counting import PhraseChunks, check_phrase_chunks
+from .._core import MAX_ID, MAX_MERGES
+from ..arguments import check_bool, check_integer
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Message, Setting, plural, short
+from ..model import Model, check_special_tokens
+from ..patterns import describe_pattern, resolve_pattern
+from ..phrases.counting import PhraseChunks, check_phrase_chunks
+from ..policies import Policy, policy_name, resolve_policy
 
 Ties = Literal["ids", "huggingface"]
 """The order of pairs with equal counts."""

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..arrow import bytes_and_offsets
 from ..errors import DataError, listed, parse_json, short
+from ..util.arrow import bytes_and_offsets
 from . import checksums
 from .checksums import Checksum
 from .counts_csv import Arrays, check_size, write_csv

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from .memory import memory
 
 if TYPE_CHECKING:
-    from .counting import ChunkCounter
-    from .data.source import Source
-    from .merging import Batch
+    from ..counts.counter import ChunkCounter
+    from ..data.source import Source
+    from ..training.loop import Batch
 
 LOG_EVERY = 5.0
 """Seconds between two lines of a log."""

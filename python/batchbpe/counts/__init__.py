@@ -11,16 +11,16 @@ from typing import Literal
 
 import numpy as np
 
-from .arguments import check_integer, check_path, check_string, check_threads
-from .counting import ChunkArrays, ChunkCounter, load_counts, total_of
-from .data import corpus
-from .data.limits import MAX_DOCUMENT_BYTES
-from .data.sampling import Sampling
-from .errors import ArgumentError, ArgumentTypeError
-from .lazy import lazy
-from .model import check_special_tokens
-from .progress import counting_bar
-from .storage.atomic import replacing
+from ..arguments import check_integer, check_path, check_string, check_threads
+from ..data import corpus
+from ..data.limits import MAX_DOCUMENT_BYTES
+from ..data.sampling import Sampling
+from ..errors import ArgumentError, ArgumentTypeError
+from ..model import check_special_tokens
+from ..storage.atomic import replacing
+from ..util.lazy import lazy
+from ..util.progress import counting_bar
+from .counter import ChunkArrays, ChunkCounter, load_counts, total_of
 
 SUFFIXES = (".parquet", ".csv")
 
@@ -124,7 +124,7 @@ class ChunkCounts(Mapping[str, int]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save as .parquet, or as .csv with the two columns of the paper's program."""
-        from .formats import counts as format  # imports pyarrow
+        from ..formats import counts_parquet as format  # imports pyarrow
 
         check_suffix("path", path)
         batches = format.table(*self.arrays[:3]).to_batches(max_chunksize=format.ROWS)

@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ._core import Encoder
-from .arguments import check_bool, check_ids, check_iterable, check_string, check_threads
+from .._core import Encoder
+from ..arguments import check_bool, check_ids, check_iterable, check_string, check_threads
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, UserError
+from ..model import Model, UnknownTokenError
+from ..model.encoder import encoder_for
+from ..model.tree import MergeTree
+from ..patterns import check_pattern
+from ..util.lazy import lazy
+from ..util.surrogates import Errors, check_errors, combine_surrogates
 from .compat import CompatibleNames
-from .encoder import encoder_for
-from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, UserError
-from .lazy import lazy
-from .merge_tree import MergeTree
-from .model import Model, UnknownTokenError
-from .patterns import check_pattern
 from .special import AllowedSpecial, DisallowedSpecial, Special, resolve_special
-from .surrogates import Errors, check_errors, combine_surrogates
 
 Ids = npt.NDArray[np.uint32]
 """Ids as an array."""

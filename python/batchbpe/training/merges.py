@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ._core import MAX_ID, PairTable
-from .counts import ChunkCounts
-from .encoder import encoder_for
-from .errors import ArgumentError, DataError, plural
-from .formats.byte_level import to_byte_level
-from .merges import Merges
-from .merging import Batch, merge_in_batches, merge_serially
-from .model import Model
-from .patterns import describe_pattern
-from .policies import Counts, GrowingVocab, resolve_policy, serial
-from .training_options import TrainingOptions
+from .._core import MAX_ID, PairTable
+from ..counts import ChunkCounts
+from ..errors import ArgumentError, DataError, plural
+from ..formats.byte_level import to_byte_level
+from ..model import Model
+from ..model.encoder import encoder_for
+from ..model.merges import Merges
+from ..patterns import describe_pattern
+from ..policies import Counts, GrowingVocab, resolve_policy, serial
+from .loop import Batch, merge_in_batches, merge_serially
+from .options import TrainingOptions
 
 logger = logging.getLogger(__name__)
 

@@ -11,4 +11,4 @@
 'cancelled'
 """
 
-from ._core import Cancellation as Cancellation
+from .._core import Cancellation as Cancellation

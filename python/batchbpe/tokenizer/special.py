@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from .errors import ArgumentError
+from ..errors import ArgumentError
 
 AllowedSpecial = Literal["none_raise", "all", "none"] | Collection[str]
 """Special tokens that are encoded as tokens."""

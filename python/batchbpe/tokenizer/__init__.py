@@ -8,32 +8,32 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import training
-from .arguments import check_path
+from ..arguments import check_path
+from ..counts import ChunkCounts
+from ..data import corpus
+from ..data.limits import MAX_DOCUMENT_BYTES
+from ..errors import DataError, short
+from ..formats import Format, huggingface, load_file, native, save_file
+from ..formats import tiktoken as rank_file
+from ..formats.file_errors import locate_errors
+from ..formats.phrase_pattern import pattern_with_phrases
+from ..formats.portability import check_not_empty
+from ..model import Model
+from ..patterns import resolve_pattern
+from ..phrases.counting import PhraseChunks
+from ..policies import Policy
+from ..storage.atomic import replacing_all, writing
+from ..training import train as training
+from ..training.loop import Batch
+from ..training.options import Ties
+from ..util.surrogates import Errors
 from .codec import Codec
-from .counts import ChunkCounts
-from .data import corpus
-from .data.limits import MAX_DOCUMENT_BYTES
-from .errors import DataError, short
-from .formats import Format, huggingface, load_file, native, save_file
-from .formats import tiktoken as rank_file
-from .formats.dialects import check_not_empty
-from .formats.located import locate_errors
-from .formats.phrase_pattern import pattern_with_phrases
-from .merging import Batch
-from .model import Model
-from .patterns import resolve_pattern
-from .policies import Policy
-from .run_counting import PhraseChunks
-from .storage.atomic import replacing_all, writing
-from .surrogates import Errors
-from .training_options import Ties
 
 if TYPE_CHECKING:
     import tiktoken
 
-    from .analysis.comparison import Comparison
-    from .analysis.view import Encoding
+    from ..analysis.comparison import Comparison
+    from ..analysis.view import Encoding
 
 
 class Tokenizer(Codec):
@@ -258,7 +258,7 @@ class Tokenizer(Codec):
         >>> Tokenizer.train("aaabdaaabac", 259).view("aaabd")
         Encoding([258, 100])
         """
-        from .analysis.view import Encoding
+        from ..analysis.view import Encoding
 
         return Encoding(self, self.encode(text, "all", errors=errors))
 
@@ -269,7 +269,7 @@ class Tokenizer(Codec):
         >>> one.compare("aaabd", two)
         Comparison(batchbpe=4 tokens, batchbpe (2)=2 tokens)
         """
-        from .analysis.comparison import Comparison, unique_names
+        from ..analysis.comparison import Comparison, unique_names
 
         tokenizers = (self, *others)
         names = unique_names([getattr(each, "name", "") for each in tokenizers])

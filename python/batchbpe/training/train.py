@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from .arguments import check_function
-from .counts import ChunkCounts
-from .data import corpus
-from .data.limits import MAX_DOCUMENT_BYTES
-from .data.sampling import Sampling
-from .merge_training import both, train_on_counts
-from .merging import Batch
-from .model import Model
-from .phrase_training import train_with_phrases
-from .policies import Policy
-from .progress import training_bar
-from .run_counting import PhraseChunks, RunReader, check_rereadable
-from .training_options import HasModel, PhraseOptions, Ties, TrainingOptions, check_room, pattern_for
+from ..arguments import check_function
+from ..counts import ChunkCounts
+from ..data import corpus
+from ..data.limits import MAX_DOCUMENT_BYTES
+from ..data.sampling import Sampling
+from ..model import Model
+from ..phrases.counting import PhraseChunks, RunReader, check_rereadable
+from ..phrases.training import train_with_phrases
+from ..policies import Policy
+from ..util.progress import training_bar
+from .loop import Batch
+from .merges import both, train_on_counts
+from .options import HasModel, PhraseOptions, Ties, TrainingOptions, check_room, pattern_for
 
 
 def train(

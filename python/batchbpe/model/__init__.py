@@ -14,12 +14,12 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
-from ._core import MAX_ID, MAX_MERGES, RankedTokens, patterns
-from .arguments import check_integer, check_iterable
-from .errors import ArgumentError, ArgumentTypeError, DataError, short
-from .lazy import lazy
-from .merge_tree import MergeTree
+from .._core import MAX_ID, MAX_MERGES, RankedTokens, patterns
+from ..arguments import check_integer, check_iterable
+from ..errors import ArgumentError, ArgumentTypeError, DataError, short
+from ..util.lazy import lazy
 from .merges import Merges
+from .tree import MergeTree
 
 NAMED_PATTERNS = dict(patterns())
 MAX_SPECIAL_BYTES = 1 << 20

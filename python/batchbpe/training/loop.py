@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ._core import PairTable
-from .policies import Candidates, Counts, GrowingVocab, Ids, PairSource, Policy, policy_name
+from .._core import PairTable
+from ..policies import Candidates, Counts, GrowingVocab, Ids, PairSource, Policy, policy_name
 
 
 @dataclass(frozen=True)

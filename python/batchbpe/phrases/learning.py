@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._core import MAX_ID, PairTable
-from .arguments import check_integer
-from .boundaries import Boundaries, NotSupportedError, States, boundaries_of
-from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
-from .merging import Batch, merge_in_batches
-from .model import Model
-from .policies import Candidates, Counts, GrowingVocab, Ids, Mask, Policy, resolve_policy
+from .._core import MAX_ID, PairTable
+from ..arguments import check_integer
+from ..boundaries import Boundaries, NotSupportedError, States, boundaries_of
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
+from ..model import Model
+from ..policies import Candidates, Counts, GrowingVocab, Ids, Mask, Policy, resolve_policy
+from ..training.loop import Batch, merge_in_batches
 from .runs import RunCounts
 
 if TYPE_CHECKING:
-    from .training_options import HasModel
+    from ..training.options import HasModel
 
 logger = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class TooFewRunsError(DataError):
     >>> raise TooFewRunsError.of(10)
     Traceback (most recent call last):
     ...
-    batchbpe.phrases.TooFewRunsError: the runs were cut at pairs that occur fewer than 10 times, but rarer ones are needed; count them with a smaller min_count
+    batchbpe.phrases.learning.TooFewRunsError: the runs were cut at pairs that occur fewer than 10 times, but rarer ones are needed; count them with a smaller min_count
     """  # noqa: E501  the last line is an error message
 
     @classmethod

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
-from .counting import ChunkArrays, ChunkCounter
-from .data import corpus
-from .data.documents import Counts, Documents, TextFile, Texts
-from .data.sampling import DocumentSampler, Sampling
-from .encoder import encoder_for
-from .errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
-from .lazy import lazy
-from .model import Model
-from .patterns import PATTERNS, resolve_pattern
-from .progress import counting_bar
+from .. import _core
+from ..counts.counter import ChunkArrays, ChunkCounter
+from ..data import corpus
+from ..data.documents import Counts, Documents, TextFile, Texts
+from ..data.sampling import DocumentSampler, Sampling
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
+from ..model import Model
+from ..model.encoder import encoder_for
+from ..patterns import PATTERNS, resolve_pattern
+from ..util.lazy import lazy
+from ..util.progress import counting_bar
 
 PhraseChunks: TypeAlias = "str | Callable[[str], bool]"
 """Which chunks a phrase may consist of: a name in `KINDS`, a regular expression for the whole chunk, or a function."""
