@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import tokenizers
+from batchbpe.model.encoder import encoder_for
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken
@@ -16,7 +17,6 @@ from batchbpe import PATTERNS, BatchTokenizer, ChunkCounts, Model, Tokenizer, re
 from batchbpe.analysis import evaluate
 from batchbpe.formats.huggingface import to_json
 from batchbpe.formats.tokenizer_json import parse
-from batchbpe.model.encoder import encoder_for
 
 END = "<|endoftext|>"
 CODE = Path(__file__).read_text(encoding="utf-8")
@@ -72,13 +72,13 @@ def test_same_ids_of_real_code(library: list[str]) -> None:
 
 
 def test_a_block_is_not_cut_at_a_newline_that_an_added_token_contains() -> None:
-    plain = Model(pattern=PATTERNS["gpt4"], merges={})
+    plain = Model(split=PATTERNS["gpt4"], merges={})
     for model, used in ((plain, 2), (replace(plain, added_tokens={"\nb": 256}), 0)):
         assert encoder_for(model).encode_block(b"a\nb", 0, False, None, None)[1] == used
 
 
 def test_special_tokens_are_found_before_added_tokens() -> None:
-    model = Model(pattern=r"\S+|\s+", merges={}, special_tokens={"ab": 256}, added_tokens={"xa": 257, "abc": 258})
+    model = Model(split=r"\S+|\s+", merges={}, special_tokens={"ab": 256}, added_tokens={"xa": 257, "abc": 258})
     tokenizer = Tokenizer(model)
     assert tokenizer.encode("xabc", "all") == [120, 256, 99]
     assert tokenizer.encode("xabc", "none") == [257, 98, 99]
@@ -131,7 +131,7 @@ def test_wrong_added_tokens(change: dict[str, Any], problem: str) -> None:
 
 
 def _with_added(*entries: tuple[str, int, dict[str, bool]]) -> dict[str, Any]:
-    fields = to_json(Model(pattern=PATTERNS["gpt2"], merges={}))
+    fields = to_json(Model(split=PATTERNS["gpt2"], merges={}))
     flags = dict.fromkeys(("special", "normalized", "lstrip", "rstrip", "single_word"), False)
     fields["added_tokens"] = [{"content": name, "id": id} | flags | given for name, id, given in entries]
     return fields
@@ -208,7 +208,7 @@ def test_transformers_folder_with_stop_words_and_added_tokens(tmp_path: Path) ->
 
 def test_training_continues_between_added_tokens() -> None:
     text = "    return    return\n" * 20
-    base = Tokenizer(Model(pattern=PATTERNS["gpt4"], merges={}, added_tokens={"    ": 256, "turn": 257}))
+    base = Tokenizer(Model(split=PATTERNS["gpt4"], merges={}, added_tokens={"    ": 256, "turn": 257}))
     further = Tokenizer.train(text, 270, base=base, special_tokens=[END])
     assert further.added_tokens == base.added_tokens and further.special_tokens == {END: max(further.vocab)}
     made = {further.vocab[token] for token in further.merges.values()}
@@ -228,6 +228,6 @@ def test_evaluation_finds_added_tokens() -> None:
 
 
 def test_byte_level_spelling_of_an_added_token(tmp_path: Path) -> None:
-    model = Model(pattern=PATTERNS["gpt2"], merges={(97, 98): 256}, added_tokens={"ab": 257})
+    model = Model(split=PATTERNS["gpt2"], merges={(97, 98): 256}, added_tokens={"ab": 257})
     with pytest.raises(ValueError, match="added token 'ab' is spelled like token 256"):
         Tokenizer(model).export(tmp_path / "tokenizer.json", "huggingface")

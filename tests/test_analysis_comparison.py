@@ -25,7 +25,7 @@ def test_differences() -> None:
     assert differences("aaabdaaab", ONE, THREE) == [[0, 4], [5, 9]]
     assert differences("aaab", ONE) == []
     # ab|a and a|ba share no boundary inside.
-    left, right = (Tokenizer(Model(pattern="(?s).+", merges={pair: 256})) for pair in [(97, 98), (98, 97)])
+    left, right = (Tokenizer(Model(split="(?s).+", merges={pair: 256})) for pair in [(97, 98), (98, 97)])
     assert differences("aba", left, right) == [[0, 3]]
     assert differences("xabay", left, right, BYTES) == [[1, 4]]
 
@@ -42,7 +42,7 @@ def test_differences_are_where_tokens_differ(text: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:the pattern does not match")
 def test_text_that_a_pattern_drops() -> None:
-    words = Tokenizer(Model(pattern=r"\w+", merges={(97, 98): 256}))
+    words = Tokenizer(Model(split=r"\w+", merges={(97, 98): 256}))
     starts, ends = Comparison({"words": words}, " ab, ab c").spans["words"]
     assert (starts.tolist(), ends.tolist()) == ([1, 5, 8], [3, 7, 9])
     assert differences(" ab, ab c", words, BYTES)[0] == [0, 1]
@@ -55,7 +55,7 @@ def test_text_that_a_pattern_drops() -> None:
 
 @pytest.mark.filterwarnings("ignore:the pattern does not match")
 def test_equal_text_before_a_token_is_not_mistaken_for_it() -> None:
-    prices = Tokenizer(Model(pattern=r"\d+(?=€)", merges={}, special_tokens={"<e>": 256}))
+    prices = Tokenizer(Model(split=r"\d+(?=€)", merges={}, special_tokens={"<e>": 256}))
     starts, ends = Comparison({"prices": prices}, "5 5€ <e>5<e>5€<e>").spans["prices"]
     assert (starts.tolist(), ends.tolist()) == ([2, 7, 11, 14, 18], [3, 10, 14, 15, 21])
     shown = re.findall(r">([^<]*)</span>", prices.compare("5 5€")._repr_html_())
@@ -66,7 +66,7 @@ def test_equal_text_before_a_token_is_not_mistaken_for_it() -> None:
 @pytest.mark.filterwarnings("ignore:the pattern does not match")
 @given(st.sampled_from([r"\d+(?=€)", r"\w+", "a(?!b)", "(?<=b)[a5 ]+"]), st.text("ab5 €\n", max_size=30))
 def test_tokens_are_where_the_pattern_matches(pattern: str, text: str) -> None:
-    tokenizer = Tokenizer(Model(pattern=pattern, merges={(97, 98): 256, (53, 53): 257}))
+    tokenizer = Tokenizer(Model(split=pattern, merges={(97, 98): 256, (53, 53): 257}))
     comparison = Comparison({"one": tokenizer}, text)
     starts, ends = comparison.spans["one"]
     matched = [place for match in regex.finditer(pattern, text) for place in range(*match.span())]

@@ -33,7 +33,7 @@ def test_html_shows_the_text_and_nothing_in_it_is_html() -> None:
 
 def test_line_breaks_are_visible_in_html() -> None:
     """The sign is added to the line break, which still starts a new line, also in a token without other text."""
-    tokenizer = Tokenizer(Model(pattern=r"(?s).+", merges={(10, 10): 256, (59, 10): 257}))
+    tokenizer = Tokenizer(Model(split=r"(?s).+", merges={(10, 10): 256, (59, 10): 257}))
     html = tokenizer.view("a\n\n;\nb")._repr_html_()
     sign = '<span style="[^"]*user-select:none">↵</span>\n'
     shown = re.findall(rf'<span [^>]*title="[^"]*">((?:{sign}|[^<])*)</span>', html)
@@ -66,7 +66,7 @@ def test_parts_of_characters_are_joined(
 def test_a_token_with_parts_of_two_characters() -> None:
     # The bytes of 日本 are e6 97 a5 e6 9c ac; the token a5 e6 belongs to both characters.
     merges = {(0xA5, 0xE6): 256}
-    tokenizer = Tokenizer(Model(pattern="(?s).+", merges=merges))
+    tokenizer = Tokenizer(Model(split="(?s).+", merges=merges))
     encoding = tokenizer.view("日本語")
     assert [piece.value.decode() for piece in encoding.pieces] == ["日本", "語"]
     assert encoding.pieces[0].ids == (0xE6, 0x97, 256, 0x9C, 0xAC)
@@ -101,7 +101,7 @@ def test_special_tokens_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_long_tokens_are_shown_completely(capsys: pytest.CaptureFixture[str]) -> None:
-    tokenizer = Tokenizer(Model(pattern=PATTERNS["gpt4"], merges={}, stop_words={b"a" * 100: 256}))
+    tokenizer = Tokenizer(Model(split=PATTERNS["gpt4"], merges={}, stop_words={b"a" * 100: 256}))
     Encoding(tokenizer, [256, 10]).show()
     assert capsys.readouterr().out == "a" * 100 + "|\\n\n"
 

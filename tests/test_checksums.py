@@ -16,7 +16,7 @@ from batchbpe.formats.counts_folder import TOTALS
 
 COUNTS = ChunkCounts.count(texts=["to be or not to be, that is the question"])
 EMPTY = ChunkCounts.count(texts=[""])
-RUNS = RunCounts.count("a b a b c a b a a", Model(pattern=r" ?\w", merges={(32, 97): 256, (32, 98): 257}))
+RUNS = RunCounts.count("a b a b c a b a a", Model(split=r" ?\w", merges={(32, 97): 256, (32, 98): 257}))
 
 
 def accepted_with_other_content(path: Path, load: Callable[[], object], expected: object, step: int) -> list[int]:

@@ -123,6 +123,6 @@ def test_hugging_face_names() -> None:
 
 def test_stop_word_takes_precedence_over_a_merge_with_the_same_bytes() -> None:
     merges = {(116, 104): 257, (257, 101): 258}
-    tokenizer = Tokenizer(Model(pattern=r"\w+|\W", merges=merges, stop_words={b"the": 256}))
+    tokenizer = Tokenizer(Model(split=r"\w+|\W", merges=merges, stop_words={b"the": 256}))
     assert tokenizer.encode("the") == [tokenizer.encode_single_token("the")] == [tokenizer.token_to_id("the")] == [256]
     assert tokenizer.id_to_token(258) == "the"

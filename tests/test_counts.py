@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from batchbpe.counts.counter import ChunkCounter
 from batchbpe.data.corpus import sources
 from batchbpe.data.text_files import BLOCK
 from batchbpe.jobs.count import CountOptions, count_files
-from batchbpe.patterns import resolve_pattern
+from batchbpe.patterns import Split
 
 TEXT = "to be, or not to be: that is the question\n"
 
@@ -141,7 +142,8 @@ def test_wrong_special_tokens(special_tokens: Any) -> None:
 @pytest.mark.parametrize("name", ["gpt5", "GPT4", "hello"])
 def test_unknown_pattern_name(name: str) -> None:
     choices = f"a regular expression or one of {', '.join(PATTERNS)}"
-    with pytest.raises(ValueError, match=f"^pattern must be {choices}, got '{name}'; a literal word is not accepted$"):
+    remedy = re.escape("to match a literal word, write (?:word)")
+    with pytest.raises(ValueError, match=f"^pattern must be {choices}, got '{name}'; {remedy}$"):
         ChunkCounts.count(["text"], name)
 
 
@@ -382,5 +384,5 @@ def test_counts_cannot_be_sampled(tmp_path: Path) -> None:
                 ChunkCounts.count(data, **options)  # type: ignore[arg-type]
 
 
-def test_resolve_pattern() -> None:
-    assert resolve_pattern("gpt4") == PATTERNS["gpt4"]
+def test_a_split_has_a_name() -> None:
+    assert Split.of("gpt4") == Split(PATTERNS["gpt4"])

@@ -187,7 +187,7 @@ def test_stop_words_in_transformers(library: list[str], tmp_path: Path, monkeypa
         assert auto.convert_tokens_to_string(auto.tokenize("the<new>x")) == "the<new>x"
         assert Tokenizer.from_huggingface(auto).encode("the<new>", "all") == [*tokenizer.encode("the"), 2000]
     assert Tokenizer.from_file(tmp_path / "third").token_to_id("<pad>") == 2001
-    gaps = Tokenizer(Model(pattern="[a-z]+", merges={}, stop_words={b"the": 300}, special_tokens={END: 400}))
+    gaps = Tokenizer(Model(split="[a-z]+", merges={}, stop_words={b"the": 300}, special_tokens={END: 400}))
     gaps.export(tmp_path / "gaps", "transformers")
     auto = AutoTokenizer.from_pretrained(tmp_path / "gaps", trust_remote_code=True)
     auto.add_tokens([f"<{n}>" for n in range(200)])
@@ -209,7 +209,7 @@ def test_stop_words_in_transformers(library: list[str], tmp_path: Path, monkeypa
 
 def test_two_tokens_with_the_same_bytes(tmp_path: Path) -> None:
     merges = {(97, 98): 256, (98, 99): 257, (256, 99): 258, (97, 257): 259}
-    tokenizer = Tokenizer(Model(pattern=r"[a-z]+|[^a-z]", merges=merges))
+    tokenizer = Tokenizer(Model(split=r"[a-z]+|[^a-z]", merges=merges))
     with pytest.raises(ValueError, match=r"tokens 258 and 259 are both b'abc', .*allow_inexact=True"):
         tokenizer.export(tmp_path / "a.json", "huggingface")
     with pytest.raises(ValueError, match=r"encoding by ranks would differ .* 259, b'abc' = b'a' \+ b'bc'; use format="):

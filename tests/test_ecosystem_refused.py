@@ -107,14 +107,14 @@ def test_wrong_exports(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"format must be one of {FORMATS[0]}, .*, got 'gguf'"):
         spaced.export(tmp_path / "a", "gguf")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="minbpe v1 stores the pattern on one line"):
-        Tokenizer(Model(pattern=" a+| ", merges={})).export(tmp_path / "a.model", "minbpe")
+        Tokenizer(Model(split=" a+| ", merges={})).export(tmp_path / "a.model", "minbpe")
     with pytest.raises(ValueError, match="minbpe v1 does not store ids"):
-        Tokenizer(Model(pattern="a+", merges={(97, 97): 300})).export(tmp_path / "a.model", "minbpe")
-    same = Tokenizer(Model(pattern="a+|b+", merges={(97, 97): 256}, special_tokens={"aa": 257}))
+        Tokenizer(Model(split="a+", merges={(97, 97): 300})).export(tmp_path / "a.model", "minbpe")
+    same = Tokenizer(Model(split="a+|b+", merges={(97, 97): 256}, special_tokens={"aa": 257}))
     for allow_inexact in (False, True):
         with pytest.raises(ValueError, match=r"special token 'aa' is spelled like token 256 in tokenizer.json; rename"):
             same.export(tmp_path / "a.json", "huggingface", allow_inexact=allow_inexact)
-    words = Tokenizer(Model(pattern="a+|b+", merges={}, stop_words={b"aa": 256}))
+    words = Tokenizer(Model(split="a+|b+", merges={}, stop_words={b"aa": 256}))
     with pytest.raises(
         ValueError, match=r"tiktoken does not support stop words; .* such as b'aa'; export to another format"
     ):
@@ -166,7 +166,7 @@ def test_folder_has_one_vocabulary(tmp_path: Path) -> None:
     [r"(\w+)|\W", r"^\w|\w+|\W", r"\w+$|\w|\W", r"(?s:.)", r"\pL+|.|\n", r"[a-z&&[^e]]+|\W|e", r"[a~~b]|c", r"a{3}{2}"],
 )
 def test_patterns_that_other_tools_interpret_differently(pattern: str, tmp_path: Path) -> None:
-    tokenizer = Tokenizer(Model(pattern=pattern, merges={}))
+    tokenizer = Tokenizer(Model(split=pattern, merges={}))
     for form in ("huggingface", "minbpe", "batchbpe-v1"):
         with pytest.raises(ValueError, match="may interpret differently; rewrite the pattern"):
             tokenizer.export(tmp_path / "a", form)  # type: ignore[arg-type]
@@ -186,7 +186,7 @@ def test_patterns_that_oniguruma_interprets_differently(pattern: str, tmp_path: 
 
 @pytest.mark.parametrize("pattern", [r"a*|b", r"(?=a)|a|b| "])
 def test_patterns_with_empty_matches(pattern: str, tmp_path: Path) -> None:
-    tokenizer = Tokenizer(Model(pattern=pattern, merges={}))
+    tokenizer = Tokenizer(Model(split=pattern, merges={}))
     assert tokenizer.encode("aab") == [97, 97, 98]
     for export in (
         lambda: tokenizer.export(tmp_path / "a", "huggingface"),

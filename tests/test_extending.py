@@ -126,7 +126,7 @@ def test_merge_tree() -> None:
     with pytest.raises(KeyError, match="token id 300 does not exist; the largest id is 259"):
         tokenizer.merge_tree(300)
     chain = {(97, 97): 256} | {(token, 97): token + 1 for token in range(256, 5000)}
-    lines = str(Model(pattern="a+", merges=chain).merge_tree(5000)).splitlines()
+    lines = str(Model(split="a+", merges=chain).merge_tree(5000)).splitlines()
     assert len(lines) == 201
     assert lines[0] == f"5000 {'a' * 60!r}… (4,746 bytes)"
     assert max(len(line) for line in lines) < 400
@@ -135,7 +135,7 @@ def test_merge_tree() -> None:
 
 def test_repr_and_equality_of_deep_trees() -> None:
     chain = {(97, 97): 256} | {(token, 97): token + 1 for token in range(256, 5000)}
-    one, two = (Model(pattern="a+", merges=chain).merge_tree(5000) for _ in range(2))
+    one, two = (Model(split="a+", merges=chain).merge_tree(5000) for _ in range(2))
     assert repr(one) == f"MergeTree(5000, {'a' * 60!r}… (4,746 bytes), 4999, 97)"
     assert one == two and hash(one) == hash(two)
     assert one != two.parts[0] and one != 5000
@@ -144,6 +144,6 @@ def test_repr_and_equality_of_deep_trees() -> None:
 def test_large_tree_is_truncated() -> None:
     """The tree has 33 million nodes but only 25 different tokens."""
     doubling = {(97, 97): 256} | {(token, token): token + 1 for token in range(256, 279)}
-    lines = str(Model(pattern="a+", merges=doubling).merge_tree(279)).splitlines()
+    lines = str(Model(split="a+", merges=doubling).merge_tree(279)).splitlines()
     assert len(lines) == 10_001
     assert lines[-1] == f"… {2**25 - 1 - 10_000:,} more tokens"

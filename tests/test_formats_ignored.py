@@ -11,7 +11,7 @@ from tokenizers import decoders, processors
 from batchbpe import Model, Tokenizer
 from batchbpe.formats.huggingface import to_json
 
-MODEL = Model(pattern=r"\p{L}+", merges={(97, 97): 256}, special_tokens={"<s>": 257, "<|endoftext|>": 258})
+MODEL = Model(split=r"\p{L}+", merges={(97, 97): 256}, special_tokens={"<s>": 257, "<|endoftext|>": 258})
 BOS = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 257)])
 OFFSETS = processors.ByteLevel(trim_offsets=False)
 

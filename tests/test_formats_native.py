@@ -17,7 +17,7 @@ from batchbpe import ChunkCounts, Model, Tokenizer, train
 from batchbpe.formats import native
 
 MODEL = Model(
-    pattern='a "quoted"\npattern|\\w+',
+    split='a "quoted"\npattern|\\w+',
     merges={(97, 97): 258, (258, 98): 259},
     stop_words={b"the": 256, b"\xff\xfe\n": 257},
     special_tokens={" <a b>\n": 300, "(.*)\r\n": 261, "é": 262},

@@ -117,7 +117,7 @@ def test_embeddings_can_be_resized_with_gaps_between_ids(
     monkeypatch.setattr(dynamic, "HF_MODULES_CACHE", str(tmp_path / "modules"))
     merges = {(116, 104): 260, (260, 101): 265}
     special = {"<|endoftext|>": 300, "<x>": 310}
-    tokenizer = Tokenizer(Model(pattern=r"[a-z]+|[^a-z]", merges=merges, stop_words=stop_words, special_tokens=special))
+    tokenizer = Tokenizer(Model(split=r"[a-z]+|[^a-z]", merges=merges, stop_words=stop_words, special_tokens=special))
     tokenizer.export(tmp_path / "first", "transformers", allow_inexact=allow_inexact)
     auto = AutoTokenizer.from_pretrained(tmp_path / "first", trust_remote_code=True)
     auto.save_pretrained(tmp_path / "second")
@@ -137,11 +137,11 @@ def test_embeddings_can_be_resized_with_gaps_between_ids(
 
 
 def test_reserved_name_of_an_unused_id(tmp_path: Path) -> None:
-    tokenizer = Tokenizer(Model(pattern="[a-z]+", merges={}, special_tokens={"<|unused 256|>": 257}))
+    tokenizer = Tokenizer(Model(split="[a-z]+", merges={}, special_tokens={"<|unused 256|>": 257}))
     with pytest.raises(
         ValueError, match=r"special token '<\|unused 256\|>' has the reserved name of the unused id 256"
     ):
         tokenizer.export(tmp_path / "folder", "transformers")
-    fine = Tokenizer(Model(pattern="[a-z]+", merges={}, special_tokens={"<|unused 256|>": 256}))
+    fine = Tokenizer(Model(split="[a-z]+", merges={}, special_tokens={"<|unused 256|>": 256}))
     fine.export(tmp_path / "folder", "transformers")
     assert Tokenizer.from_file(tmp_path / "folder").model == fine.model

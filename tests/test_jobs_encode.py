@@ -224,7 +224,7 @@ def test_resuming_a_job_that_was_killed_before_its_first_record(folder: Path, tm
 
 def test_resuming_with_another_model(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("to be or not to be")
-    model = Model(pattern=r" ?\w+", merges={(32, 98): 256, (256, 101): 257}, special_tokens={"<s>": 300})
+    model = Model(split=r" ?\w+", merges={(32, 98): 256, (256, 101): 257}, special_tokens={"<s>": 300})
     encode_files(Tokenizer(model), sources(tmp_path / "a.txt"), tmp_path / "out")
     changes: list[dict[str, Any]] = [
         {"pattern": r"\w+"},

@@ -14,7 +14,7 @@ from batchbpe._core import MAX_ID
 from batchbpe.errors import DataError
 
 MODEL = Model(
-    pattern=r"\w+",
+    split=r"\w+",
     merges={(97, 97): 258, (258, 98): 259},
     stop_words={b"the": 256, b" a": 257},
     special_tokens={"<end>": 300},
@@ -33,13 +33,13 @@ def test_vocab() -> None:
     }
     assert list(MODEL.vocab) == sorted(MODEL.vocab)
     assert MODEL.n_vocab == 301
-    assert Model(pattern=".", merges={}).n_vocab == 256
+    assert Model(split=".", merges={}).n_vocab == 256
     with pytest.raises(ValueError, match="pattern must not be empty"):
-        Model(pattern="", merges={})
+        Model(split="", merges={})
 
 
 def test_byte_ids() -> None:
-    model = Model(pattern=r"\w+", merges={(158, 158): 256}, byte_ids=tuple(reversed(range(256))))
+    model = Model(split=r"\w+", merges={(158, 158): 256}, byte_ids=tuple(reversed(range(256))))
     assert model.vocab[256] == b"aa"
 
 
@@ -61,8 +61,8 @@ def test_arguments_are_copied() -> None:
         "byte_ids": list(range(256)),
         "training": {"sizes": [1]},
     }
-    model = Model(pattern=r"\w+", **given)
-    expected = Model(pattern=r"\w+", **copy.deepcopy(given))
+    model = Model(split=r"\w+", **given)
+    expected = Model(split=r"\w+", **copy.deepcopy(given))
     given["training"]["sizes"].append(2)
     for argument in given.values():
         argument.clear()
@@ -85,7 +85,7 @@ def test_copies(copied: Any) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"pattern": r"\w"},
+        {"split": r"\w"},
         {"merges": {(97, 97): 258}},
         {"merges": {(97, 97): 258, (97, 98): 259}},
         {"stop_words": {b"the": 256}},
@@ -108,7 +108,7 @@ class Extended(Model):
 
 
 def test_a_new_field_is_compared_and_pickled() -> None:
-    model = Extended(pattern="x", merges={}, new={"a": 300})
+    model = Extended(split="x", merges={}, new={"a": 300})
     assert replace(model, new={}) != model
     assert replace(model, new={}).identity != model.identity
     assert pickle.loads(pickle.dumps(model)).new == {"a": 300}
@@ -116,9 +116,9 @@ def test_a_new_field_is_compared_and_pickled() -> None:
 
 def test_identities_do_not_change() -> None:
     assert MODEL.tokens_id == "3f2210f0a4f9cbd8738884e148c10d47", "files of runs contain it"
-    plain = Model(pattern="x", merges={}, stop_words={b"to": 256}, special_tokens={"<s>": 257})
+    plain = Model(split="x", merges={}, stop_words={b"to": 256}, special_tokens={"<s>": 257})
     named = {np.str_(name): token for name, token in plain.special_tokens.items()}
-    assert replace(plain, pattern=np.str_("x"), stop_words={np.bytes_(b"to"): 256}, special_tokens=named) == plain
+    assert replace(plain, split=np.str_("x"), stop_words={np.bytes_(b"to"): 256}, special_tokens=named) == plain
 
 
 def test_equality_is_by_value() -> None:
@@ -127,28 +127,28 @@ def test_equality_is_by_value() -> None:
     assert replace(MODEL, stop_words={b" a": 257, b"the": 256}) == MODEL
     one, two = ({(97, 98): 256, (98, 99): 257}, {(98, 99): 257, (97, 98): 256})
     assert one == two
-    assert Model(pattern="x", merges=one) != Model(pattern="x", merges=two), "the order of merges is their rank"
+    assert Model(split="x", merges=one) != Model(split="x", merges=two), "the order of merges is their rank"
     assert MODEL != "model"
 
 
 def test_repr() -> None:
     assert repr(MODEL) == "Model(tokens=261, merges=2, stop_words=2, special_tokens=1, pattern='\\\\w+')"
-    assert repr(Model(pattern=PATTERNS["cl100k"], merges={})).endswith("pattern='cl100k')")
-    assert len(repr(Model(pattern="x" * 10_000, merges={}))) < 200
+    assert repr(Model(split=PATTERNS["cl100k"], merges={})).endswith("pattern='cl100k')")
+    assert len(repr(Model(split="x" * 10_000, merges={}))) < 200
 
 
 def test_maximum_number_of_merges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("batchbpe.model.MAX_MERGES", 1)
     with pytest.raises(ValueError, match="a model can have at most 1 merges, got 2"):
-        replace(MODEL, pattern="x")
+        replace(MODEL, split="x")
 
 
 @pytest.mark.parametrize("merges", [{97: 256}, {(97,): 256}, {(97.0, 97): 256}, {(True, 97): 256}, {"ab": 256}])
 def test_merges_of_wrong_type(merges: Any) -> None:
     with pytest.raises(TypeError, match="merges must have pairs of integers as keys, got "):
-        Model(pattern="x", merges=merges)
+        Model(split="x", merges=merges)
     with pytest.raises(TypeError, match="merges must be a mapping, got "):
-        Model(pattern="x", merges=list(merges))  # type: ignore[arg-type]
+        Model(split="x", merges=list(merges))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("token", [[1], None, "x", 1.5])
@@ -212,30 +212,30 @@ def test_wrong_models(change: dict[str, Any], problem: str) -> None:
 @pytest.mark.parametrize("pattern", [None, 3, b"a"])
 def test_wrong_pattern(pattern: Any) -> None:
     with pytest.raises(TypeError, match=r"pattern must be a regular expression \(str\), got "):
-        replace(MODEL, pattern=pattern)
+        replace(MODEL, split=pattern)
 
 
 def test_stop_word_with_the_bytes_of_a_merge() -> None:
-    model = Model(pattern=r"\w+", merges={(97, 97): 257}, stop_words={b"aa": 256})
+    model = Model(split=r"\w+", merges={(97, 97): 257}, stop_words={b"aa": 256})
     assert model.vocab[256] == model.vocab[257] == b"aa"
 
 
 def test_tokens_of_wrong_type() -> None:
     with pytest.raises(TypeError, match="stop_words must have bytes as keys, got 'the'"):
-        Model(pattern="x", merges={}, stop_words={"the": 256})  # type: ignore[dict-item]
+        Model(split="x", merges={}, stop_words={"the": 256})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="special_tokens must have strings as keys, got b'<a>'"):
-        Model(pattern="x", merges={}, special_tokens={b"<a>": 256})  # type: ignore[dict-item]
+        Model(split="x", merges={}, special_tokens={b"<a>": 256})  # type: ignore[dict-item]
 
 
 def test_special_tokens_are_bounded() -> None:
     """Searching for special tokens takes a hundred times their total size."""
     at_most = {"x" * (1 << 19): 256, "y" * (1 << 19): 257}
-    assert Model(pattern=r"\w+", merges={}, special_tokens=at_most).n_vocab == 258
+    assert Model(split=r"\w+", merges={}, special_tokens=at_most).n_vocab == 258
     too_many = {**at_most, "é": 258}
     with pytest.raises(
         ValueError, match=r"special_tokens must have at most 1,048,576 bytes in total, got 1048578; shorten 'xxx…"
     ):
-        Model(pattern=r"\w+", merges={}, special_tokens=too_many)
+        Model(split=r"\w+", merges={}, special_tokens=too_many)
     for special_tokens in (too_many, list(too_many)):
         with pytest.raises(ValueError, match="special_tokens must have at most 1,048,576 bytes in total"):
             ChunkCounts.count("to be", special_tokens=special_tokens)
@@ -244,7 +244,7 @@ def test_special_tokens_are_bounded() -> None:
 def test_values_in_errors_are_short() -> None:
     long = {b"x" * 100_000: 256, b"y" * 100_000: 256}
     with pytest.raises(ValueError, match=r"b'y+…y+' \(100,000 bytes\) is already used by b'x+…x+'") as caught:
-        Model(pattern=r"\w+", merges={}, stop_words=long)
+        Model(split=r"\w+", merges={}, stop_words=long)
     assert len(str(caught.value)) < 1000
 
 
@@ -252,4 +252,4 @@ def test_a_named_pattern_is_not_a_regular_expression() -> None:
     with pytest.raises(
         ValueError, match=r"must be a regular expression, not a name, got 'gpt4'; use batchbpe\.PATTERNS"
     ):
-        Model(pattern="gpt4", merges={})
+        Model(split="gpt4", merges={})

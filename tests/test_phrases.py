@@ -250,7 +250,7 @@ def test_a_share_of_one_long_string(model: Model) -> None:
 
 
 def test_merge_tree_of_a_phrase_of_three_chunks() -> None:
-    model = Model(pattern=r"\w", merges={}, phrases={(97, 98, 99): 256})
+    model = Model(split=r"\w", merges={}, phrases={(97, 98, 99): 256})
     assert str(model.merge_tree(256)) == "256 'abc'\n├─ 97 'a'\n├─ 98 'b'\n└─ 99 'c'"
 
 

@@ -13,7 +13,7 @@ from batchbpe import PATTERNS, ChunkCounts, Model, RunCounts, Tokenizer, train, 
 from batchbpe.formats.phrase_pattern import split_pattern
 
 TEXT = "to be or not to be, that is the question\n" * 30
-MODEL = Model(pattern=r" ?\w+|\W", merges={(116, 111): 256, (32, 98): 257, (257, 101): 258})
+MODEL = Model(split=r" ?\w+|\W", merges={(116, 111): 256, (32, 98): 257, (257, 101): 258})
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_base_with_phrases() -> None:
 
 
 def test_runs_of_another_model() -> None:
-    other = Model(pattern=MODEL.pattern, merges={})
+    other = Model(split=MODEL.pattern, merges={})
     with pytest.raises(ValueError, match="the runs were counted with another model; count them with this one"):
         train_phrases(MODEL, RunCounts.count([TEXT], other), 3)
     with pytest.raises(ValueError, match="cannot add runs of another model"):

@@ -190,7 +190,7 @@ def test_ctrl_c_in_a_slow_search(job: str, pattern: str, size: int) -> None:
         from batchbpe import ChunkCounts, Model, Tokenizer, split
         job, pattern, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
         text = "a" * size
-        tokenizer = Tokenizer(Model(pattern=pattern, merges={}))
+        tokenizer = Tokenizer(Model(split=pattern, merges={}))
         tokenizer.encode("x")
         jobs = {
             "split": lambda: split(text, pattern),
@@ -253,7 +253,7 @@ def test_any_pattern_takes_little_memory() -> None:
 def test_merges_of_long_tokens() -> None:
     """A small model can describe a token of a megabyte, by doubling."""
     merges = {(97, 97) if i == 256 else (i - 1, i - 1): i for i in range(256, 276)}
-    tokenizer = Tokenizer(Model(pattern=r"\S+", merges=merges))
+    tokenizer = Tokenizer(Model(split=r"\S+", merges=merges))
     encoding = tokenizer.to_tiktoken()
     assert encoding.encode("a" * 7) == tokenizer.encode("a" * 7)
     assert Tokenizer.from_tiktoken(encoding).merges == merges
@@ -276,7 +276,7 @@ def test_out_of_memory_is_an_error(job: str) -> None:
         import numpy as np
         from batchbpe import ChunkCounts, Model, Tokenizer, _core
         merges = {(97, 97) if i == 256 else (i - 1, i - 1): i for i in range(256, 276)}
-        tokenizer = Tokenizer(Model(pattern=r"\\S+", merges=merges, stop_words={b"x" * (1 << 20): 300}))
+        tokenizer = Tokenizer(Model(split=r"\\S+", merges=merges, stop_words={b"x" * (1 << 20): 300}))
         tokenizer.encode("x")
         text = "ab" * 30_000_000
         n = 20_000_000
@@ -299,7 +299,7 @@ def test_out_of_memory_with_a_base_drops_no_chunks() -> None:
     script = """
         import resource
         from batchbpe import ChunkCounts, Model, train
-        base = Model(pattern=r"\\S+", merges={(97, 97): 256})
+        base = Model(split=r"\\S+", merges={(97, 97): 256})
         counts = ChunkCounts.count({"ab" * 30_000_000: 1, "cd": 5}, base.pattern)
         used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + (150 << 20),) * 2)
@@ -337,7 +337,7 @@ def test_any_amount_of_memory_is_an_error_or_enough(job: str, limit: int, tmp_pa
         import pyarrow.parquet
         from batchbpe import PATTERNS, ChunkCounts, Model, Tokenizer, _core
         merges = {(97, 97) if i == 256 else (i - 1, i - 1): i for i in range(256, 276)}
-        tokenizer = Tokenizer(Model(pattern=PATTERNS["gpt4"], merges=merges, special_tokens={"<s>": 300}))
+        tokenizer = Tokenizer(Model(split=PATTERNS["gpt4"], merges=merges, special_tokens={"<s>": 300}))
         tokenizer.encode("x")
         text = "to be or not to be " * 2_000_000 if "text" in sys.argv[1] else ""
         texts = [text[start : start + 190] for start in range(0, len(text), 190)] if "texts" in sys.argv[1] else []

@@ -109,7 +109,7 @@ def test_decode_out_of_range(ids: list[int]) -> None:
 
 
 def test_decoding_without_special_tokens() -> None:
-    model = Model(pattern=r"\\S+|\\s+", merges={}, special_tokens={"<s>": 300, "é": 301}, added_tokens={"  ": 302})
+    model = Model(split=r"\\S+|\\s+", merges={}, special_tokens={"<s>": 300, "é": 301}, added_tokens={"  ": 302})
     tokenizer, ids = Tokenizer(model), [300, 97, 302, 301, 195, 300, 169]
     assert tokenizer.decode(ids, skip_special_tokens=True) == "a  é"
     assert tokenizer.decode_bytes(np.array(ids), skip_special_tokens=True) == "a  é".encode()
@@ -123,7 +123,7 @@ def test_decoding_without_special_tokens() -> None:
 
 
 def test_decode_gap() -> None:
-    tokenizer = Tokenizer(Model(pattern=r"\w+", merges={}, special_tokens={"<e>": 400}))
+    tokenizer = Tokenizer(Model(split=r"\w+", merges={}, special_tokens={"<e>": 400}))
     assert tokenizer.n_vocab == 401
     assert tokenizer.decode([97, 400]) == "a<e>"
     for ids in ([300], np.array([300], np.uint32)):
@@ -251,7 +251,7 @@ def test_equality() -> None:
 
 def test_sizes() -> None:
     assert len(SMALL) == SMALL.vocab_size == SMALL.n_vocab == 280
-    gaps = Tokenizer(Model(pattern=r"\w+", merges={}, special_tokens={"<e>": 400}))
+    gaps = Tokenizer(Model(split=r"\w+", merges={}, special_tokens={"<e>": 400}))
     assert (len(gaps), gaps.vocab_size, gaps.n_vocab) == (257, 257, 401)
 
 
@@ -281,7 +281,7 @@ def test_processes_share_a_tokenizer(method: str) -> None:
 
 
 def test_dropped_text_is_warned_about_once() -> None:
-    model = Model(pattern="[a-z]+", merges={})
+    model = Model(split="[a-z]+", merges={})
     for encode in ("encode", "encode_to_numpy", "encode_ordinary"):
         tokenizer = Tokenizer(model)
         with pytest.warns(
@@ -298,7 +298,7 @@ def test_invalid_models() -> None:
     with pytest.raises(TypeError, match=r"model must be a Model, got None; see Tokenizer.train"):
         Tokenizer(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="pattern"):
-        Tokenizer(Model(pattern="(unclosed", merges={}))
+        Tokenizer(Model(split="(unclosed", merges={}))
 
 
 def test_a_subclass_that_overrides_encode() -> None:

@@ -27,7 +27,7 @@ HOSTILE = {
     "too deep to parse": '{"a":' * 200_000 + "1" + "}" * 200_000,
     "too many digits": "1" * 5000,
 }
-MODEL = Model(pattern=r"\w+", merges={}, training={"log": PLACE})
+MODEL = Model(split=r"\w+", merges={}, training={"log": PLACE})
 
 
 def model(folder: Path, hostile: str) -> Callable[[], object]:
@@ -53,7 +53,7 @@ def added_tokens(folder: Path, hostile: str) -> Callable[[], object]:
 
 def tiktoken(folder: Path, hostile: str) -> Callable[[], object]:
     merges = {(32, 97): 256, (32, 98): 257}
-    phrases = Model(pattern=PATTERNS["gpt2"], merges=merges, phrases={(256, 257): 258})
+    phrases = Model(split=PATTERNS["gpt2"], merges=merges, phrases={(256, 257): 258})
     Tokenizer(phrases).export(folder / "a.tiktoken", "tiktoken")
     companion = folder / "a.tiktoken.json"
     companion.write_text(f'{{"pat_str": "x", "special_tokens": {hostile}}}')

@@ -85,7 +85,7 @@ def test_encode(client: TestClient, text: str) -> None:
 
 
 def test_encode_with_text_that_is_dropped() -> None:
-    tokenizer = Tokenizer(Model(pattern=r"\w+", merges={(97, 98): 256}))
+    tokenizer = Tokenizer(Model(split=r"\w+", merges={(97, 98): 256}))
     client = TestClient(application(Workspace({"words": tokenizer})), base_url="http://localhost")
     with pytest.warns(UserWarning, match="the pattern does not match 5 bytes"):
         (model,) = encode(client, "– ab é")["models"]
@@ -117,7 +117,7 @@ def test_long_tokens_are_shortened() -> None:
     """A small model can describe many tokens of a megabyte, by doubling."""
     doubled = {(97, 97) if i == 256 else (i - 1, i - 1): i for i in range(256, 276)}
     longer = {(275, byte): 276 + byte for byte in range(100)}
-    space = Workspace({"long": Tokenizer(Model(pattern="(?s).+", merges=doubled | longer))})
+    space = Workspace({"long": Tokenizer(Model(split="(?s).+", merges=doubled | longer))})
     listed = api.vocabulary(space, {"rows": "500"})
     described = api.token(space, {"id": "275"})
     assert (len(listed["rows"]), len(described["built"])) == (376, 100)
@@ -159,7 +159,7 @@ def test_one_model_is_replayed_and_few_are_kept(client: TestClient) -> None:
 
 
 def test_phrases_come_after_all_merges() -> None:
-    model = Model(pattern=r" ?\w+", merges={(32, 98): 256}, phrases={(97, 256, 256): 257})
+    model = Model(split=r" ?\w+", merges={(32, 98): 256}, phrases={(97, 256, 256): 257})
     space = Workspace({"phrases": Tokenizer(model)})
     replayed = [space.replay("a b b", 0, merges).ids["phrases"].tolist() for merges in (0, 1, None)]
     assert replayed == [[97, 32, 98, 32, 98], [97, 256, 256], [257]]
@@ -249,7 +249,7 @@ def test_vocabulary_order(client: TestClient) -> None:
 def test_scripts_of_mixed_and_partial_tokens() -> None:
     words = ["1日a", "—", "한글", "ⵣ"]
     tokenizer = Tokenizer(
-        Model(pattern=r"\S+", merges={}, stop_words={word.encode(): 256 + n for n, word in enumerate(words)})
+        Model(split=r"\S+", merges={}, stop_words={word.encode(): 256 + n for n, word in enumerate(words)})
     )
     vocabulary = Vocabulary(tokenizer)
     for script, token in {"Han": 256, "no letters": 257, "Hangul": 258, "other letters": 259}.items():
@@ -257,7 +257,7 @@ def test_scripts_of_mixed_and_partial_tokens() -> None:
 
 
 def test_gaps_between_ids() -> None:
-    vocabulary = Vocabulary(Tokenizer(Model(pattern=r"\w+", merges={}, special_tokens={"<e>": 1000})))
+    vocabulary = Vocabulary(Tokenizer(Model(split=r"\w+", merges={}, special_tokens={"<e>": 1000})))
     assert vocabulary.find(Query(descending=True))[0] == 1000
     counted = TokenCounts(np.zeros(1001, np.int64))
     assert len(vocabulary.find(Query(unused=True), counted)) == 257

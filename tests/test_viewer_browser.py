@@ -555,7 +555,7 @@ def test_a_static_page(page: Page, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:the pattern does not match")
 def test_text_that_a_pattern_drops(page: Page, tmp_path: Path) -> None:
-    words = Tokenizer(Model(pattern=r"\w+", merges={(97, 98): 256}))
+    words = Tokenizer(Model(split=r"\w+", merges={(97, 98): 256}))
     text = "– ab, ab c!\n" * 200
     static_page.write(Workspace({"words": words, "one": ONE}, text=text), tmp_path / "page.html")
     page.goto((tmp_path / "page.html").as_uri())

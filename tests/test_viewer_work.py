@@ -18,7 +18,7 @@ from batchbpe.viewer import server, work
 from batchbpe.viewer.work import Cancelled, Limit, Worker
 from batchbpe.viewer.workspace import Workspace
 
-SLOW = Tokenizer(Model(pattern="(?:(?!a*b)a)*c", merges={}))
+SLOW = Tokenizer(Model(split="(?:(?!a*b)a)*c", merges={}))
 TEXT = "a" * 50_000
 """A text on which the pattern of `SLOW` fails after ten seconds."""
 
@@ -83,7 +83,7 @@ def test_queued_work_does_not_start_if_its_answer_is_not_needed() -> None:
 
 
 def test_errors_reach_the_client() -> None:
-    pattern = Tokenizer(Model(pattern=r"(?:a+)+(?=b)(?!b)", merges={}))
+    pattern = Tokenizer(Model(split=r"(?:a+)+(?=b)(?!b)", merges={}))
     with TestClient(server.application(Workspace({"bad": pattern})), base_url="http://127.0.0.1") as client:
         headers = {"content-type": "application/octet-stream"}
         response = client.post("/api/encode", content=b"a" * 4999 + b"b", headers=headers)

@@ -1,14 +1,15 @@
-"""Patterns: the regular expressions that split text into chunks. Merges never cross a chunk boundary."""
+"""How text becomes chunks: `Split`, and the named patterns. Merges never cross a chunk boundary."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from . import _core
 from ._core import PatternError as PatternError
 from .arguments import check_string
-from .errors import ArgumentError, ArgumentTypeError, short
+from .errors import ArgumentError, ArgumentTypeError, DataError, short
 from .util.surrogates import Errors, check_errors, combine_surrogates
 
 PATTERNS: dict[str, str] = dict(_core.patterns())
@@ -16,38 +17,106 @@ PATTERNS: dict[str, str] = dict(_core.patterns())
 _NAMES = {pattern: name for name, pattern in PATTERNS.items()}
 
 
-def resolve_pattern(pattern: str) -> str:
-    """Return the regular expression of a named pattern; a regular expression is checked and returned as it is.
+@dataclass(frozen=True)
+class Split:
+    """How text becomes chunks: each match of a regular expression is a chunk.
 
-    >>> resolve_pattern("gpt2") == PATTERNS["gpt2"], resolve_pattern(r" ?\\w+")
-    (True, ' ?\\\\w+')
+    Models, counts and jobs carry this value whole, files store what `to_json` returns, and counts can be added only if
+    it is equal. A step before splitting, such as a normalization, or a second expression would be another field here.
+
+    >>> Split.of("gpt2").name, Split.of("gpt2").chunks("I'll go")
+    ('gpt2', ['I', "'ll", ' go'])
+    >>> print(Split(r"\\w+"))
+    '\\\\w+'
     """
-    choices = f"must be a regular expression or one of {', '.join(PATTERNS)}"
-    if not isinstance(pattern, str):
-        raise ArgumentTypeError("pattern", pattern, choices)
-    if pattern in PATTERNS:
-        return PATTERNS[pattern]
-    if not pattern:
-        raise ArgumentError("pattern", pattern, "must not be empty")
-    if re.fullmatch(r"\s*[\w-]+\s*", pattern):  # probably a misspelled name
-        raise ArgumentError("pattern", pattern, choices, remedy="a literal word is not accepted")
-    check_pattern(pattern)
-    return pattern
+
+    pattern: str
+    """The regular expression."""
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without compiling the regular expression, as `check` does."""
+        if not isinstance(self.pattern, str):
+            raise ArgumentTypeError("pattern", self.pattern, "must be a regular expression (str)")
+        if not self.pattern:
+            raise ArgumentError("pattern", self.pattern, "must not be empty")
+        if self.pattern in PATTERNS:  # as a regular expression it would only match itself
+            remedy = f"use batchbpe.PATTERNS[{self.pattern!r}]"
+            raise ArgumentError("pattern", self.pattern, "must be a regular expression, not a name", remedy=remedy)
+
+    @classmethod
+    def of(cls, pattern: Split | str) -> Split:
+        """Create a split from the name of a pattern, or from a regular expression, which is checked.
+
+        >>> Split.of("gpt2").pattern == PATTERNS["gpt2"], Split.of(r" ?\\w+").pattern
+        (True, ' ?\\\\w+')
+        """
+        if isinstance(pattern, Split):
+            return pattern
+        choices = f"must be a regular expression or one of {', '.join(PATTERNS)}"
+        if not isinstance(pattern, str):
+            raise ArgumentTypeError("pattern", pattern, choices)
+        if pattern in PATTERNS:
+            return cls(PATTERNS[pattern])
+        if re.fullmatch(r"\s*[\w-]+\s*", pattern):  # probably a misspelled name
+            remedy = "to match a literal word, write (?:word)"
+            raise ArgumentError("pattern", pattern, choices, remedy=remedy)
+        split = cls(pattern)
+        split.check()
+        return split
+
+    @classmethod
+    def from_json(cls, value: object) -> Split:
+        """Create a split from what a file stores, and check it.
+
+        >>> Split.from_json(7)
+        Traceback (most recent call last):
+        ...
+        batchbpe.errors.DataError: the pattern must be a string, got 7
+        """
+        if not isinstance(value, str):
+            raise DataError(f"the pattern must be a string, got {short(value)}")
+        if not value:
+            raise DataError("the pattern is empty", remedy="set it to the one that the chunks were made with")
+        split = cls(value)
+        split.check()
+        return split
+
+    def to_json(self) -> str:
+        """Return what a file stores."""
+        return str.__str__(self.pattern)
+
+    def check(self) -> None:
+        """Raise unless the regular expression is supported.
+
+        >>> Split("a**").check()
+        Traceback (most recent call last):
+        ...
+        batchbpe.errors.ArgumentError: pattern must be a supported regular expression, got 'a**'; at position 2: target of repeat operator is invalid
+        """  # noqa: E501  the last line is an error message
+        try:
+            self.chunks("")
+        except ValueError as error:
+            reason = "must be a supported regular expression"
+            remedy = _cause(self.pattern, str(error))
+            raise ArgumentError("pattern", self.pattern, reason, remedy=remedy) from None
+
+    def chunks(self, text: str) -> list[str]:
+        """Split a text."""
+        return _core.split_text(self.pattern, text)
+
+    @property
+    def name(self) -> str:
+        """The name of the pattern, or the regular expression if it has no name."""
+        return pattern_name(self.pattern)
+
+    def __str__(self) -> str:
+        """Return the name of the pattern for a message, or the quoted regular expression if it has no name."""
+        return _NAMES.get(self.pattern) or short(self.pattern)
 
 
-def check_pattern(pattern: str) -> None:
-    """Raise unless a regular expression can be used as a pattern.
-
-    >>> check_pattern("a**")
-    Traceback (most recent call last):
-    ...
-    batchbpe.errors.ArgumentError: pattern must be a supported regular expression, got 'a**'; at position 2: target of repeat operator is invalid
-    """  # noqa: E501  the last line is an error message
-    try:
-        _core.split_text(pattern, "")
-    except ValueError as error:
-        reason = "must be a supported regular expression"
-        raise ArgumentError("pattern", pattern, reason, remedy=_cause(pattern, str(error))) from None
+def pattern_name(pattern: str) -> str:
+    """Return the name of a regular expression, or the regular expression itself if it has no name."""
+    return _NAMES.get(pattern, pattern)
 
 
 def _cause(pattern: str, problem: str) -> str:
@@ -67,24 +136,6 @@ def _cause(pattern: str, problem: str) -> str:
     return ""
 
 
-def pattern_name(pattern: str) -> str:
-    """Return the name of a regular expression, or the regular expression itself if it has no name.
-
-    >>> pattern_name(PATTERNS["gpt2"]), pattern_name("a+")
-    ('gpt2', 'a+')
-    """
-    return _NAMES.get(pattern, pattern)
-
-
-def describe_pattern(pattern: str) -> str:
-    """Return the name of a pattern for a message, or the regular expression itself if it has no name.
-
-    >>> describe_pattern(PATTERNS["gpt2"]), describe_pattern("a+")
-    ('gpt2', "'a+'")
-    """
-    return _NAMES.get(pattern) or short(pattern)
-
-
 class Explanation(NamedTuple):
     """How a pattern is run."""
 
@@ -95,7 +146,7 @@ class Explanation(NamedTuple):
     """What the scanner looks for, or why no faster engine can run the pattern."""
 
 
-def explain(pattern: str) -> Explanation:
+def explain(pattern: Split | str) -> Explanation:
     """Return how a pattern, given by name or as a regular expression, is run, and why. See docs/patterns.md.
 
     >>> explain("gpt2").engine
@@ -105,19 +156,19 @@ def explain(pattern: str) -> Explanation:
     >>> print(explain(r"\\w+(?<!x)|\\W").reason)
     it has a look-behind
     """
-    return Explanation(*_core.explain_pattern(resolve_pattern(pattern)))
+    return Explanation(*_core.explain_pattern(Split.of(pattern).pattern))
 
 
-def split(text: str, pattern: str = "gpt4", *, errors: Errors = "strict") -> list[str]:
+def split(text: str, pattern: Split | str = "gpt4", *, errors: Errors = "strict") -> list[str]:
     """Split a text into chunks. `errors` says what to do about lone surrogates: "strict" or "replace".
 
     >>> split("I'll go to 12345 cafés.")
     ['I', "'ll", ' go', ' to', ' ', '123', '45', ' cafés', '.']
     """
-    pattern = resolve_pattern(pattern)
+    split = Split.of(pattern)
     check_errors(errors)
     try:
-        return _core.split_text(pattern, text)
+        return split.chunks(text)
     except (TypeError, UnicodeEncodeError):
         check_string("text", text)
-        return _core.split_text(pattern, combine_surrogates(text, errors, where="text"))
+        return split.chunks(combine_surrogates(text, errors, where="text"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import batchbpe
 from batchbpe import Model
-from batchbpe.patterns import resolve_pattern
+from batchbpe.patterns import Split
 
 
 class Tokenizer:
@@ -17,7 +17,7 @@ class Tokenizer:
 
     def __init__(self) -> None:
         """Create a tokenizer of bytes."""
-        self._tokenizer = batchbpe.Tokenizer(Model(pattern=resolve_pattern("gpt4"), merges={}))
+        self._tokenizer = batchbpe.Tokenizer(Model(Split.of("gpt4"), merges={}))
         self.encode = self._tokenizer.encode_ordinary
         self.decode = self._tokenizer.decode
 

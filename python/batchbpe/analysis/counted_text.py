@@ -10,7 +10,7 @@ from ..counts import ChunkCounts
 from ..counts.counter import ChunkCounter, load_counts
 from ..data.documents import ArrowTexts, Counts, Documents, TextFile, Texts
 from ..errors import DataError
-from ..patterns import describe_pattern, resolve_pattern
+from ..patterns import Split
 from ..util.lazy import lazy
 from ..util.surrogates import combine_documents
 
@@ -19,7 +19,7 @@ WORDS = r"\S+"
 
 
 class CountedText:
-    """A text as counts of its words, and of its chunks for each pattern.
+    """A text as counts of its words, and of its chunks for each split.
 
     >>> text = CountedText(["gpt4"])
     >>> text.add(Texts(["to be or not to be"]))
@@ -27,12 +27,10 @@ class CountedText:
     (18, 18, 6)
     """
 
-    def __init__(self, patterns: Iterable[str], threads: int | None = None, errors: str = "strict") -> None:
-        """Start with an empty text. Patterns are names or regular expressions."""
+    def __init__(self, splits: Iterable[Split | str], threads: int | None = None, errors: str = "strict") -> None:
+        """Start with an empty text."""
         self._words = ChunkCounter(WORDS, (), errors, threads)
-        self._chunks = [
-            ChunkCounter(pattern, (), errors, threads) for pattern in dict.fromkeys(map(resolve_pattern, patterns))
-        ]
+        self._chunks = [ChunkCounter(split, (), errors, threads) for split in dict.fromkeys(map(Split.of, splits))]
         self._words_known = True
 
     @classmethod
@@ -54,11 +52,11 @@ class CountedText:
         if isinstance(documents, Counts):
             self._words_known = False
             for counter in self._chunks:
-                pattern = getattr(documents.source, "pattern", None)
-                if None not in (pattern, counter.pattern) and pattern != counter.pattern:
+                split = getattr(documents.source, "split", None)
+                if None not in (split, counter.split) and split != counter.split:
                     raise DataError(
-                        f"chunk counts of the pattern {describe_pattern(str(pattern))} cannot be encoded by a "
-                        f"tokenizer with the pattern {describe_pattern(str(counter.pattern))}",
+                        f"chunk counts of the pattern {split} cannot be encoded by a tokenizer with the pattern "
+                        f"{counter.split}",
                         remedy="evaluate on the documents instead",
                     )
                 counter.add(documents)
@@ -72,19 +70,19 @@ class CountedText:
         return ChunkCounts(self._words.take()) if self._words_known else None
 
     @lazy
-    def chunks(self) -> dict[str, ChunkCounts]:
-        """Chunk counts by pattern."""
-        return {counts.pattern: counts for counts in (ChunkCounts(counter.take()) for counter in self._chunks)}
+    def chunks(self) -> dict[Split, ChunkCounts]:
+        """Chunk counts by split."""
+        return {counts.split: counts for counts in (ChunkCounts(counter.take()) for counter in self._chunks)}
 
     @lazy
-    def dropped(self) -> dict[str, int]:
-        """Number of bytes that each pattern does not match."""
-        return {pattern: counter.dropped_bytes for pattern, counter in zip(self.chunks, self._chunks, strict=True)}
+    def dropped(self) -> dict[Split, int]:
+        """Number of bytes that each split drops."""
+        return {split: counter.dropped_bytes for split, counter in zip(self.chunks, self._chunks, strict=True)}
 
     @lazy
     def _most_complete(self) -> tuple[ChunkCounts, int]:
-        """Chunk counts of the pattern that drops the fewest bytes, and the number of these."""
-        best = min(self.chunks, key=lambda pattern: self.dropped[pattern])
+        """Chunk counts of the split that drops the fewest bytes, and the number of these."""
+        best = min(self.chunks, key=lambda split: self.dropped[split])
         return self.chunks[best], self.dropped[best]
 
     @property

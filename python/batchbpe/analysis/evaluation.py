@@ -148,7 +148,7 @@ class Evaluator:
             raise ArgumentError("errors", errors, 'must be "strict" or "replace"')
         tokenizers = {name: _held(tokenizer) for name, tokenizer in tokenizers.items()}
         self._tokenizers, self._errors, self._threads = tokenizers, errors, threads
-        counted = [each.pattern for each in tokenizers.values() if encodes_chunks(each)]
+        counted = [each.model.split for each in tokenizers.values() if encodes_chunks(each)]
         # Bytes and characters are measured by chunks, so at least one pattern is needed.
         self.text = CountedText(counted or ["gpt4"], threads, errors)
         self._by_document = {
@@ -187,15 +187,16 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads
     >>> evaluate_text("mine", Tokenizer.train(counts, 258), CountedText.from_counts(counts)).tokens
     14
     """
-    if tokenizer.pattern not in text.chunks:
-        raise DataError(f"the text was not counted with the pattern of {name}, {short(tokenizer.pattern)}")
-    chunks = text.chunks[tokenizer.pattern]
+    split = tokenizer.model.split
+    if split not in text.chunks:
+        raise DataError(f"the text was not counted with the pattern of {name}, {short(split.pattern)}")
+    chunks = text.chunks[split]
     encoder = tokenizer._encoder
     ids, sizes = encoder.encode_chunks(chunks.arrays.data, chunks.arrays.offsets, threads)
     frequencies = np.zeros(tokenizer.n_vocab, np.uint64)
     np.add.at(frequencies, ids, np.repeat(chunks.arrays.counts, sizes))
-    if dropped := text.dropped[tokenizer.pattern]:
-        warn((f"{name}: " if name else "") + dropped_text(dropped, tokenizer.pattern))
+    if dropped := text.dropped[split]:
+        warn((f"{name}: " if name else "") + dropped_text(dropped, split))
     single = None
     if text.words is not None:
         spaced, offsets = _with_spaces(text.words)

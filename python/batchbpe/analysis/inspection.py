@@ -159,7 +159,7 @@ def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
         stop_words=len(model.stop_words),
         special_tokens=dict(model.special_tokens),
         pattern=model.pattern,
-        pattern_engine=explain(model.pattern).engine,
+        pattern_engine=explain(model.split).engine,
         longest_merge=_longest(model, model.merges.values()),
         mean_merge_bytes=round(mean, 3),
         added_tokens=dict(model.added_tokens),
@@ -251,8 +251,8 @@ def inspect_counts(
     counts = ChunkCounts.count(data, texts=texts, files=files)
     total = counts.total
     last = max(0, counts.unique - top)
-    chunks, offsets, numbers, pattern = counts.arrays
-    rarest = ChunkCounts(ChunkArrays(chunks, offsets[last:], numbers[last:], pattern))
+    chunks, offsets, numbers, split = counts.arrays
+    rarest = ChunkCounts(ChunkArrays(chunks, offsets[last:], numbers[last:], split))
     edges = [1, 2, *(10**power for power in range(1, 20)), 1 << 64]
     unique = [counts.at_least(low).unique - counts.at_least(high).unique for low, high in pairwise(edges)]
     return CountsSummary(

@@ -82,6 +82,7 @@ def count(
     from ..counts.counter import dropped_text
     from ..data.options import default_max_document_bytes
     from ..jobs import count as local
+    from ..patterns import Split
     from ..util.memory import peak_memory
     from ..util.progress import format_size
 
@@ -103,7 +104,7 @@ def count(
         raise UsageError("--output must be a file name")
     max_memory_bytes = None if max_memory is None else int(max_memory * 1e9)
     options = local.CountOptions(
-        pattern=pattern,
+        split=Split.of(pattern),
         special_tokens=special_token or [],
         errors="replace" if replace_errors else "strict",
         sample=sampled_share(sample, seed),
@@ -149,7 +150,7 @@ def count(
     if special_token and report.total and not report.bytes_read:
         note("warning: --special-token has no effect on chunk counts", quiet)
     if report.dropped_bytes:
-        note(f"warning: {dropped_text(report.dropped_bytes, options.pattern)}", quiet)
+        note(f"warning: {dropped_text(report.dropped_bytes, options.split)}", quiet)
     if report.skipped_chunks:
         note(
             f"skipped {plural(report.skipped_chunks, 'chunk')} longer than {plural(max_chunk_bytes or 0, 'byte')}",

@@ -17,6 +17,7 @@ from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import check_special_tokens
+from ..patterns import Split
 from ..storage.atomic import replacing
 from ..util.lazy import lazy
 from ..util.progress import counting_bar
@@ -50,7 +51,7 @@ class ChunkCounts(Mapping[str, int]):
     def count(
         cls,
         data: corpus.Data | None = None,
-        pattern: str | None = None,
+        pattern: Split | str | None = None,
         *,
         texts: str | Iterable[str] | None = None,
         files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
@@ -96,10 +97,11 @@ class ChunkCounts(Mapping[str, int]):
         sampling = Sampling(sample, seed, limit_bytes)
         check_special_tokens(special_tokens)
         data = corpus.choose(data, texts, files)
-        if isinstance(data, ChunkCounts) and pattern in (None, data.pattern) and sampling.is_everything:
+        split = None if pattern is None else Split.of(pattern)
+        if isinstance(data, ChunkCounts) and split in (None, data.split) and sampling.is_everything:
             return data
         sources = corpus.sources(data, text_column=text_column, errors=errors, max_document_bytes=max_document_bytes)
-        counter = ChunkCounter(pattern, list(special_tokens), errors, threads)
+        counter = ChunkCounter(split, list(special_tokens), errors, threads)
         if callable(progress):
             counter.on_progress = lambda _: progress(counter.bytes_read)
         with counting_bar(counter, sources, show=progress is True):
@@ -130,12 +132,17 @@ class ChunkCounts(Mapping[str, int]):
         batches = format.table(*self.arrays[:3]).to_batches(max_chunksize=format.ROWS)
         as_csv = Path(path).suffix.lower() == ".csv"
         with replacing(path) as temporary:
-            format.write(batches, self.pattern, self.total, self.unique, temporary, as_csv=as_csv)
+            format.write(batches, self.split.to_json(), self.total, self.unique, temporary, as_csv=as_csv)
 
     @property
     def pattern(self) -> str:
         """The regular expression that made the chunks."""
-        return self.arrays.pattern
+        return self.split.pattern
+
+    @property
+    def split(self) -> Split:
+        """How the chunks were made."""
+        return self.arrays.split
 
     @property
     def total(self) -> int:
@@ -166,12 +173,12 @@ class ChunkCounts(Mapping[str, int]):
         [' be']
         """
         check_integer("freq_cutoff", freq_cutoff)
-        data, offsets, counts, pattern = self.arrays
+        data, offsets, counts, split = self.arrays
         rarer = self.unique
         if freq_cutoff < 1 << 64:
             rarer = int(np.searchsorted(counts[::-1], np.uint64(max(freq_cutoff, 0))))
         n = self.unique - rarer
-        return ChunkCounts(ChunkArrays(data, offsets[: n + 1], counts[:n], pattern))
+        return ChunkCounts(ChunkArrays(data, offsets[: n + 1], counts[:n], split))
 
     def stop_words(self, stop_list_size: int) -> tuple[list[int], list[bytes]]:
         """Return the most frequent chunks of more than one character: their indices and their bytes.
@@ -196,7 +203,7 @@ class ChunkCounts(Mapping[str, int]):
         """Add up the counts of two datasets."""
         if not isinstance(other, ChunkCounts):
             return NotImplemented
-        return ChunkCounts.count([self, other], self.pattern)
+        return ChunkCounts.count([self, other], self.split)
 
     def __radd__(self, other: object) -> ChunkCounts:
         """Support `sum`, which starts with 0.
@@ -236,7 +243,7 @@ class ChunkCounts(Mapping[str, int]):
             return super().__eq__(other)
         ours, theirs = self.arrays, other.arrays
         return (
-            ours.pattern == theirs.pattern
+            ours.split == theirs.split
             and np.array_equal(ours.counts, theirs.counts)
             and np.array_equal(ours.offsets, theirs.offsets)
             and np.array_equal(ours.data[: ours.offsets[-1]], theirs.data[: theirs.offsets[-1]])  # see `at_least`

@@ -17,7 +17,7 @@ from ..data.sampling import Sampling
 from ..data.source import Source
 from ..data.text_files import read_blocks
 from ..errors import ArgumentError, ArgumentTypeError, DataError, plural, short, warn
-from ..patterns import PATTERNS, check_pattern, describe_pattern, resolve_pattern
+from ..patterns import Split
 from ..util.surrogates import combine_documents
 
 FEW_ROWS = 64
@@ -36,8 +36,8 @@ class ChunkArrays(NamedTuple):
     offsets: npt.NDArray[np.int64]
     """The offset of each chunk in `data`, and the end of the last one."""
     counts: npt.NDArray[np.uint64]
-    pattern: str
-    """The regular expression that made the chunks."""
+    split: Split
+    """How the chunks were made."""
 
 
 class ChunkCounter:
@@ -51,7 +51,7 @@ class ChunkCounter:
 
     def __init__(
         self,
-        pattern: str | None,
+        split: Split | str | None,
         special_tokens: Sequence[str] = (),
         errors: str = "strict",
         threads: int | None = None,
@@ -63,7 +63,7 @@ class ChunkCounter:
 
         Parameters
         ----------
-        pattern: name or regular expression; None for the pattern of the first counts, or gpt4.
+        split: how text becomes chunks; None for the split of the first counts, or gpt4.
         special_tokens: removed from the text before it is split.
         errors: "strict", or "replace" to replace invalid UTF-8 and lone surrogates with U+FFFD.
         threads: number of threads; all cores by default.
@@ -73,7 +73,7 @@ class ChunkCounter:
             that is being read, or 0.
 
         """
-        self.pattern = None if pattern is None else resolve_pattern(pattern)
+        self.split = None if split is None else Split.of(split)
         self.special_tokens, self.errors, self.threads = special_tokens, errors, threads
         self.max_chunk_bytes, self.max_counts_bytes = max_chunk_bytes, max_counts_bytes
         self.on_progress = on_progress
@@ -106,7 +106,7 @@ class ChunkCounter:
             case TextFile():
                 self._add_file(documents, skip)
             case Counts(source):
-                self._add_counts(load_counts(source, self.pattern, self.max_counts_bytes))
+                self._add_counts(load_counts(source, self.split, self.max_counts_bytes))
             case _:
                 raise ArgumentTypeError("documents", type(documents).__name__, "must be Documents")
 
@@ -127,11 +127,10 @@ class ChunkCounter:
         return self._started().add_block(block, offset, last)
 
     def _add_counts(self, counts: ChunkArrays) -> None:
-        self.pattern = self.pattern or counts.pattern
-        if counts.pattern != self.pattern:
-            made, expected = describe_pattern(counts.pattern), describe_pattern(self.pattern)
-            remedy = f"use {made}, or count the text again with {expected}"
-            raise DataError(f"counted with the pattern {made}, expected {expected}", remedy=remedy)
+        self.split = self.split or counts.split
+        if counts.split != self.split:
+            remedy = f"use {counts.split}, or count the text again with {self.split}"
+            raise DataError(f"counted with the pattern {counts.split}, expected {self.split}", remedy=remedy)
         if self._table is None and self._only_counts is None:
             self._only_counts = counts
         else:
@@ -140,8 +139,8 @@ class ChunkCounter:
 
     def _started(self) -> _core.ChunkTable:
         if self._table is None:
-            self.pattern = self.pattern or PATTERNS["gpt4"]
-            self._table = _core.ChunkTable(self.pattern, self.special_tokens, self.threads, self.max_chunk_bytes)
+            self.split = self.split or Split.of("gpt4")
+            self._table = _core.ChunkTable(self.split.pattern, self.special_tokens, self.threads, self.max_chunk_bytes)
             if self._only_counts is not None:
                 self._table.add_counts(*self._only_counts[:3])
                 self._only_counts = None
@@ -173,33 +172,35 @@ class ChunkCounter:
         if self._only_counts is not None:
             counts, self._only_counts = self._only_counts, None
             return counts
-        data, offsets, counts_, dropped, skipped = self._started().finish()
+        table = self._started()
+        assert self.split is not None  # it is known once the table exists
+        data, offsets, counts_, dropped, skipped = table.finish()
         self._table = None
         self.dropped_bytes, self.skipped_chunks = self.dropped_bytes + dropped, self.skipped_chunks + skipped
-        return ChunkArrays(data, offsets, counts_, self.pattern or "")
+        return ChunkArrays(data, offsets, counts_, self.split)
 
     def finish(self) -> ChunkArrays:
         """Return the counts, and warn if the pattern did not match all of the text."""
         counts = self.take()
         if self.dropped_bytes:
-            warn(dropped_text(self.dropped_bytes, counts.pattern))
+            warn(dropped_text(self.dropped_bytes, counts.split))
         return counts
 
 
-def dropped_text(dropped_bytes: int, pattern: str) -> str:
+def dropped_text(dropped_bytes: int, split: Split) -> str:
     """Return a warning about text that a pattern does not match.
 
-    >>> dropped_text(3, "a+")
+    >>> dropped_text(3, Split("a+"))
     "the pattern 'a+' does not match 3 bytes of the text; decoding will not restore them"
     """
     size = plural(dropped_bytes, "byte")
-    return f"the pattern {describe_pattern(pattern)} does not match {size} of the text; decoding will not restore them"
+    return f"the pattern {split} does not match {size} of the text; decoding will not restore them"
 
 
 def load_counts(
-    source: Path | Mapping[Any, int], pattern: str | None = None, max_bytes: int | None = None, freq_cutoff: int = 1
+    source: Path | Mapping[Any, int], split: Split | None = None, max_bytes: int | None = None, freq_cutoff: int = 1
 ) -> ChunkArrays:
-    """Load counts from a file, a folder or a mapping. A plain mapping has no pattern of its own and takes `pattern`.
+    """Load counts from a file, a folder or a mapping. A plain mapping was not made by a split and takes `split`.
 
     Of a folder, only chunks that occur at least `freq_cutoff` times are loaded.
 
@@ -209,7 +210,7 @@ def load_counts(
     if isinstance(source, Path):
         return _load_folder(source, max_bytes, freq_cutoff) if source.is_dir() else _load_file(source, max_bytes)
     arrays = getattr(source, "arrays", None)  # of a ChunkCounts
-    return arrays if isinstance(arrays, ChunkArrays) else _from_mapping(source, pattern or PATTERNS["gpt4"])
+    return arrays if isinstance(arrays, ChunkArrays) else _from_mapping(source, split or Split.of("gpt4"))
 
 
 def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
@@ -228,8 +229,7 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
 
                 rows = FEW_ROWS if has_dictionary(plain) else parquet.ROWS
                 (data, offsets, counts), pattern, total = parquet.read(plain, max_bytes, rows)
-        _check_counted_with(pattern)
-        arrays = ChunkArrays(data, offsets, counts, pattern)
+        arrays = ChunkArrays(data, offsets, counts, Split.from_json(pattern))
         # Only in files that store a total is each chunk known to occur once.
         if total is None or not _core.is_in_order(data, offsets, counts):
             arrays = sorted_counts(arrays)
@@ -251,20 +251,12 @@ def _load_folder(folder: Path, max_bytes: int | None, freq_cutoff: int) -> Chunk
         with locate_errors(part):
             rows = FEW_ROWS if has_dictionary(part) else rows
     with locate_errors(folder):
-        _check_counted_with(pattern)
+        split = Split.from_json(pattern)
     arrays = added_up(counts_folder.read(folder, "chunk", freq_cutoff, max_bytes, rows))
-    return ChunkArrays(*arrays, pattern=str(pattern))
+    return ChunkArrays(*arrays, split)
 
 
-def _check_counted_with(pattern: object) -> None:
-    if not isinstance(pattern, str):
-        raise DataError(f"the pattern must be a string, got {short(pattern)}")
-    if not pattern:
-        raise DataError("the pattern is empty", remedy="set it to the one that the chunks were made with")
-    check_pattern(pattern)
-
-
-def _from_mapping(mapping: Mapping[Any, int], pattern: str) -> ChunkArrays:
+def _from_mapping(mapping: Mapping[Any, int], split: Split) -> ChunkArrays:
     rows: list[tuple[bytes, int]] = []
     for chunk, count in mapping.items():
         if not isinstance(chunk, str | bytes):
@@ -277,7 +269,7 @@ def _from_mapping(mapping: Mapping[Any, int], pattern: str) -> ChunkArrays:
             rows.append((chunk if isinstance(chunk, bytes) else _chunk_bytes(chunk), int(count)))
     data = np.frombuffer(b"".join(chunk for chunk, _ in rows), np.uint8)
     offsets = np.cumsum([0, *(len(chunk) for chunk, _ in rows)], dtype=np.int64)
-    return sorted_counts(ChunkArrays(data, offsets, np.array([count for _, count in rows], np.uint64), pattern))
+    return sorted_counts(ChunkArrays(data, offsets, np.array([count for _, count in rows], np.uint64), split))
 
 
 def _chunk_bytes(chunk: str) -> bytes:
@@ -294,7 +286,7 @@ def sorted_counts(arrays: ChunkArrays) -> ChunkArrays:
     >>> sorted_counts(arrays._replace(counts=arrays.counts[::-1].copy())).data.tobytes()
     b'to be'
     """
-    return ChunkArrays(*added_up([arrays[:3]]), pattern=arrays.pattern)
+    return ChunkArrays(*added_up([arrays[:3]]), arrays.split)
 
 
 def added_up(parts: Iterable[Arrays]) -> Arrays:
@@ -304,7 +296,7 @@ def added_up(parts: Iterable[Arrays]) -> Arrays:
     >>> added_up([arrays, arrays])[2].tolist()
     [2]
     """
-    table = _core.ChunkTable(PATTERNS["gpt4"], [], None)  # the pattern is not used
+    table = _core.ChunkTable(".", [], None)  # nothing is split
     for part in parts:
         table.add_counts(*part)
     return table.finish()[:3]

@@ -18,7 +18,7 @@ from ..data.sampling import DocumentSampler
 from ..data.source import Source
 from ..errors import ArgumentError, DataError, Setting
 from ..formats.counts_parquet import table
-from ..patterns import resolve_pattern
+from ..patterns import Split
 from ..util.arrow import bytes_and_offsets, mask_array
 from ..util.progress import counting_bar
 
@@ -87,7 +87,7 @@ class ExperimentData:
         if heldout is not None:
             parameters["held-out text"] = source_names(heldout)
             counts, _ = counting.all(data, pattern)
-            other, dropped = counting.all(heldout, counts.pattern)
+            other, dropped = counting.all(heldout, counts.split)
         else:
             counts, other, dropped, unit = counting.divided(data, pattern, heldout_share, seed)
             parameters |= {"held-out text": f"{heldout_share} of the {unit}", "seed": seed}
@@ -133,7 +133,7 @@ class _Counting:
     threads: int | None
     progress: bool
 
-    def all(self, data: corpus.Data, pattern: str | None) -> tuple[ChunkCounts, int]:
+    def all(self, data: corpus.Data, pattern: Split | str | None) -> tuple[ChunkCounts, int]:
         """Count data, and the bytes that the pattern does not match."""
         if isinstance(data, ChunkCounts):
             return ChunkCounts.count(data, pattern), 0
@@ -144,7 +144,7 @@ class _Counting:
         return ChunkCounts(counter.take()), counter.dropped_bytes
 
     def divided(
-        self, data: corpus.Data, pattern: str | None, share: float, seed: int
+        self, data: corpus.Data, pattern: Split | str | None, share: float, seed: int
     ) -> tuple[ChunkCounts, ChunkCounts, int, str]:
         """Count a random share of the documents, or of the chunks, separately.
 
@@ -153,8 +153,8 @@ class _Counting:
         """
         if isinstance(data, ChunkCounts):
             return *split_counts(ChunkCounts.count(data, pattern), share, seed), 0, "chunks"
-        pattern = None if pattern is None else resolve_pattern(pattern)
-        train, other = (ChunkCounter(pattern, (), self.errors, self.threads) for _ in range(2))
+        split = None if pattern is None else Split.of(pattern)
+        train, other = (ChunkCounter(split, (), self.errors, self.threads) for _ in range(2))
         sources = read_sources(data, self.text_column, self.errors)
         with counting_bar(train, sources, show=self.progress):
             for source in sources:
@@ -169,7 +169,7 @@ class _Counting:
                             if mask.any():
                                 counter.add(documents.select(mask))
         counts = ChunkCounts(train.take())
-        other.pattern = counts.pattern
+        other.split = counts.split
         heldout = ChunkCounts(other.take())
         if counts.unique and heldout.unique:
             return counts, heldout, other.dropped_bytes, "documents"
@@ -195,4 +195,4 @@ def _with_counts(counts: ChunkCounts, numbers: Any) -> ChunkCounts:
     kept = table(data, offsets, numbers.astype(np.uint64)).filter(mask_array(numbers > 0))
     chunks: Any = kept["chunk"].combine_chunks()
     data, offsets = bytes_and_offsets(chunks if isinstance(chunks, pa.Array) else chunks.chunk(0))
-    return ChunkCounts(sorted_counts(ChunkArrays(data, offsets, kept["count"].to_numpy(), counts.pattern)))
+    return ChunkCounts(sorted_counts(ChunkArrays(data, offsets, kept["count"].to_numpy(), counts.split)))

@@ -17,7 +17,7 @@ from ..analysis.evaluation import evaluate_text
 from ..data import corpus
 from ..errors import ArgumentError, DataError
 from ..jobs.resume import identity
-from ..patterns import resolve_pattern
+from ..patterns import Split
 from ..policies import Policy, policy_name, resolve_policy
 from ..storage.atomic import writing
 from ..storage.checked_json import load_sealed, save_sealed
@@ -186,7 +186,7 @@ def _normalized(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         if policies.setdefault(policy_name(policy), resolve_policy(policy)) is not resolve_policy(policy):
             raise ArgumentError("grid", {"policy": policy_name(policy)}, "must contain policies with different names")
     for pattern in grid.get("pattern", ()):
-        resolve_pattern(pattern)
+        Split.of(pattern)
     if "vocab_size" not in grid:
         raise ArgumentError("grid", dict(grid), "must contain vocab_size")
     named = {"pattern": ["gpt4"], **grid, **({"policy": list(policies)} if policies else {})}

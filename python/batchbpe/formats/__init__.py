@@ -62,7 +62,7 @@ def save_file(model: Model, path: str | os.PathLike[str], format: Format, *, all
     `allow_inexact` writes the model even if the format cannot represent it exactly.
 
     >>> import tempfile
-    >>> model = Model(pattern=r"\\w+", merges={(97, 97): 256})
+    >>> model = Model(split=r"\\w+", merges={(97, 97): 256})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_file(model, f"{folder}/a.model", "minbpe")
     ...     load_file(f"{folder}/a.model") == model

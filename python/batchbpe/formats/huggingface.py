@@ -42,7 +42,7 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
 
     `fill_gaps` adds placeholders for unused ids, to which no text is encoded.
 
-    >>> to_json(Model(pattern=r"\\p{L}+", merges={(97, 97): 256}))["model"]["merges"]
+    >>> to_json(Model(split=r"\\p{L}+", merges={(97, 97): 256}))["model"]["merges"]
     [['a', 'a']]
     """
     if allow_inexact:
@@ -98,7 +98,7 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
 def check(model: Model) -> None:
     """Raise if a tokenizer.json, which identifies tokens by their bytes, cannot represent the model.
 
-    >>> check(Model(pattern=r"\\p{L}+", merges={}, stop_words={b"the": 256}))
+    >>> check(Model(split=r"\\p{L}+", merges={}, stop_words={b"the": 256}))
     Traceback (most recent call last):
     ...
     batchbpe.errors.DataError: tokenizer.json does not support stop words; the model has 1, such as b'the'; use format="transformers" to keep them, or allow_inexact=True to drop them

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..errors import DataError, Setting, short
 from ..model import Model
+from ..patterns import Split
 from ..storage.atomic import replacing
 from .file_errors import locate_errors
 from .portability import check_portable
@@ -52,7 +53,7 @@ def _parse(content: bytes) -> Model:
         if pair in merges:
             raise DataError(f"{short(line)} repeats the pair of token {merges[pair]}", where=f"line {number}")
         merges[pair] = 256 + len(merges)
-    return Model(pattern=body[0][1] or WHOLE_TEXT, merges=merges, special_tokens=special_tokens)
+    return Model(Split(body[0][1] or WHOLE_TEXT), merges=merges, special_tokens=special_tokens)
 
 
 def save(model: Model, path: Path, version: str = VERSIONS[0]) -> None:

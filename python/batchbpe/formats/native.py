@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import DataError, parse_json, short
 from ..model import Model
+from ..patterns import Split
 from ..storage.atomic import replacing
 from .file_errors import locate_errors, not_found
 
@@ -35,7 +36,7 @@ def write(model: Model, path: Path) -> None:
         "format": FORMAT,
         "version": version,
         "training": dict(model.training),
-        "pattern": model.pattern,
+        "pattern": model.split.to_json(),
         "special_tokens": dict(model.special_tokens),
         **({"added_tokens": dict(model.added_tokens)} if model.added_tokens else {}),
         "byte_ids": list(model.byte_ids),
@@ -52,7 +53,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     """Read a model. Errors name the file and the field.
 
     >>> import tempfile
-    >>> model = Model(pattern=r"\\w+", merges={(97, 97): 256})
+    >>> model = Model(split=r"\\w+", merges={(97, 97): 256})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(model, f"{folder}/a.model")
     ...     load(f"{folder}/a.model") == model
@@ -103,7 +104,7 @@ def _parse(fields: Any) -> Model:
             raise DataError(f"stop word {short(word)} occurs twice, with ids {stop_words[value]} and {short(token)}")
         stop_words[value] = token
     return Model(
-        pattern=_field(fields, "pattern", str),
+        split=Split(_field(fields, "pattern", str)),
         merges=merges,
         stop_words=stop_words,
         special_tokens=_field(fields, "special_tokens", dict),

@@ -25,7 +25,6 @@ from .._core import patterns
 from ..boundaries import Boundaries, NotSupportedError, boundaries_of
 from ..errors import DataError, Message, Setting, plural, short, warn
 from ..model import MAX_PHRASE_BYTES, Model
-from ..patterns import describe_pattern
 
 _SPECIAL = frozenset(r"\.+*?()|[]{}^$")
 _MAX_DEPTH = 24
@@ -95,7 +94,7 @@ def _boundaries(model: Model) -> Boundaries:
     try:
         return boundaries_of(model.pattern)
     except NotSupportedError as error:
-        reason = f"phrases cannot be exported with the pattern {describe_pattern(model.pattern)}: {error}"
+        reason = f"phrases cannot be exported with the pattern {model.split}: {error}"
         raise DataError(reason, remedy=_OTHER_FORMATS) from None
 
 

@@ -28,7 +28,7 @@ def unused_name(token: int) -> str:
 def unused_tokens(model: Model, used: Collection[int] | None = None) -> dict[str, int]:
     """Return placeholders for all ids up to the largest that are not `used`, by default those that no token has.
 
-    >>> unused_tokens(Model(pattern=r"\\w+", merges={}, special_tokens={"<e>": 258}))
+    >>> unused_tokens(Model(split=r"\\w+", merges={}, special_tokens={"<e>": 258}))
     {'<|unused 256|>': 256, '<|unused 257|>': 257}
     """
     check_unused(model, used)
@@ -46,7 +46,7 @@ def unused_tokens(model: Model, used: Collection[int] | None = None) -> dict[str
 def check_unused(model: Model, used: Collection[int] | None = None) -> None:
     """Raise if placeholders for unused ids would take too much memory.
 
-    >>> check_unused(Model(pattern=r"\\w+", merges={}, special_tokens={"<e>": 100_000}))
+    >>> check_unused(Model(split=r"\\w+", merges={}, special_tokens={"<e>": 100_000}))
     Traceback (most recent call last):
     ...
     batchbpe.errors.DataError: '<e>' has id 100000, and 99,744 ids below it are unused, but transformers needs a token for every id and at most 65,536 may be unused; choose a smaller id

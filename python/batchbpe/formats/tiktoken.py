@@ -15,7 +15,7 @@ from .._core import MAX_ID, RankedTokens, parse_ranks, patterns
 from ..errors import ArgumentTypeError, DataError, Message, Setting, parse_json, short
 from ..model import Model, check_special_tokens
 from ..model.merges import Merges
-from ..patterns import describe_pattern
+from ..patterns import Split
 from ..storage.atomic import replacing_all, writing
 from .file_errors import check_model_path, locate_errors, not_found
 from .phrase_pattern import (
@@ -95,9 +95,8 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
         if _companion(path).is_file():
             with_phrases, stored = _read_companion(_companion(path))
             original = split_pattern(with_phrases)[0]
-            if pattern not in (None, original):
-                given, expected = describe_pattern(pattern or ""), describe_pattern(original)
-                reason = f"{_companion(path).name} has phrases for the pattern {expected}, not {given}"
+            if pattern is not None and pattern != original:
+                reason = f"{_companion(path).name} has phrases for the pattern {Split(original)}, not {Split(pattern)}"
                 raise DataError(reason, remedy=("leave out ", Setting("pattern")))
             pattern = with_phrases
             special_tokens = stored if special_tokens is None else special_tokens
@@ -159,7 +158,7 @@ def _model(ranks: _Ranks, pattern: str, special_tokens: Mapping[str, int]) -> Mo
         ranked = RankedTokens.from_ranks(*ranks)
     except ValueError as error:
         raise DataError(str(error)) from None
-    return Model(pattern=pattern, merges=Merges(ranked), special_tokens=special_tokens, byte_ids=ranked.byte_ids)
+    return Model(Split(pattern), merges=Merges(ranked), special_tokens=special_tokens, byte_ids=ranked.byte_ids)
 
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
@@ -204,7 +203,7 @@ def _read_companion(path: Path) -> tuple[str, dict[str, int]]:
 def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_OR_DROP) -> dict[bytes, int]:
     """Return the rank of each token. Raise if encoding by ranks would differ from encoding by merges.
 
-    >>> ranks_of(Model(pattern=r"\\w+", merges={(97, 97): 256}))[b"aa"]
+    >>> ranks_of(Model(split=r"\\w+", merges={(97, 97): 256}))[b"aa"]
     256
     """
     ranks: dict[bytes, int] = {}

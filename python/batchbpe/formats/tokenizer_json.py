@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from .._core import has_scanner, patterns
 from ..errors import DataError, short
 from ..model import Model, check_special_size
+from ..patterns import Split
 from . import tiktoken
 from .byte_level import from_byte_level, to_byte_level
 from .phrase_pattern import has_phrases, model_with_phrases
@@ -238,7 +239,7 @@ def _model(
     if unmade is not None:
         raise DataError(f"token {short(unmade)} is not made by any merge, which is not supported")
     return Model(
-        pattern=pattern,
+        split=Split(pattern),
         merges={(ranks[first], ranks[last]): ranks[first + last] for first, last in merges},
         special_tokens=special_tokens,
         byte_ids=tuple(ranks[bytes([byte])] for byte in range(256)),

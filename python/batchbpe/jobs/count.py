@@ -23,7 +23,7 @@ from ..data.sampling import Sampling
 from ..data.source import Source
 from ..errors import ArgumentError, DataError, OutputExistsError, Setting, Stopped
 from ..model import check_special_tokens
-from ..patterns import PATTERNS, resolve_pattern
+from ..patterns import PATTERNS, Split
 from ..storage.atomic import check_writable, remove_stale, writing
 from ..storage.locks import locked
 from ..util.memory import memory, release_memory
@@ -42,7 +42,7 @@ RESUME = ("continue with ", Setting("resume", True))
 class CountOptions:
     """Options that determine the result. A job can only be resumed with the same ones."""
 
-    pattern: str = PATTERNS["gpt4"]
+    split: Split = Split(PATTERNS["gpt4"])  # noqa: RUF009  it is immutable
     special_tokens: Sequence[str] = ()
     errors: str = "strict"
     sample: float = 1.0
@@ -57,7 +57,7 @@ class CountOptions:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        object.__setattr__(self, "pattern", resolve_pattern(self.pattern))
+        object.__setattr__(self, "split", Split.of(self.split))
         check_special_tokens(self.special_tokens)
         if self.max_chunk_bytes is not None and self.max_chunk_bytes < 1:
             raise ArgumentError("max_chunk_bytes", self.max_chunk_bytes, "must be at least 1")
@@ -152,11 +152,11 @@ class _CountJob:
         threads: int | None,
         stop: Callable[[], bool],
     ) -> None:
-        self.pattern = options.pattern
+        self.split = options.split
         self.skip_errors, self.describe, self.max_memory = skip_errors, describe, max_memory
         self.threads, self.stop = threads, stop
         self.folder = output.with_name(output.name + ".parts")
-        arguments = options.pattern, options.special_tokens, options.errors, threads, options.max_chunk_bytes
+        arguments = options.split, options.special_tokens, options.errors, threads, options.max_chunk_bytes
         max_counts = None if max_memory is None else max_memory // 4
         self.counter = ChunkCounter(*arguments, max_counts_bytes=max_counts, on_progress=self._on_progress)
         self.report = CountReport(str(output))
@@ -269,7 +269,7 @@ class _CountJob:
         path = Path(report.output)
         if self.runs.checksums:
             self._save()
-            for _ in self.runs.save_sum(path, self.pattern, self.threads):
+            for _ in self.runs.save_sum(path, self.split, self.threads):
                 if self.stop():
                     raise self._stopped()
             report.total, report.unique, report.longest_chunk = self.runs.total, self.runs.unique, self.runs.longest

@@ -24,6 +24,7 @@ from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays
 from ..errors import DataError
 from ..formats import counts_parquet as files
+from ..patterns import Split
 from ..storage.atomic import replacing, writing
 from ..util.arrow import bytes_and_offsets, int64_array
 from ..util.memory import release_memory
@@ -89,7 +90,7 @@ class Runs:
             elif path.name not in self.checksums and path.name.endswith((".counts", ".tmp")):
                 path.unlink(missing_ok=True)
 
-    def save_sum(self, path: Path, pattern: str, threads: int | None) -> Iterator[None]:
+    def save_sum(self, path: Path, split: Split, threads: int | None) -> Iterator[None]:
         """Write the sum of all runs as a file of counts. Yields regularly, so that the caller can stop."""
         self.total = self.unique = self.longest = 0
         yield from self.check()
@@ -97,12 +98,12 @@ class Runs:
             sums = []
             for part in range(RANGES):
                 yield
-                table = ChunkTable(pattern, [], threads)
+                table = ChunkTable(split.pattern, [], threads)
                 for name in self.checksums:
                     with pa.OSFile(str(self.folder / name), "rb") as source:
                         batch = pa.ipc.open_file(source).get_batch(part)
                     table.add_counts(*bytes_and_offsets(batch["chunk"]), np.asarray(batch["count"]))
-                counts = ChunkCounts(ChunkArrays(*table.finish()[:3], pattern=pattern))
+                counts = ChunkCounts(ChunkArrays(*table.finish()[:3], split))
                 self.total, self.unique = self.total + counts.total, self.unique + counts.unique
                 self.longest = max(self.longest, int(counts.chunk_bytes.max(initial=0)))
                 sums.append(Path(folder) / f"{part:03}.counts")
@@ -111,7 +112,7 @@ class Runs:
             yield
             with replacing(path) as temporary:
                 as_csv = path.suffix.lower() == ".csv"
-                files.write(_in_order(sums), pattern, self.total, self.unique, temporary, as_csv=as_csv)
+                files.write(_in_order(sums), split.to_json(), self.total, self.unique, temporary, as_csv=as_csv)
 
 
 class _Hashed:

@@ -17,8 +17,7 @@ from ..data.documents import Counts, Documents, TextFile, Texts
 from ..data.sampling import DocumentSampler, Sampling
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
 from ..model import Model
-from ..model.encoder import encoder_for
-from ..patterns import PATTERNS, resolve_pattern
+from ..patterns import PATTERNS, Split
 from ..util.lazy import lazy
 from ..util.progress import counting_bar
 
@@ -53,7 +52,7 @@ class RunArrays(NamedTuple):
 class ChunksOfPhrases:
     """The chunks that the phrases of a model may consist of.
 
-    >>> model = Model(pattern=r"\\w+|.", merges={(97, 97): 256})
+    >>> model = Model(split=r"\\w+|.", merges={(97, 97): 256})
     >>> chunks = ChunksOfPhrases(model, lambda chunk: "a" in chunk)
     >>> chunks.eligible.tolist()
     [97, 256]
@@ -92,7 +91,7 @@ class ChunksOfPhrases:
     @lazy
     def encoder(self) -> _core.Encoder:
         """The encoder of the model."""
-        return encoder_for(self.model)
+        return self.model.encoder()
 
 
 def check_phrase_chunks(chunks: object) -> str:
@@ -101,7 +100,7 @@ def check_phrase_chunks(chunks: object) -> str:
     >>> check_phrase_chunks("numbers")
     Traceback (most recent call last):
     ...
-    batchbpe.errors.ArgumentError: phrase_chunks must be 'letters', 'text', a regular expression or a function, got 'numbers'; a literal word is not accepted
+    batchbpe.errors.ArgumentError: phrase_chunks must be 'letters', 'text', a regular expression or a function, got 'numbers'; to match a literal word, write (?:word)
     """  # noqa: E501  the last line is an error message
     expected = f"must be {', '.join(map(repr, KINDS))}, a regular expression or a function"
     if not isinstance(chunks, str):
@@ -110,7 +109,7 @@ def check_phrase_chunks(chunks: object) -> str:
         raise ArgumentError("phrase_chunks", chunks, expected, remedy="the name of a pattern is not accepted")
     if chunks not in KINDS:
         try:
-            resolve_pattern(chunks)
+            Split.of(chunks)
         except ArgumentError as error:
             raise ArgumentError("phrase_chunks", chunks, expected, remedy=error.remedy) from None
     return chunks
@@ -127,10 +126,9 @@ def _decodes(value: bytes) -> bool:
 class RunCounter(ChunkCounter):
     """Counts runs or pairs instead of chunks. It feeds documents to the core like `ChunkCounter`."""
 
-    def __init__(self, start: Callable[[], _core.ChunkTable], pattern: str, errors: str) -> None:
-        """Start with no runs. `start` creates a table, which splits text with `pattern`."""
-        super().__init__(None, errors=errors)
-        self.pattern = pattern
+    def __init__(self, start: Callable[[], _core.ChunkTable], split: Split, errors: str) -> None:
+        """Start with no runs. `start` creates a table, which splits text with `split`."""
+        super().__init__(split, errors=errors)
         self._start = start
         self._share, self._due = 1.0, 0.0
 
@@ -228,7 +226,7 @@ class RunReader:
 
     def _read(self, start: Callable[[], _core.ChunkTable], chunks: ChunksOfPhrases, title: str) -> RunCounter:
         sources = corpus.sources(self.data, **self.options)
-        counter = RunCounter(start, chunks.model.pattern, str(self.options["errors"]))
+        counter = RunCounter(start, chunks.model.split, str(self.options["errors"]))
         sampling = replace(self.sampling)  # it counts the bytes that are left
         with counting_bar(counter, sources, show=self.progress, title=title):
             for source in sources:

@@ -56,7 +56,7 @@ def train_phrases(
 
     Phrases whose text could be part of a chunk are left out, because tiktoken would use them there.
 
-    >>> model = Model(pattern=r" ?\\w+", merges={(32, 98): 256})
+    >>> model = Model(split=r" ?\\w+", merges={(32, 98): 256})
     >>> dict(train_phrases(model, RunCounts.count("a b a b a b", model), 1).phrases)
     {(97, 256): 257}
 

@@ -28,7 +28,7 @@ class RunCounts:
 
     Runs of the same model add up, so they can be counted file by file or on several machines.
 
-    >>> model = Model(pattern=r" ?\\w", merges={(32, 97): 256, (32, 98): 257})
+    >>> model = Model(split=r" ?\\w", merges={(32, 97): 256, (32, 98): 257})
     >>> runs = RunCounts.count("a b a b c a b", model)
     >>> runs
     RunCounts(total=2, unique=2)

@@ -28,8 +28,7 @@ from ..formats.counts_folder import VERSION
 from ..jobs.encode import end_token
 from ..jobs.shards import Encoded
 from ..model import Model, check_special_tokens
-from ..model.encoder import encoder_for
-from ..patterns import resolve_pattern
+from ..patterns import Split
 from ..phrases.counting import ChunksOfPhrases, PhraseChunks, RunCounter
 from ..util.arrow import bytes_and_offsets, int64_array
 from ..util.surrogates import check_errors
@@ -52,7 +51,7 @@ def count_chunks(
     dataframe: DataFrame,
     column: str = "text",
     *,
-    pattern: str = "gpt4",
+    pattern: Split | str = "gpt4",
     special_tokens: Sequence[str] | Mapping[str, int] = (),
     freq_cutoff: int = 1,
     errors: Errors = "strict",
@@ -79,14 +78,14 @@ def count_chunks(
         pattern does not match) when the counts are computed, before the cutoff.
 
     """
-    pattern = resolve_pattern(pattern)
+    split = Split.of(pattern)
     check_special_tokens(special_tokens)
     check_integer("freq_cutoff", freq_cutoff)
     if freq_cutoff >= 1 << 63:
         raise ArgumentError("freq_cutoff", freq_cutoff, "must be less than 2**63")
-    start = partial(ChunkCounter, pattern, [*special_tokens], errors, 1)
+    start = partial(ChunkCounter, split, [*special_tokens], errors, 1)
     partial_counts = _partial_counts(dataframe, column, "chunk", start, errors, max_document_bytes, task_memory)
-    return _summed(partial_counts, "chunk", {"pattern": pattern}, freq_cutoff, observation)
+    return _summed(partial_counts, "chunk", {"pattern": split.to_json()}, freq_cutoff, observation)
 
 
 def count_runs(
@@ -283,7 +282,7 @@ def _count_task(
 def _start_runs(chunks: ChunksOfPhrases, errors: str) -> RunCounter:
     special_tokens = [*chunks.model.found_tokens]
     create = partial(ChunkTable.of_runs, chunks.encoder, chunks.eligible, special_tokens, 1)
-    return RunCounter(create, chunks.model.pattern, errors)
+    return RunCounter(create, chunks.model.split, errors)
 
 
 def _as_batches(counter: ChunkCounter, key: str) -> Iterator[pa.RecordBatch]:
@@ -347,7 +346,8 @@ def _encode_task(
 
 @lru_cache(maxsize=1)
 def _encoder(pickled_model: bytes) -> Encoder:
-    return encoder_for(pickle.loads(pickled_model))
+    model: Model = pickle.loads(pickled_model)
+    return model.encoder()
 
 
 def _encode(encoder: Encoder, texts: Any, end: int | None, file: str) -> pa.Array[Any]:

@@ -47,7 +47,7 @@ def count_files(inputs: Sequence[str], output: str, options: CountOptions, maste
         observation = Observation()
         counts = count_chunks(
             _read(session, inputs, options.columns),
-            pattern=options.pattern,
+            pattern=options.split,
             special_tokens=options.special_tokens,
             errors=options.errors,  # type: ignore[arg-type]
             max_document_bytes=options.max_document_bytes,

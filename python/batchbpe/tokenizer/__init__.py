@@ -19,7 +19,7 @@ from ..formats.file_errors import locate_errors
 from ..formats.phrase_pattern import pattern_with_phrases
 from ..formats.portability import check_not_empty
 from ..model import Model
-from ..patterns import resolve_pattern
+from ..patterns import Split
 from ..phrases.counting import PhraseChunks
 from ..policies import Policy
 from ..storage.atomic import replacing_all, writing
@@ -59,7 +59,7 @@ class Tokenizer(Codec):
         *,
         texts: str | Iterable[str] | None = None,
         files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
-        pattern: str | None = None,
+        pattern: Split | str | None = None,
         stop_list_size: int = 0,
         freq_cutoff: int = 1,
         special_tokens: Sequence[str] | Mapping[str, int] = (),
@@ -183,7 +183,7 @@ class Tokenizer(Codec):
         >>> Tokenizer.from_tiktoken(encoding).encode("aaab")
         [258]
         """
-        return _from_source(rank_file.load(path, pattern and resolve_pattern(pattern), special_tokens), path)
+        return _from_source(rank_file.load(path, pattern and Split.of(pattern).pattern, special_tokens), path)
 
     @classmethod
     def from_huggingface(cls, source: Any) -> Tokenizer:

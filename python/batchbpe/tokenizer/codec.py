@@ -13,9 +13,7 @@ from .._core import Encoder
 from ..arguments import check_bool, check_ids, check_iterable, check_string, check_threads
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, UserError
 from ..model import Model, UnknownTokenError
-from ..model.encoder import encoder_for
 from ..model.tree import MergeTree
-from ..patterns import check_pattern
 from ..util.lazy import lazy
 from ..util.surrogates import Errors, check_errors, combine_surrogates
 from .compat import CompatibleNames
@@ -36,7 +34,7 @@ class Codec(CompatibleNames):
         """
         if not isinstance(model, Model):
             raise ArgumentTypeError("model", model, "must be a Model", remedy="see Tokenizer.train and from_file")
-        check_pattern(model.pattern)
+        model.split.check()
         self._model = model
         self._name = name
 
@@ -52,7 +50,7 @@ class Codec(CompatibleNames):
 
     @lazy
     def _encoder(self) -> Encoder:
-        return encoder_for(self._model)
+        return self._model.encoder()
 
     @property
     def pattern(self) -> str:
@@ -69,7 +67,7 @@ class Codec(CompatibleNames):
         """The number of tokens, which is also `len(tokenizer)`.
 
         >>> from batchbpe import Tokenizer
-        >>> tokenizer = Tokenizer(Model(pattern="[a-z]+", merges={}, special_tokens={"<e>": 300}))
+        >>> tokenizer = Tokenizer(Model(split="[a-z]+", merges={}, special_tokens={"<e>": 300}))
         >>> tokenizer.vocab_size, tokenizer.n_vocab
         (257, 301)
         """
@@ -122,7 +120,7 @@ class Codec(CompatibleNames):
         """The added tokens and their ids (read-only): found in every text before it is split, but not special.
 
         >>> from batchbpe import Tokenizer
-        >>> tokenizer = Tokenizer(Model(pattern=r"\\s+|\\S+", merges={}, added_tokens={"    ": 256}))
+        >>> tokenizer = Tokenizer(Model(split=r"\\s+|\\S+", merges={}, added_tokens={"    ": 256}))
         >>> tokenizer.encode("     a"), dict(tokenizer.added_tokens)
         ([256, 32, 97], {'    ': 256})
         """
@@ -146,7 +144,7 @@ class Codec(CompatibleNames):
         """The phrases: sequences of tokens that are whole chunks, and the ids they become (read-only).
 
         >>> from batchbpe import Tokenizer
-        >>> tokenizer = Tokenizer(Model(pattern=r" ?\\w+", merges={(32, 98): 256}, phrases={(97, 256): 257}))
+        >>> tokenizer = Tokenizer(Model(split=r" ?\\w+", merges={(32, 98): 256}, phrases={(97, 256): 257}))
         >>> tokenizer.encode("a b a b b"), tokenizer.phrases[97, 256]
         ([257, 32, 97, 256, 256], 257)
         """

@@ -23,7 +23,7 @@ from ..errors import ArgumentTypeError
 from ..formats import Format
 from ..model import Model, check_special_tokens
 from ..model.tree import MergeTree
-from ..patterns import resolve_pattern
+from ..patterns import Split
 from ..policies import Policy
 from ..training.loop import Batch
 from ..util.surrogates import Errors
@@ -74,7 +74,7 @@ class BatchTokenizer:
         freq_cutoff: ignore chunks that occur fewer times.
 
         """
-        self.tokenizer = Tokenizer(Model(pattern=resolve_pattern("gpt4" if pattern is None else pattern), merges={}))
+        self.tokenizer = Tokenizer(Model(Split.of("gpt4" if pattern is None else pattern), merges={}))
         check_bool("multiprocess", multiprocess)
         if not isinstance(store_dict, bool):
             check_suffix("store_dict", store_dict)

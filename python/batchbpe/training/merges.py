@@ -14,9 +14,7 @@ from ..counts import ChunkCounts
 from ..errors import ArgumentError, DataError, plural
 from ..formats.byte_level import to_byte_level
 from ..model import Model
-from ..model.encoder import encoder_for
 from ..model.merges import Merges
-from ..patterns import describe_pattern
 from ..policies import Counts, GrowingVocab, resolve_policy, serial
 from .loop import Batch, merge_in_batches, merge_serially
 from .options import TrainingOptions
@@ -54,8 +52,7 @@ def train_merges(
 ) -> tuple[Model, Counts]:
     """Train on counts. Return the model, and how often each pair occurred when it was merged."""
     if not counts.unique:
-        pattern = describe_pattern(counts.pattern)
-        raise DataError(f"nothing to train on: the data is empty, or the pattern {pattern} matches none of it")
+        raise DataError(f"nothing to train on: the data is empty, or the pattern {counts.split} matches none of it")
     base, skipped = _base_for(counts, options)
     found = {*base.found_tokens.values()}
     vocab = GrowingVocab({token: value for token, value in base.vocab.items() if token not in found}, base.n_vocab)
@@ -67,7 +64,7 @@ def train_merges(
     if not len(kept.counts):
         reason = f"must be at most {counts.arrays.counts[0]}, the count of the most frequent chunk"
         raise ArgumentError("freq_cutoff", options.freq_cutoff, reason)
-    encoder = encoder_for(base) if options.base else None
+    encoder = base.encoder() if options.base else None
     ranks = _huggingface_ranks(vocab) if options.ties == "huggingface" else None
     table = PairTable.from_chunks(
         *kept[:3], skipped, first_merge, wanted, bool(options.overlapping), threads, encoder, ranks
@@ -98,7 +95,7 @@ def train_merges(
 def with_special_tokens(model: Model, special_tokens: Sequence[str] | Mapping[str, int]) -> Model:
     """Add special tokens to a model. If they have no ids, they come after all other tokens.
 
-    >>> with_special_tokens(Model(pattern=r"\\w+", merges={}), ["<s>"]).special_tokens["<s>"]
+    >>> with_special_tokens(Model(split=r"\\w+", merges={}), ["<s>"]).special_tokens["<s>"]
     256
     """
     if not isinstance(special_tokens, Mapping):
@@ -114,12 +111,9 @@ def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, lis
             found = plural(len(words), "chunk")
             logger.warning("only %s can become stop words; %d were requested", found, options.stop_list_size)
         stop_words = {word: token for token, word in enumerate(words, start=256)}
-        return Model(pattern=counts.pattern, merges={}, stop_words=stop_words), indices
-    if counts.pattern != options.base.pattern:
-        raise DataError(
-            f"the counts were made with the pattern {describe_pattern(counts.pattern)}, "
-            f"but base has {describe_pattern(options.base.pattern)}"
-        )
+        return Model(split=counts.split, merges={}, stop_words=stop_words), indices
+    if counts.split != options.base.split:
+        raise DataError(f"the counts were made with the pattern {counts.split}, but base has {options.base.split}")
     return options.base, []
 
 

@@ -11,7 +11,7 @@ from .._core import MAX_ID, MAX_MERGES
 from ..arguments import check_bool, check_integer
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Message, Setting, plural, short
 from ..model import Model, check_special_tokens
-from ..patterns import describe_pattern, resolve_pattern
+from ..patterns import Split
 from ..phrases.counting import PhraseChunks, check_phrase_chunks
 from ..policies import Policy, policy_name, resolve_policy
 
@@ -185,16 +185,16 @@ def check_room(phrase_options: PhraseOptions, options: TrainingOptions) -> None:
         raise ArgumentError("phrases", phrase_options.phrases, reason)
 
 
-def pattern_for(options: TrainingOptions, pattern: str | None) -> str | None:
-    """Return the pattern to count with: the given one, or that of the base. They must agree.
+def split_for(options: TrainingOptions, pattern: Split | str | None) -> Split | None:
+    """Return the split to count with: the given one, or that of the base. They must agree.
 
-    >>> pattern_for(TrainingOptions(300), "gpt2")
-    'gpt2'
+    >>> print(split_for(TrainingOptions(300), "gpt2"))
+    gpt2
     """
-    base = options.base
-    if base is None or pattern is None:
-        return base.pattern if base else pattern
-    if resolve_pattern(pattern) != base.pattern:
-        reason = ("must be the pattern of ", Setting("base"), f", {describe_pattern(base.pattern)}")
-        raise ArgumentError("pattern", pattern, reason)
-    return pattern
+    split = None if pattern is None else Split.of(pattern)
+    if options.base is None:
+        return split
+    if split not in (None, options.base.split):
+        reason = ("must be the pattern of ", Setting("base"), f", {options.base.split}")
+        raise ArgumentError("pattern", str(pattern), reason)
+    return options.base.split

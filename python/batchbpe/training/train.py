@@ -11,13 +11,14 @@ from ..data import corpus
 from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..model import Model
+from ..patterns import Split
 from ..phrases.counting import PhraseChunks, RunReader, check_rereadable
 from ..phrases.training import train_with_phrases
 from ..policies import Policy
 from ..util.progress import training_bar
 from .loop import Batch
 from .merges import both, train_on_counts
-from .options import HasModel, PhraseOptions, Ties, TrainingOptions, check_room, pattern_for
+from .options import HasModel, PhraseOptions, Ties, TrainingOptions, check_room, split_for
 
 
 def train(
@@ -26,7 +27,7 @@ def train(
     *,
     texts: str | Iterable[str] | None = None,
     files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
-    pattern: str | None = None,
+    pattern: Split | str | None = None,
     stop_list_size: int = 0,
     freq_cutoff: int = 1,
     special_tokens: Sequence[str] | Mapping[str, int] = (),
@@ -97,7 +98,7 @@ def train(
         check_rereadable(chosen)
     counts = ChunkCounts.count(
         chosen,
-        pattern_for(options, pattern),
+        split_for(options, pattern),
         special_tokens=options.found_tokens,
         **reading,
         sample=sample,

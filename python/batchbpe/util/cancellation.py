@@ -1,7 +1,7 @@
 """`Cancellation`: stop another thread within the core, where signals such as Ctrl-C do not reach it.
 
 >>> from batchbpe import Model, Tokenizer
->>> tokenizer, cancellation = Tokenizer(Model(pattern="(?:(?!a*b)a)*c", merges={})), Cancellation()
+>>> tokenizer, cancellation = Tokenizer(Model(split="(?:(?!a*b)a)*c", merges={})), Cancellation()
 >>> cancellation.cancel()  # usually called by another thread
 >>> try:
 ...     with cancellation:

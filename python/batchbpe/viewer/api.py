@@ -66,7 +66,7 @@ def _model(tokenizer: Tokenizer) -> Answer:
         "stop_words": len(model.stop_words),
         "phrases": len(model.phrases),
         "special_tokens": list(model.special_tokens.values()),
-        "pattern": pattern_name(model.pattern),
+        "pattern": model.split.name,
         "log": log and asdict(log),
     }
 
