@@ -21,6 +21,7 @@ from ..model.encoder import encoder_for
 from ..patterns import PATTERNS, resolve_pattern
 from ..util.lazy import lazy
 from ..util.progress import counting_bar
+from ..util.utf8 import is_utf8
 
 PhraseChunks: TypeAlias = "str | Callable[[str], bool]"
 """Which chunks a phrase may consist of: a name in `KINDS`, a regular expression for the whole chunk, or a function."""
@@ -72,7 +73,7 @@ class ChunksOfPhrases:
         tokens = [(token, value) for token, value in self.model.vocab.items() if token not in others]
         if callable(self.chunks):
             kind = getattr(self.chunks, "__name__", type(self.chunks).__name__)
-            is_eligible = [_decodes(value) and self._admits(value.decode()) for _, value in tokens]
+            is_eligible = [is_utf8(value) and self._admits(value.decode()) for _, value in tokens]
         else:
             kind = check_phrase_chunks(self.chunks)
             is_eligible = _core.matches_whole(KINDS.get(kind, kind), [value for _, value in tokens])
@@ -114,14 +115,6 @@ def check_phrase_chunks(chunks: object) -> str:
         except ArgumentError as error:
             raise ArgumentError("phrase_chunks", chunks, expected, remedy=error.remedy) from None
     return chunks
-
-
-def _decodes(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class RunCounter(ChunkCounter):
