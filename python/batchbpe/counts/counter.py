@@ -19,13 +19,10 @@ from ..data.text_files import read_blocks
 from ..errors import ArgumentError, ArgumentTypeError, DataError, plural, short, warn
 from ..patterns import PATTERNS, check_pattern, describe_pattern, resolve_pattern
 from ..util.surrogates import combine_documents
+from .arrays import added_up, total_of
 
 FEW_ROWS = 64
 """Rows of a file of counts to read at once if each may refer to a megabyte in a dictionary."""
-
-
-Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]
-"""The bytes of all chunks, the offset of each chunk, and the counts."""
 
 
 class ChunkArrays(NamedTuple):
@@ -295,27 +292,3 @@ def sorted_counts(arrays: ChunkArrays) -> ChunkArrays:
     b'to be'
     """
     return ChunkArrays(*added_up([arrays[:3]]), pattern=arrays.pattern)
-
-
-def added_up(parts: Iterable[Arrays]) -> Arrays:
-    """Add up counts of chunks, or of anything else that is bytes, and sort them by frequency.
-
-    >>> arrays = load_counts({"to": 1})[:3]
-    >>> added_up([arrays, arrays])[2].tolist()
-    [2]
-    """
-    table = _core.ChunkTable(PATTERNS["gpt4"], [], None)  # the pattern is not used
-    for part in parts:
-        table.add_counts(*part)
-    return table.finish()[:3]
-
-
-def total_of(counts: npt.NDArray[np.uint64]) -> int:
-    """Add up counts whose sum may exceed 64 bits.
-
-    >>> total_of(np.array([1 << 63, 1 << 63], np.uint64)) == 1 << 64
-    True
-    """
-    block = 1 << 22
-    parts = np.array_split(counts, len(counts) // block + 1)
-    return sum((int((part >> 32).sum()) << 32) + int((part & 0xFFFF_FFFF).sum()) for part in parts)
