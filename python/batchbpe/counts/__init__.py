@@ -104,7 +104,7 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         if callable(progress):
             counter.on_progress = lambda _: progress(counter.bytes_read)
         with counting_bar(counter, sources, show=progress is True):
-            counter.add_sources(sources, sampling)
+            counter.add_sources(sources, sampling.of)
         return cls(counter.finish())
 
     @classmethod

@@ -17,7 +17,8 @@ from ..data.sampling import Sampling
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting
 from ..model import Model
 from ..storage.atomic import replacing
-from .counting import ChunksOfPhrases, PhraseChunks, RunArrays, RunReader
+from .counting import EligibleChunks, RunArrays, RunReader
+from .options import PhraseChunks
 
 if TYPE_CHECKING:
     from ..training.options import HasModel
@@ -84,7 +85,7 @@ class RunCounts(ArrayCounts):
         reader = RunReader(
             chosen, options, Sampling(sample, seed, limit_bytes), [*model.found_tokens], progress, threads
         )
-        chunks = ChunksOfPhrases(model, phrase_chunks)
+        chunks = EligibleChunks(model, phrase_chunks)
         if min_count == 1:
             return cls(reader.runs(chunks))
         return cls(reader.runs(chunks, reader.sketch(chunks), min_count))
