@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from batchbpe import PATTERNS, Model, Tokenizer, train
 from batchbpe.boundaries import boundaries_of
 from batchbpe.data.sampling import Sampling
-from batchbpe.phrases.counting import KINDS, ChunksOfPhrases, RunReader
+from batchbpe.phrases.counting import EligibleChunks, RunReader
 from batchbpe.phrases.learning import TooFewRunsError, train_phrases
+from batchbpe.phrases.options import KINDS
 from batchbpe.phrases.runs import RunCounts
 from batchbpe.phrases.training import least_count
 from batchbpe.policies import Candidates, continue_search
@@ -99,9 +100,9 @@ def test_training_equals_the_reference(model: Model, book: list[str], kind: str,
     assert max(map(len, expected)) > 2
 
 
-def reader_of(texts: list[str], share: float = 1.0) -> RunReader:
+def reader_of(texts: list[str], fraction: float = 1.0) -> RunReader:
     options = {"text_column": "text", "errors": "strict", "max_document_bytes": 1 << 20}
-    return RunReader(texts, options, Sampling(), ["<s>"], False, None, share)
+    return RunReader(texts, options, Sampling(), ["<s>"], False, None, fraction)
 
 
 @pytest.mark.parametrize("max_words", [2, 3, 4])
@@ -114,7 +115,7 @@ def test_max_words(model: Model, book: list[str], max_words: int) -> None:
 def test_cutting_changes_nothing(model: Model, book: list[str], kind: str) -> None:
     uncut = train_phrases(model, RunCounts.count(book, model, phrase_chunks=kind), 200)
     reader = reader_of(book)
-    chunks = ChunksOfPhrases(model, kind)
+    chunks = EligibleChunks(model, kind)
     sketch = reader.sketch(chunks)
     min_count = least_count(sketch.counters(), 200)
     cut = RunCounts(reader.runs(chunks, sketch, min_count))
@@ -129,8 +130,8 @@ def test_cutting_with_the_sketch_of_another_model(model: Model, book: list[str],
     """Its chunks have other ids there, and some are not in the sketch."""
     reader = reader_of(book)
     other = train(book, vocab_size, pattern=model.pattern, stop_list_size=20)
-    sketch = reader.sketch(ChunksOfPhrases(other, "letters"))
-    cut = RunCounts(reader.runs(ChunksOfPhrases(model, "letters"), sketch, 20))
+    sketch = reader.sketch(EligibleChunks(other, "letters"))
+    cut = RunCounts(reader.runs(EligibleChunks(model, "letters"), sketch, 20))
     whole = RunCounts.count(book, model)
     assert cut.unique < whole.unique
     frequent = {pair: count for pair, count in pairs_in(whole).items() if count >= 20}
@@ -242,11 +243,11 @@ def test_auto_needs_no_phrases() -> None:
     assert model.vocab_size == 262
 
 
-def test_a_share_of_one_long_string(model: Model) -> None:
+def test_a_fraction_of_one_long_string(model: Model) -> None:
     text = "to be or not to be, that is the question\n" * 200_000
-    some = RunCounts(reader_of([text], 0.3).runs(ChunksOfPhrases(model, "letters")))
-    share = some.total / RunCounts.count([text], model).total
-    assert 0.1 < share < 0.6
+    some = RunCounts(reader_of([text], 0.3).runs(EligibleChunks(model, "letters")))
+    fraction = some.total / RunCounts.count([text], model).total
+    assert 0.1 < fraction < 0.6
 
 
 def test_merge_tree_of_a_phrase_of_three_chunks() -> None:
@@ -264,11 +265,11 @@ def test_ids_follow_the_merges_of_a_base(book: list[str]) -> None:
     assert sorted(kept.phrases.values()) == [*range(600, 650)] and kept.special_tokens == {"<e>": 599}
 
 
-def test_automatic_phrases_from_a_share_of_a_text_file(book: list[str], tmp_path: Path) -> None:
-    """The share that was really counted decides, which may differ from the one that was asked for."""
+def test_automatic_phrases_from_a_fraction_of_a_text_file(book: list[str], tmp_path: Path) -> None:
+    """The fraction that was actually counted decides, which may differ from the requested one."""
     path = tmp_path / "book.txt"
     path.write_text("\n".join(book), encoding="utf-8")
-    whole, half = (len(train(path, 3000, phrases="auto", phrase_sample=share).phrases) for share in (None, 0.5))
+    whole, half = (len(train(path, 3000, phrases="auto", phrase_sample=sample).phrases) for sample in (None, 0.5))
     assert 0.7 < half / whole < 1.4
 
 

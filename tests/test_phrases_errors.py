@@ -44,7 +44,7 @@ def test_counts_are_not_text(tmp_path: Path) -> None:
     counts = ChunkCounts.count(TEXT)
     counts.save(tmp_path / "counts.parquet")
     for data in (counts, tmp_path / "counts.parquet", [TEXT, counts]):
-        with pytest.raises(ValueError, match="phrases need text, but this is a count of chunks; pass the text"):
+        with pytest.raises(ValueError, match="phrases need text, but these are chunk counts; pass the text"):
             train(data, 300, phrases=5)
 
 
@@ -129,7 +129,7 @@ def test_a_sample_of_one_large_file(tmp_path: Path) -> None:
     assert len(tokenizer.phrases) == 3
     assert tokenizer == Tokenizer.train([path], 280, phrases=3, phrase_sample=0.4, threads=1)
     with pytest.raises(
-        ValueError, match=r"no text with pairs of chunks was selected by the share 1e-05; increase phrase_sample"
+        ValueError, match=r"the sample \(fraction 1e-05\) contains no pairs of chunks; increase phrase_sample"
     ):
         Tokenizer.train([TEXT], 300, phrases=3, phrase_sample=0.00001)
 

@@ -28,7 +28,7 @@ CHILD = """if True:
 
     def count(path, errors, sample):
         counter = ChunkCounter("gpt4", errors=errors, threads=1)
-        counter.add_sources(sources(path, errors=errors, max_document_bytes=1 << 20), Sampling(sample))
+        counter.add_sources(sources(path, errors=errors, max_document_bytes=1 << 20), Sampling(sample).of)
         counter.finish()
 
     def group(path):

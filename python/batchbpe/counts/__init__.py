@@ -21,12 +21,13 @@ from ..patterns import Split
 from ..storage.atomic import replacing
 from ..util.lazy import lazy
 from ..util.progress import counting_bar
-from .counter import ChunkArrays, ChunkCounter, load_counts, total_of
+from .arrays import ArrayCounts
+from .counter import ChunkArrays, ChunkCounter, load_counts
 
 SUFFIXES = (".parquet", ".csv")
 
 
-class ChunkCounts(Mapping[str, int]):
+class ChunkCounts(ArrayCounts, Mapping[str, int]):
     """How often each chunk occurs in a dataset, most frequent first; chunks of equal count are ordered by their bytes.
 
     A mapping from chunk to count that is far smaller than the text, can be saved, and adds up across files and
@@ -45,7 +46,7 @@ class ChunkCounts(Mapping[str, int]):
         """Wrap sorted arrays of the core; use `count` or `load` to create counts."""
         if not isinstance(arrays, ChunkArrays):
             raise ArgumentTypeError("arrays", arrays, "must be ChunkArrays", remedy="use ChunkCounts.count")
-        self.arrays = arrays
+        self.arrays: ChunkArrays = arrays
 
     @classmethod
     def count(
@@ -105,7 +106,7 @@ class ChunkCounts(Mapping[str, int]):
         if callable(progress):
             counter.on_progress = lambda _: progress(counter.bytes_read)
         with counting_bar(counter, sources, show=progress is True):
-            counter.add_sources(sources, sampling)
+            counter.add_sources(sources, sampling.of)
         return cls(counter.finish())
 
     @classmethod
@@ -143,16 +144,6 @@ class ChunkCounts(Mapping[str, int]):
     def split(self) -> Split:
         """How the chunks were made."""
         return self.arrays.split
-
-    @property
-    def total(self) -> int:
-        """Number of chunks, with repetition."""
-        return total_of(self.arrays.counts)
-
-    @property
-    def unique(self) -> int:
-        """Number of different chunks."""
-        return len(self.arrays.counts)
 
     @property
     def chunk_bytes(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -205,18 +196,6 @@ class ChunkCounts(Mapping[str, int]):
             return NotImplemented
         return ChunkCounts.count([self, other], self.split)
 
-    def __radd__(self, other: object) -> ChunkCounts:
-        """Support `sum`, which starts with 0.
-
-        >>> sum([ChunkCounts.count("to be"), ChunkCounts.count("or not to be")])[" be"]
-        2
-        """
-        return self if other == 0 else NotImplemented
-
-    def __len__(self) -> int:
-        """Return the number of different chunks."""
-        return self.unique
-
     def __iter__(self) -> Iterator[str]:
         """Iterate over the chunks, most frequent first."""
         return self._chunks(self.unique)
@@ -236,24 +215,6 @@ class ChunkCounts(Mapping[str, int]):
     def values(self) -> ValuesView[int]:
         """Iterate over the counts, highest first."""
         return _Values(self)
-
-    def __eq__(self, other: object) -> bool:
-        """Compare chunks, counts and pattern."""
-        if not isinstance(other, ChunkCounts):
-            return super().__eq__(other)
-        ours, theirs = self.arrays, other.arrays
-        return (
-            ours.split == theirs.split
-            and np.array_equal(ours.counts, theirs.counts)
-            and np.array_equal(ours.offsets, theirs.offsets)
-            and np.array_equal(ours.data[: ours.offsets[-1]], theirs.data[: theirs.offsets[-1]])  # see `at_least`
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        """Show the sizes."""
-        return f"ChunkCounts(total={self.total}, unique={self.unique})"
 
     def _chunks(self, n: int) -> Iterator[str]:
         step = 1 << 16

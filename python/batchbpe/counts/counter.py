@@ -1,8 +1,8 @@
-"""`ChunkCounter`: feeds documents of any kind to the core, which splits them and counts the chunks."""
+"""`ChunkCounter`: counts the chunks of documents of any kind, including chunk counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,22 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.documents import ArrowTexts, Counts, Documents, TextFile, Texts
+from ..data.documents import Counts, Documents
 from ..data.files import decompressed, kind
 from ..data.parquet_pages import has_dictionary
-from ..data.sampling import Sampling
-from ..data.source import Source
-from ..data.text_files import read_blocks
 from ..errors import ArgumentError, ArgumentTypeError, DataError, plural, short, warn
 from ..patterns import Split
-from ..util.surrogates import combine_documents
+from .arrays import added_up, total_of
+from .text_counter import TextCounter
 
 FEW_ROWS = 64
 """Rows of a file of counts to read at once if each may refer to a megabyte in a dictionary."""
-
-
-Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]
-"""The bytes of all chunks, the offset of each chunk, and the counts."""
 
 
 class ChunkArrays(NamedTuple):
@@ -40,9 +34,10 @@ class ChunkArrays(NamedTuple):
     """How the chunks were made."""
 
 
-class ChunkCounter:
-    """Counts the chunks of everything that is added to it.
+class ChunkCounter(TextCounter):
+    """Counts the chunks of everything that is added to it, which may be chunk counts.
 
+    >>> from batchbpe.data.documents import Texts
     >>> counter = ChunkCounter("gpt4")
     >>> counter.add(Texts(["to be or not to be"]))
     >>> counter.take().counts.tolist()
@@ -65,66 +60,24 @@ class ChunkCounter:
         ----------
         split: how text becomes chunks; None for the split of the first counts, or gpt4.
         special_tokens: removed from the text before it is split.
-        errors: "strict", or "replace" to replace invalid UTF-8 and lone surrogates with U+FFFD.
         threads: number of threads; all cores by default.
         max_chunk_bytes: longer chunks are skipped.
         max_counts_bytes: raise if a file of counts, which is loaded as a whole, has more bytes of chunks.
-        on_progress: called when everything added so far has been counted or queued, with the position in the text file
-            that is being read, or 0.
+        errors, on_progress: as for `TextCounter`.
 
         """
+        super().__init__(self._start, errors, on_progress)
         self.split = None if split is None else Split.of(split)
-        self.special_tokens, self.errors, self.threads = special_tokens, errors, threads
+        self.special_tokens, self.threads = special_tokens, threads
         self.max_chunk_bytes, self.max_counts_bytes = max_chunk_bytes, max_counts_bytes
-        self.on_progress = on_progress
-        self.bytes_read = 0
-        """Bytes of text; chunk counts are not text."""
-        self.dropped_bytes = 0
-        """Bytes that the pattern does not match."""
-        self.skipped_chunks = 0
-        """Chunks longer than `max_chunk_bytes`."""
-        self._table: _core.ChunkTable | None = None
         self._only_counts: ChunkArrays | None = None  # counts that nothing has been added to yet
-
-    def add_sources(self, sources: Iterable[Source], sampling: Sampling | None = None) -> None:
-        """Count the documents of some sources, or a sample of them. Errors name the file."""
-        sampling = sampling or Sampling()
-        for source in sources:
-            with source.blamed():
-                for documents in sampling.of(source):
-                    self.add(documents)
 
     def add(self, documents: Documents, skip: int = 0) -> None:
         """Count documents, or add counts. The first `skip` bytes of a text file are skipped."""
-        match documents:
-            case Texts(strings):
-                self._add_strings(strings)
-            case ArrowTexts():
-                data, offsets = documents.buffers()
-                self._started().add_documents(data, offsets)
-                self._progress(int(offsets[-1] - offsets[0]))
-            case TextFile():
-                self._add_file(documents, skip)
-            case Counts(source):
-                self._add_counts(load_counts(source, self.split, self.max_counts_bytes))
-            case _:
-                raise ArgumentTypeError("documents", type(documents).__name__, "must be Documents")
-
-    def _add_strings(self, strings: list[str]) -> None:
-        try:
-            size = self._started().add_strings(strings)
-        except UnicodeEncodeError:
-            size = self._started().add_strings(combine_documents(strings, self.errors))
-        self._progress(size)
-
-    def _add_file(self, file: TextFile, skip: int) -> None:
-        before = skip
-        for done in read_blocks(file, self.errors, self._add_block, skip):
-            self._progress(done - before, done)
-            before = done
-
-    def _add_block(self, block: bytes, offset: int, last: bool) -> int:
-        return self._started().add_block(block, offset, last)
+        if isinstance(documents, Counts):
+            self._add_counts(load_counts(documents.source, self.split, self.max_counts_bytes))
+        else:
+            super().add(documents, skip)
 
     def _add_counts(self, counts: ChunkArrays) -> None:
         self.split = self.split or counts.split
@@ -134,50 +87,30 @@ class ChunkCounter:
         if self._table is None and self._only_counts is None:
             self._only_counts = counts
         else:
-            self._started().add_counts(counts.data, counts.offsets, counts.counts)
+            self.table.add_counts(counts.data, counts.offsets, counts.counts)
         self._progress(0)  # `bytes_read` is about text
 
-    def _started(self) -> _core.ChunkTable:
-        if self._table is None:
-            self.split = self.split or Split.of("gpt4")
-            self._table = _core.ChunkTable(self.split.pattern, self.special_tokens, self.threads, self.max_chunk_bytes)
-            if self._only_counts is not None:
-                self._table.add_counts(*self._only_counts[:3])
-                self._only_counts = None
-        return self._table
-
-    def _progress(self, size: int, position: int = 0) -> None:
-        self.bytes_read += size
-        self.on_progress(position)
-
-    @property
-    def total(self) -> int:
-        """Number of chunks counted so far; exact with one thread."""
-        return self._table.total if self._table else 0
+    def _start(self) -> _core.ChunkTable:
+        self.split = self.split or Split.of("gpt4")
+        table = _core.ChunkTable(self.split.pattern, self.special_tokens, self.threads, self.max_chunk_bytes)
+        if self._only_counts is not None:
+            table.add_counts(*self._only_counts[:3])
+            self._only_counts = None
+        return table
 
     @property
     def unique(self) -> int:
         """Upper bound of the number of unique chunks so far: threads may have found the same ones."""
-        if self._only_counts is not None:
-            return len(self._only_counts.counts)
-        return self._table.unique if self._table else 0
-
-    @property
-    def memory(self) -> int:
-        """Bytes of memory that the chunks take."""
-        return self._table.memory if self._table else 0
+        return super().unique if self._only_counts is None else len(self._only_counts.counts)
 
     def take(self) -> ChunkArrays:
         """Return the counts, and start again with no chunks."""
         if self._only_counts is not None:
             counts, self._only_counts = self._only_counts, None
             return counts
-        table = self._started()
-        assert self.split is not None  # it is known once the table exists
-        data, offsets, counts_, dropped, skipped = table.finish()
-        self._table = None
-        self.dropped_bytes, self.skipped_chunks = self.dropped_bytes + dropped, self.skipped_chunks + skipped
-        return ChunkArrays(data, offsets, counts_, self.split)
+        arrays = self.take_arrays()
+        assert self.split is not None  # it is known once there is a table
+        return ChunkArrays(*arrays, self.split)
 
     def finish(self) -> ChunkArrays:
         """Return the counts, and warn if the pattern did not match all of the text."""
@@ -287,27 +220,3 @@ def sorted_counts(arrays: ChunkArrays) -> ChunkArrays:
     b'to be'
     """
     return ChunkArrays(*added_up([arrays[:3]]), arrays.split)
-
-
-def added_up(parts: Iterable[Arrays]) -> Arrays:
-    """Add up counts of chunks, or of anything else that is bytes, and sort them by frequency.
-
-    >>> arrays = load_counts({"to": 1})[:3]
-    >>> added_up([arrays, arrays])[2].tolist()
-    [2]
-    """
-    table = _core.ChunkTable(".", [], None)  # nothing is split
-    for part in parts:
-        table.add_counts(*part)
-    return table.finish()[:3]
-
-
-def total_of(counts: npt.NDArray[np.uint64]) -> int:
-    """Add up counts whose sum may exceed 64 bits.
-
-    >>> total_of(np.array([1 << 63, 1 << 63], np.uint64)) == 1 << 64
-    True
-    """
-    block = 1 << 22
-    parts = np.array_split(counts, len(counts) // block + 1)
-    return sum((int((part >> 32).sum()) << 32) + int((part & 0xFFFF_FFFF).sum()) for part in parts)

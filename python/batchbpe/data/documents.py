@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+UseBlock = Callable[[bytes, int, bool], int]
+"""Receives a block of a text, its offset, and whether it is the last one. Returns how many bytes it has used."""
+
+
 class Documents(ABC):
     """A batch of documents. `documents[start:stop]` is a smaller batch."""
 
@@ -135,6 +139,8 @@ class TextFile(Documents):
     """Whether the stream can be opened only once, such as standard input."""
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     """Maximum number of bytes to hold in memory while the text has no place to cut."""
+    select_blocks: Callable[[UseBlock], UseBlock] = lambda use: use
+    """Wraps the function that `read_blocks` passes the text to, for example to sample its blocks."""
 
     def __len__(self) -> int:
         """Return 1."""

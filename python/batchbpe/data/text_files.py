@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from .._core import InvalidUtf8, PatternError
 from ..errors import DataError, UserError
-from .documents import TextFile, invalid_utf8, too_large
+from .documents import TextFile, UseBlock, invalid_utf8, too_large
 
 BLOCK = 1 << 22
 """Number of bytes read at once."""
 
 
-def read_blocks(file: TextFile, errors: str, use: Callable[[bytes, int, bool], int], skip: int = 0) -> Iterator[int]:
+def read_blocks(file: TextFile, errors: str, use: UseBlock, skip: int = 0) -> Iterator[int]:
     """Pass a text to `use` block by block, without its first `skip` bytes, and yield how many bytes have been used.
 
-    `use` receives a block, its offset in the text, and whether it is the last one. It returns how many bytes it has
-    used; the rest is passed again with the next block.
+    What `use` has not used is passed again with the next block.
     """
+    use = file.select_blocks(use)
     decoder = codecs.getincrementaldecoder("utf-8")("replace") if errors == "replace" else None
     done, rest, last, limit = 0, b"", False, file.max_document_bytes
     with file.open() as stream:
@@ -36,7 +36,7 @@ def read_blocks(file: TextFile, errors: str, use: Callable[[bytes, int, bool], i
                 yield done
 
 
-def _use(file: TextFile, use: Callable[[bytes, int, bool], int], block: bytes, offset: int, last: bool) -> int:
+def _use(file: TextFile, use: UseBlock, block: bytes, offset: int, last: bool) -> int:
     """Call `use`; its errors name the file."""
     try:
         return use(block, offset, last)

@@ -14,7 +14,8 @@ from ..data.documents import Counts, Documents
 from ..data.sampling import DocumentSampler
 from ..data.source import Source
 from ..errors import ArgumentError, DataError, Setting
-from ..phrases.counting import KINDS, check_rereadable
+from ..phrases.counting import check_rereadable
+from ..phrases.options import KINDS
 from ..tokenizer import Tokenizer
 from .data import HELDOUT_SHARE, source_names
 from .plots import COLOURS, axes, styled

@@ -19,6 +19,7 @@ from ..arguments import check_integer, check_iterable
 from ..errors import ArgumentError, ArgumentTypeError, DataError, short
 from ..patterns import Split
 from ..util.lazy import lazy
+from ..util.utf8 import is_utf8
 from .merges import Merges
 from .tree import MergeTree
 
@@ -320,21 +321,13 @@ def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> N
         if isinstance(special_tokens, Mapping) and type(special_tokens[name]) is not int:
             reason = f"must map {short(name)} to an integer"
             raise ArgumentTypeError("special_tokens", special_tokens[name], reason)
-        if not _is_encodable(name):
+        if not is_utf8(name.encode("utf-8", "surrogatepass")):
             raise ArgumentError("special_tokens", name, "must not contain lone surrogates")
     check_special_size(special_tokens)
     if len(set(special_tokens)) < len(special_tokens):
         raise ArgumentError("special_tokens", special_tokens, "must not repeat a token")
     if isinstance(special_tokens, Mapping) and len({*special_tokens.values()}) < len(special_tokens):
         raise ArgumentError("special_tokens", dict(special_tokens), "must have different ids")
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _rank(byte_ids: tuple[int, ...], merges: Mapping[tuple[int, int], int]) -> RankedTokens:

@@ -1,35 +1,30 @@
-"""Count pairs and runs of chunks that are single tokens, in data that is read several times."""
+"""Count pairs and runs of eligible chunks, in data that is read several times."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..counts.counter import ChunkArrays, ChunkCounter
+from ..counts.text_counter import TextCounter
 from ..data import corpus
-from ..data.documents import Counts, Documents, TextFile, Texts
+from ..data.documents import Counts, Documents
 from ..data.sampling import DocumentSampler, Sampling
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
+from ..data.source import Source
+from ..errors import DataError, Setting, short
 from ..model import Model
-from ..patterns import PATTERNS, Split
 from ..util.lazy import lazy
 from ..util.progress import counting_bar
-
-PhraseChunks: TypeAlias = "str | Callable[[str], bool]"
-"""Which chunks a phrase may consist of: a name in `KINDS`, a regular expression for the whole chunk, or a function."""
-KINDS: Mapping[str, str] = {
-    "letters": r"[^\r\n]*\p{L}[^\r\n]*",
-    "text": r"[^\S\r\n]*[^\s\p{N}][^\p{N}\r\n]*",
-}
-"""letters: chunks with a letter. text: also punctuation, but no digits. Neither has newlines."""
-SAMPLED_BLOCK = 1 << 16
-"""A share of a text file, or of a longer string, is a share of its blocks of about this many bytes or characters."""
+from ..util.utf8 import is_utf8
+from .options import KINDS, PhraseChunks, check_phrase_chunks
+from .sampling import fraction_of
 
 
 class RunArrays(NamedTuple):
@@ -48,45 +43,28 @@ class RunArrays(NamedTuple):
     """Runs were cut at pairs of chunks that occur fewer times."""
 
 
-@dataclass(frozen=True)
-class ChunksOfPhrases:
-    """The chunks that the phrases of a model may consist of.
+class EligibleChunks:
+    """The chunks that the phrases of a model may contain.
 
     >>> model = Model(split=r"\\w+|.", merges={(97, 97): 256})
-    >>> chunks = ChunksOfPhrases(model, lambda chunk: "a" in chunk)
-    >>> chunks.eligible.tolist()
+    >>> EligibleChunks(model, lambda chunk: "a" in chunk).ids.tolist()
     [97, 256]
     """
 
-    model: Model
-    chunks: PhraseChunks
-    eligible: npt.NDArray[np.uint32] = field(init=False)
-    """The ids of tokens that may be such chunks."""
-    kind: str = field(init=False)
-    """What `chunks` is, for files and messages."""
-
-    def __post_init__(self) -> None:
-        """Find the eligible tokens."""
-        others = {*self.model.found_tokens.values(), *self.model.phrases.values()}
-        tokens = [(token, value) for token, value in self.model.vocab.items() if token not in others]
-        if callable(self.chunks):
-            kind = getattr(self.chunks, "__name__", type(self.chunks).__name__)
-            is_eligible = [_decodes(value) and self._admits(value.decode()) for _, value in tokens]
+    def __init__(self, model: Model, phrase_chunks: PhraseChunks) -> None:
+        """Find the tokens that are such chunks."""
+        check_phrase_chunks(phrase_chunks)
+        others = {*model.found_tokens.values(), *model.phrases.values()}
+        tokens = {token: value for token, value in model.vocab.items() if token not in others}
+        if callable(phrase_chunks):
+            is_eligible = [is_utf8(value) and _admits(phrase_chunks, value.decode()) for value in tokens.values()]
         else:
-            kind = check_phrase_chunks(self.chunks)
-            is_eligible = _core.matches_whole(KINDS.get(kind, kind), [value for _, value in tokens])
-        eligible = np.array([token for (token, _), each in zip(tokens, is_eligible, strict=True) if each], np.uint32)
-        if callable(self.chunks):  # many functions have the same name
-            kind += f" {zlib.crc32(eligible.tobytes()):08x}"
-        object.__setattr__(self, "eligible", eligible)
-        object.__setattr__(self, "kind", kind)
-
-    def _admits(self, chunk: str) -> bool:
-        assert callable(self.chunks)
-        try:
-            return bool(self.chunks(chunk))
-        except Exception as error:
-            raise ValueError(f"phrase_chunks failed for the chunk {short(chunk)}: {error!r}") from error
+            is_eligible = _core.matches_whole(KINDS.get(phrase_chunks, phrase_chunks), [*tokens.values()])
+        self.model = model
+        self.ids = np.array([*compress(tokens, is_eligible)], np.uint32)
+        """The ids of the chunks."""
+        self.kind = phrase_chunks if isinstance(phrase_chunks, str) else _describe(phrase_chunks, self.ids)
+        """What `phrase_chunks` is, for files and messages."""
 
     @lazy
     def encoder(self) -> _core.Encoder:
@@ -94,94 +72,16 @@ class ChunksOfPhrases:
         return self.model.encoder()
 
 
-def check_phrase_chunks(chunks: object) -> str:
-    """Return a kind of chunks, or raise unless it is a name or a regular expression.
-
-    >>> check_phrase_chunks("numbers")
-    Traceback (most recent call last):
-    ...
-    batchbpe.errors.ArgumentError: phrase_chunks must be 'letters', 'text', a regular expression or a function, got 'numbers'; to match a literal word, write (?:word)
-    """  # noqa: E501  the last line is an error message
-    expected = f"must be {', '.join(map(repr, KINDS))}, a regular expression or a function"
-    if not isinstance(chunks, str):
-        raise ArgumentTypeError("phrase_chunks", chunks, expected)
-    if chunks in PATTERNS:
-        raise ArgumentError("phrase_chunks", chunks, expected, remedy="the name of a pattern is not accepted")
-    if chunks not in KINDS:
-        try:
-            Split.of(chunks)
-        except ArgumentError as error:
-            raise ArgumentError("phrase_chunks", chunks, expected, remedy=error.remedy) from None
-    return chunks
-
-
-def _decodes(value: bytes) -> bool:
+def _admits(function: Callable[[str], bool], chunk: str) -> bool:
     try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        return bool(function(chunk))
+    except Exception as error:
+        raise ValueError(f"phrase_chunks failed for the chunk {short(chunk)}: {error!r}") from error
 
 
-class RunCounter(ChunkCounter):
-    """Counts runs or pairs instead of chunks. It feeds documents to the core like `ChunkCounter`."""
-
-    def __init__(self, start: Callable[[], _core.ChunkTable], split: Split, errors: str) -> None:
-        """Start with no runs. `start` creates a table, which splits text with `split`."""
-        super().__init__(split, errors=errors)
-        self._start = start
-        self._share, self._due = 1.0, 0.0
-
-    def add_share(self, documents: Documents, share: float, sampler: DocumentSampler) -> None:
-        """Count a share of the documents, or of the blocks of a text file or long string, which is one document."""
-        if isinstance(documents, TextFile):
-            self._share, self._due = share, sampler.start()
-            self.add(documents)
-            return
-        if isinstance(documents, Texts) and documents.has_longer_than(SAMPLED_BLOCK):
-            documents = Texts([block for text in documents.strings for block in blocks_of_lines(text)])
-        self.add(documents.select(sampler.draw(documents, share)))
-
-    def _add_block(self, block: bytes, offset: int, last: bool) -> int:
-        if self._share == 1:
-            return super()._add_block(block, offset, last)
-        start, end = 0, len(block) if last else block.rfind(b"\n") + 1
-        while start < end:
-            stop = block.find(b"\n", start + SAMPLED_BLOCK, end) + 1 or end
-            self._due += self._share
-            if self._due >= 1:
-                self._due -= 1
-                super()._add_block(block[start:stop], offset + start, True)
-            start = stop
-        return end
-
-    def _started(self) -> _core.ChunkTable:
-        if self._table is None:
-            self._table = self._start()
-        return self._table
-
-    def _add_counts(self, counts: ChunkArrays) -> None:
-        raise no_text()
-
-    def finish_pairs(self) -> _core.Sketch:
-        """Return the counters of pairs."""
-        return self._started().finish_pairs()
-
-
-def blocks_of_lines(text: str) -> Iterator[str]:
-    """Cut a long text at newlines, which runs do not cross.
-
-    >>> [len(block) for block in blocks_of_lines("to be or not to be\\n" * 10_000)]
-    [65550, 65550, 58900]
-    """
-    start = 0
-    while len(text) - start > SAMPLED_BLOCK:
-        end = text.find("\n", start + SAMPLED_BLOCK) + 1
-        if not end:
-            break
-        yield text[start:end]
-        start = end
-    yield text[start:]
+def _describe(function: Callable[[str], bool], ids: npt.NDArray[np.uint32]) -> str:
+    """Return the name of a function and a checksum, because many functions have the same name."""
+    return f"{getattr(function, '__name__', type(function).__name__)} {zlib.crc32(ids.tobytes()):08x}"
 
 
 @dataclass(frozen=True)
@@ -195,49 +95,44 @@ class RunReader:
     special_tokens: Sequence[str]
     progress: bool
     threads: int | None
-    share: float = 1.0
+    fraction: float = 1.0
     """How much of the selected text to count."""
 
-    def sketch(self, chunks: ChunksOfPhrases) -> _core.Sketch:
+    def sketch(self, chunks: EligibleChunks) -> _core.Sketch:
         """Count the pairs of chunks."""
-        start = self._table(_core.ChunkTable.of_pairs, chunks)
-        sketch = self._read(start, chunks, "counting pairs").finish_pairs()
-        if self.share < 1 and not sketch.counters().any():
-            reason = f"no text with pairs of chunks was selected by the share {self.share:.3g}"
+        sketch = self._count(_core.ChunkTable.of_pairs, chunks, "counting pairs").table.finish_pairs()
+        if self.fraction < 1 and not sketch.counters().any():
+            reason = f"the sample (fraction {self.fraction:.3g}) contains no pairs of chunks"
             raise DataError(reason, remedy=("increase ", Setting("phrase_sample")))
         return sketch
 
-    def runs(self, chunks: ChunksOfPhrases, sketch: _core.Sketch | None = None, min_count: int = 1) -> RunArrays:
+    def runs(self, chunks: EligibleChunks, sketch: _core.Sketch | None = None, min_count: int = 1) -> RunArrays:
         """Count runs, cut at the pairs whose counter in the sketch is below `min_count`.
 
-        The sketch may be of another model with the same pattern. Pairs with a chunk that is not eligible there are not
-        cut.
+        The sketch may be from another model with the same pattern. Pairs with a chunk that is not eligible there are
+        not cut.
         """
         if sketch is not None:
             check_rereadable(self.data)
-        start = self._table(_core.ChunkTable.of_runs, chunks, sketch, min_count)
-        arrays = self._read(start, chunks, "counting runs").take()
-        return RunArrays(*arrays[:3], chunks.model.tokens_id, chunks.kind, min_count)
+        create_table = partial(_core.ChunkTable.of_runs, sketch=sketch, min_count=min_count)
+        arrays = self._count(create_table, chunks, "counting runs").take_arrays()
+        return RunArrays(*arrays, chunks.model.tokens_id, chunks.kind, min_count)
 
-    def _table(
-        self, create: Callable[..., _core.ChunkTable], chunks: ChunksOfPhrases, *more: object
-    ) -> Callable[[], _core.ChunkTable]:
-        return lambda: create(chunks.encoder, chunks.eligible, self.special_tokens, self.threads, *more)
-
-    def _read(self, start: Callable[[], _core.ChunkTable], chunks: ChunksOfPhrases, title: str) -> RunCounter:
+    def _count(self, create_table: Callable[..., _core.ChunkTable], chunks: EligibleChunks, title: str) -> TextCounter:
         sources = corpus.sources(self.data, **self.options)
-        counter = RunCounter(start, chunks.model.split, str(self.options["errors"]))
+        arguments = chunks.encoder, chunks.ids, self.special_tokens, self.threads
+        counter = TextCounter(partial(create_table, *arguments), self.options["errors"])
         sampling = replace(self.sampling)  # it counts the bytes that are left
         with counting_bar(counter, sources, show=self.progress, title=title):
-            for source in sources:
-                sampler = DocumentSampler(source, sampling.seed + 1)  # independent of the documents that are selected
-                with source.blamed():
-                    for documents in sampling.of(source):
-                        if self.share < 1 and not isinstance(documents, Counts):
-                            counter.add_share(documents, self.share, sampler)
-                        else:
-                            counter.add(documents)
+            counter.add_sources(sources, partial(self._select, sampling))
         return counter
+
+    def _select(self, sampling: Sampling, source: Source) -> Iterator[Documents]:
+        sampler = DocumentSampler(source, sampling.seed + 1)  # independent of the documents that are selected
+        for documents in sampling.of(source):
+            if isinstance(documents, Counts):
+                raise no_text()
+            yield documents if self.fraction == 1 else fraction_of(documents, self.fraction, sampler)
 
 
 def check_rereadable(data: Any) -> None:
@@ -266,4 +161,4 @@ def check_rereadable(data: Any) -> None:
 def no_text() -> DataError:
     """Return the error for data that has no text."""
     remedy = "pass the text that was counted, or train without phrases"
-    return DataError("phrases need text, but this is a count of chunks", remedy=remedy)
+    return DataError("phrases need text, but these are chunk counts", remedy=remedy)

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ..arguments import check_integer, check_path
-from ..counts.counter import added_up, total_of
+from ..counts.arrays import ArrayCounts, added_up
 from ..data import corpus
 from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting
 from ..model import Model
 from ..storage.atomic import replacing
-from .counting import ChunksOfPhrases, PhraseChunks, RunArrays, RunReader
+from .counting import EligibleChunks, RunArrays, RunReader
+from .options import PhraseChunks
 
 if TYPE_CHECKING:
     from ..training.options import HasModel
 
 
-class RunCounts:
+class RunCounts(ArrayCounts):
     """How often each run of chunks occurs: neighbours in one text that are single tokens of a model.
 
     Runs of the same model add up, so they can be counted file by file or on several machines.
@@ -40,7 +41,7 @@ class RunCounts:
         """Wrap arrays of the core; use `count` or `load` to create counts."""
         if not isinstance(arrays, RunArrays):
             raise ArgumentTypeError("arrays", arrays, "must be RunArrays", remedy="use RunCounts.count")
-        self.arrays = arrays
+        self.arrays: RunArrays = arrays
 
     @classmethod
     def count(
@@ -84,7 +85,7 @@ class RunCounts:
         reader = RunReader(
             chosen, options, Sampling(sample, seed, limit_bytes), [*model.found_tokens], progress, threads
         )
-        chunks = ChunksOfPhrases(model, phrase_chunks)
+        chunks = EligibleChunks(model, phrase_chunks)
         if min_count == 1:
             return cls(reader.runs(chunks))
         return cls(reader.runs(chunks, reader.sketch(chunks), min_count))
@@ -129,20 +130,6 @@ class RunCounts:
         with replacing(path) as temporary:
             format.write(data, offsets, counts, metadata, temporary)
 
-    @property
-    def total(self) -> int:
-        """Number of runs, with repetition."""
-        return total_of(self.arrays.counts)
-
-    @property
-    def unique(self) -> int:
-        """Number of different runs."""
-        return len(self.arrays.counts)
-
-    def __len__(self) -> int:
-        """Return the number of different runs."""
-        return self.unique
-
     def __iter__(self) -> Iterator[tuple[tuple[int, ...], int]]:
         """Iterate over the runs, as tuples of ids, and their counts."""
         ids, ends = self.arrays.data.view(np.uint32), self.arrays.offsets // 4
@@ -162,22 +149,3 @@ class RunCounts:
             raise DataError(reason, remedy=("count with ", Setting("min_count", 1)))
         data, offsets, counts = added_up([ours[:3], theirs[:3]])
         return RunCounts(ours._replace(data=data, offsets=offsets, counts=counts))
-
-    def __radd__(self, other: object) -> RunCounts:
-        """Support `sum`, which starts with 0."""
-        return self if other == 0 else NotImplemented
-
-    def __eq__(self, other: object) -> bool:
-        """Compare runs and counts, and what they were counted with."""
-        if not isinstance(other, RunCounts):
-            return NotImplemented
-        ours, theirs = self.arrays, other.arrays
-        return ours[3:] == theirs[3:] and all(
-            np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in ("data", "offsets", "counts")
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        """Show the sizes."""
-        return f"RunCounts(total={self.total}, unique={self.unique})"

@@ -16,10 +16,11 @@ from ..model import Model
 from ..policies import Counts
 from ..training.loop import Batch
 from ..training.merges import both, train_merges, warn_if_smaller, with_special_tokens
-from ..training.options import PhraseOptions, TrainingOptions
+from ..training.options import TrainingOptions
 from ..util.progress import training_bar
-from .counting import ChunksOfPhrases, RunReader
+from .counting import EligibleChunks, RunReader
 from .learning import TooFewRunsError, learn_phrases
+from .options import PhraseOptions
 from .runs import RunCounts
 
 logger = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ def train_with_phrases(
     if share is None:
         text_bytes = int(np.dot(counts.chunk_bytes.astype(np.float64), counts.arrays.counts.astype(np.float64)))
         share = min(1.0, MAX_TEXT / max(text_bytes, 1))
-    reader = replace(reader, share=share)
+    reader = replace(reader, fraction=share)
 
     def run(vocab_size: int, on_batch: Callable[[Batch], object] | None) -> tuple[Model, Counts]:
         with training_bar(show=reader.progress) as show:
@@ -60,12 +61,12 @@ def train_with_phrases(
     wanted, sketch = phrase_options.phrases, None
     if wanted == "auto":
         model, merge_counts = run(options.vocab_size, None)
-        chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
+        chunks = EligibleChunks(model, phrase_options.phrase_chunks)
         unused = options.vocab_size - model.vocab_size  # if there are no more merges
         sketch = reader.sketch(chunks)
         wanted = balance(merge_counts, sketch.counters(), sketch.total / counts.total) + unused
     model, _ = run(options.vocab_size - wanted, on_batch)
-    chunks = ChunksOfPhrases(model, phrase_options.phrase_chunks)
+    chunks = EligibleChunks(model, phrase_options.phrase_chunks)
     sketch = sketch or reader.sketch(chunks)  # that of the larger vocabulary contains almost all pairs of the smaller
     min_count = least_count(sketch.counters(), wanted)
     while True:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from .._core import ChunkTable, Encoder, InvalidUtf8
 from ..arguments import check_bool, check_integer, check_string
 from ..counts.counter import ChunkCounter
+from ..counts.text_counter import TextCounter
 from ..data.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
 from ..data.documents import invalid_utf8, too_large
 from ..data.limits import MAX_DOCUMENT_BYTES
@@ -29,7 +30,8 @@ from ..jobs.encode import end_token
 from ..jobs.shards import Encoded
 from ..model import Model, check_special_tokens
 from ..patterns import Split
-from ..phrases.counting import ChunksOfPhrases, PhraseChunks, RunCounter
+from ..phrases.counting import EligibleChunks
+from ..phrases.options import PhraseChunks
 from ..util.arrow import bytes_and_offsets, int64_array
 from ..util.surrogates import check_errors
 
@@ -107,7 +109,7 @@ def count_runs(
     model = getattr(model, "model", model)
     if not isinstance(model, Model):
         raise ArgumentTypeError("model", model, "must be a Tokenizer or a Model")
-    chunks = ChunksOfPhrases(model, phrase_chunks)
+    chunks = EligibleChunks(model, phrase_chunks)
     start = partial(_start_runs, chunks, errors)
     partial_counts = _partial_counts(dataframe, column, "run", start, errors, max_document_bytes, task_memory)
     metadata = {"model_id": model.tokens_id, "kind": chunks.kind, "min_count": 1}
@@ -214,7 +216,7 @@ def _partial_counts(
     dataframe: DataFrame,
     column: str,
     key: str,
-    start: Callable[[], ChunkCounter],
+    start: Callable[[], TextCounter],
     errors: str,
     max_document_bytes: int,
     task_memory: int,
@@ -253,7 +255,7 @@ def _summed(
 
 
 def _count_task(
-    start: Callable[[], ChunkCounter],
+    start: Callable[[], TextCounter],
     key: str,
     errors: str,
     max_document_bytes: int,
@@ -279,15 +281,14 @@ def _count_task(
         yield pa.RecordBatch.from_arrays(dropped, [key, "count"])
 
 
-def _start_runs(chunks: ChunksOfPhrases, errors: str) -> RunCounter:
-    special_tokens = [*chunks.model.found_tokens]
-    create = partial(ChunkTable.of_runs, chunks.encoder, chunks.eligible, special_tokens, 1)
-    return RunCounter(create, chunks.model.split, errors)
+def _start_runs(chunks: EligibleChunks, errors: str) -> TextCounter:
+    arguments = chunks.encoder, chunks.ids, [*chunks.model.found_tokens], 1
+    return TextCounter(partial(ChunkTable.of_runs, *arguments), errors)
 
 
-def _as_batches(counter: ChunkCounter, key: str) -> Iterator[pa.RecordBatch]:
+def _as_batches(counter: TextCounter, key: str) -> Iterator[pa.RecordBatch]:
     """Take the counts of a counter as arrow batches with the types that Spark expects."""
-    data, offsets, counts, _ = counter.take()
+    data, offsets, counts = counter.take_arrays()
     for start, stop in cuts(np.diff(offsets), ROWS):
         first, last = offsets[start], offsets[stop]
         ends = (offsets[start : stop + 1] - first).astype(np.int32)

@@ -20,7 +20,7 @@ from ..formats.phrase_pattern import pattern_with_phrases
 from ..formats.portability import check_not_empty
 from ..model import Model
 from ..patterns import Split
-from ..phrases.counting import PhraseChunks
+from ..phrases.options import PhraseChunks
 from ..policies import Policy
 from ..storage.atomic import replacing_all, writing
 from ..training import train as training

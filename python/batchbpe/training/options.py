@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from numbers import Real
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
 from .._core import MAX_ID, MAX_MERGES
 from ..arguments import check_bool, check_integer
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Message, Setting, plural, short
+from ..errors import ArgumentError, ArgumentTypeError, Message, Setting, plural, short
 from ..model import Model, check_special_tokens
 from ..patterns import Split
-from ..phrases.counting import PhraseChunks, check_phrase_chunks
 from ..policies import Policy, policy_name, resolve_policy
 
 Ties = Literal["ids", "huggingface"]
@@ -130,59 +128,6 @@ class TrainingOptions:
         base = {"base_vocab_size": self.base.vocab_size} if self.base else {}
         choices = {"policy": policy_name(self.policy), "overlapping": bool(self.overlapping), "ties": self.ties}
         return numbers | base | choices
-
-
-@dataclass(frozen=True)
-class PhraseOptions:
-    """The options of training phrases. Invalid options raise an error here, before anything is counted."""
-
-    phrases: int | Literal["auto"] = 0
-    """Number of phrases, which are part of `vocab_size`, or "auto" to balance them with merges."""
-    phrase_chunks: PhraseChunks = "letters"
-    """Which chunks a phrase may consist of: "letters", "text", a regular expression, or a function."""
-    max_words: int = 4
-    """Largest number of chunks in a phrase."""
-    phrase_sample: float | None = None
-    """Share of the text from which phrases are learned; by default as much as makes 256 MiB."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        if self.phrases != "auto":
-            if isinstance(self.phrases, str):
-                raise ArgumentError("phrases", self.phrases, "must be a number or 'auto'")
-            check_integer("phrases", self.phrases, least=0)
-            object.__setattr__(self, "phrases", int(self.phrases))
-        for each in fields(self)[1:]:
-            if not self.phrases and getattr(self, each.name) != each.default:
-                reason = ("has no effect without ", Setting("phrases"))
-                raise ArgumentError(each.name, getattr(self, each.name), reason)
-        if not callable(self.phrase_chunks):
-            check_phrase_chunks(self.phrase_chunks)
-        check_integer("max_words", self.max_words, least=2)
-        if self.phrase_sample is not None:
-            if isinstance(self.phrase_sample, bool) or not isinstance(self.phrase_sample, Real):
-                raise ArgumentTypeError("phrase_sample", self.phrase_sample, "must be a number")
-            if not 0 < self.phrase_sample <= 1:
-                raise ArgumentError("phrase_sample", self.phrase_sample, "must be greater than 0 and at most 1")
-
-
-def check_room(phrase_options: PhraseOptions, options: TrainingOptions) -> None:
-    """Raise if a number of phrases leaves no room for the tokens that are known before counting.
-
-    >>> check_room(PhraseOptions(50), TrainingOptions(300))
-    Traceback (most recent call last):
-    ...
-    batchbpe.errors.ArgumentError: phrases must be at most 44, which vocab_size leaves, got 50
-    """
-    base = options.base
-    if base and base.phrases:
-        problem = f" already has {plural(len(base.phrases), 'phrase')}"
-        raise DataError((Setting("base"), problem), remedy="use a model without phrases")
-    known = base.vocab_size if base else 256 + options.stop_list_size
-    room = options.vocab_size - known - len(options.new_special_tokens)
-    if phrase_options.phrases != "auto" and phrase_options.phrases > room:
-        reason = (f"must be at most {room}, which ", Setting("vocab_size"), " leaves")
-        raise ArgumentError("phrases", phrase_options.phrases, reason)
 
 
 def split_for(options: TrainingOptions, pattern: Split | str | None) -> Split | None:

@@ -12,13 +12,14 @@ from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..model import Model
 from ..patterns import Split
-from ..phrases.counting import PhraseChunks, RunReader, check_rereadable
+from ..phrases.counting import RunReader, check_rereadable
+from ..phrases.options import PhraseChunks, PhraseOptions, check_room
 from ..phrases.training import train_with_phrases
 from ..policies import Policy
 from ..util.progress import training_bar
 from .loop import Batch
 from .merges import both, train_on_counts
-from .options import HasModel, PhraseOptions, Ties, TrainingOptions, check_room, split_for
+from .options import HasModel, Ties, TrainingOptions, split_for
 
 
 def train(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .memory import memory
 
 if TYPE_CHECKING:
-    from ..counts.counter import ChunkCounter
+    from ..counts.text_counter import TextCounter
     from ..data.source import Source
     from ..training.loop import Batch
 
@@ -157,7 +157,7 @@ class Meter:
 
 @contextmanager
 def counting_bar(
-    counter: ChunkCounter, sources: Sequence[Source], *, show: bool = True, title: str = "counting"
+    counter: TextCounter, sources: Sequence[Source], *, show: bool = True, title: str = "counting"
 ) -> Iterator[None]:
     """Show how much of some sources has been counted."""
     if not show:
