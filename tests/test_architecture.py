@@ -12,6 +12,8 @@ ROOT = Path(batchbpe.__file__).parent
 LAYERS = [
     "errors",
     "arguments",
+    "choices",
+    "options",
     "util",
     "storage",
     "policies",
@@ -36,6 +38,7 @@ LAYERS = [
 """The modules and packages of batchbpe. Each imports only those before it."""
 EXCEPTIONS = {
     ("training.train", "phrases.counting"),
+    ("training.train", "phrases.options"),
     ("training.train", "phrases.options"),
     ("training.train", "phrases.training"),
     # Imports inside functions:

@@ -196,7 +196,7 @@ def test_usage_errors(
             "--grid policy must be one of 'serial', 'naive', 'positional', 'continue_search',",
         ),
         ("sweep", "sweep needs --grid, for example --grid vocab_size=8000,16000"),
-        ("sweep --grid size=3", "--grid size is unknown; use one of pattern, vocab_size, policy,"),
+        ("sweep --grid size=3", "--grid size is unknown; use one of vocab_size, pattern, stop_list_size,"),
         ("sweep --grid size", "--grid must be NAME=VALUE,…, got 'size'; for example vocab_size=8000,16000"),
         ("sweep -n 300 --grid vocab_size=300", "--vocab-size has no effect with --grid vocab_size; remove it"),
         ("sweep --pattern gpt2 --grid pattern=gpt2", "--pattern has no effect with --grid pattern; remove it"),

@@ -339,7 +339,7 @@ def test_a_run_is_stopped_with_the_others(data: ExperimentData, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("grid", "problem"),
     [
-        ({"vocab": [300]}, "grid must only contain pattern, vocab_size, .*, got 'vocab'"),
+        ({"vocab": [300]}, "grid must only contain vocab_size, pattern, .*, got 'vocab'"),
         ({"vocab_size": []}, "must contain a list of values"),
         ({"vocab_size": [300], "policy": ["best"]}, "must be one of 'serial', 'naive', .*, got 'best'"),
         ({"vocab_size": [300], "pattern": ["("]}, r"\("),

@@ -242,7 +242,7 @@ def test_policies_by_name(name: str) -> None:
     expected = train(COUNTS, 300, policy=getattr(policies, name))
     for model in (
         train(COUNTS, 300, policy=name),
-        train_on_counts(COUNTS, TrainingOptions(300, policy=name)),
+        train_on_counts(COUNTS, TrainingOptions(vocab_size=300, policy=name)),
         Tokenizer.train(COUNTS, 300, policy=name).model,
     ):
         assert list(model.merges.items()) == list(expected.merges.items())

@@ -162,7 +162,7 @@ def test_messages_name_the_pattern() -> None:
     base, counts = train("to be or not to be", 260), ChunkCounts.count(TEXT, "gpt2")
     for call in (
         lambda: train(counts, 270, base=base),
-        lambda: train_on_counts(counts, TrainingOptions(270, base=base)),
+        lambda: train_on_counts(counts, TrainingOptions(vocab_size=270, base=base)),
     ):
         with pytest.raises(DataError, match=r"pattern gpt2.*gpt4") as caught:
             call()

@@ -2,17 +2,73 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, Field
+from inspect import Parameter
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from ..options import shell_options
 from .usage import UsageError, number, one_of
+
+Command = Callable[..., None]
 
 
 def option(help: str, *names: str, **rest: Any) -> Any:
     """Return an option, by default named after its parameter. Whether a file is readable is found out by reading it."""
     return typer.Option(*names, help=help, readable=False, **rest)
+
+
+def takes(*classes: type, **changes: dict[str, Any]) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command an option for each field of some dataclasses.
+
+    The command receives them as one dict, its parameter `options`. `changes` replaces settings of single options.
+    """
+    added = {
+        each.name: Parameter(each.name, Parameter.KEYWORD_ONLY, default=_default(each), annotation=annotation)
+        for each in chain.from_iterable(map(shell_options, classes))
+        for annotation in [_annotation(each, changes.get(each.name, {}))]
+    }
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def call(**given: Any) -> None:
+            options = {name: given.pop(name) for name in added}
+            command(**given, options=options)
+
+        signature = inspect.signature(command, eval_str=True)
+        others = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in signature.parameters.values()]
+        before = [each for each in others if each.default is Parameter.empty and each.name != "options"]
+        after = [each for each in others if each.default is not Parameter.empty]
+        ordered = [*before, *sorted(added.values(), key=lambda each: each.default is not Parameter.empty), *after]
+        call.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def _default(field: Field[Any]) -> Any:
+    return Parameter.empty if field.default is MISSING else field.default
+
+
+def _annotation(field: Field[Any], changes: dict[str, Any]) -> Any:
+    """Return the type of an option with its settings, from its default value."""
+    kind, least = type(field.default), field.metadata["least"]
+    settings: dict[str, Any] = {"metavar": field.name.rpartition("_")[2].upper()}
+    if field.default is MISSING or kind is int:
+        kind, settings = int, number(int, least=least)
+    elif kind is bool:
+        settings = {"names": [f"--{field.name.replace('_', '-')}"]}
+    elif field.metadata["choices"]:
+        settings |= one_of(field.metadata["choices"])
+    settings |= changes
+    names = settings.pop("names", [])
+    return Annotated[settings.pop("type", kind), option(field.metadata["help"], *names, **settings)]
 
 
 Inputs = Annotated[

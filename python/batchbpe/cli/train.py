@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import typer
 
 from ..errors import plural, short
+from ..phrases.options import PhraseOptions
+from ..training.options import TrainingOptions
 from .app import command, find_sources, load, note, print_json
 from .options import (
     PATTERN_HELP,
@@ -24,79 +26,44 @@ from .options import (
     Threads,
     option,
     sampled_share,
+    takes,
 )
-from .usage import UsageError, number, one_of
-
-PolicyName = Literal["serial", "naive", "positional", "continue_search"]
-"""The policies of the paper."""
-Ties = Literal["ids", "huggingface"]
-"""As in `training_options`."""
+from .usage import UsageError, number
 
 
 def _count_or_auto() -> dict[str, Any]:
     """Return the settings of an option whose value is a number or auto."""
 
-    def parse(text: str) -> str:
-        if text != "auto" and not text.isdecimal():
-            raise typer.BadParameter(f"must be a number or auto, got {short(text)}")
-        return text
+    def parse(value: str | int) -> int | str:  # the default is a number
+        if value == "auto" or isinstance(value, int):
+            return value
+        if not value.isdecimal():
+            raise typer.BadParameter(f"must be a number or auto, got {short(value)}")
+        return int(value)
 
-    return {"parser": parse, "metavar": "N"}
+    return {"type": Any, "parser": parse, "metavar": "N"}
 
 
 @command
+@takes(
+    TrainingOptions,
+    PhraseOptions,
+    vocab_size={"names": ["--vocab-size", "-n"]},
+    phrases=_count_or_auto(),
+    phrase_chunks={"metavar": "KIND"},
+    phrase_sample={"type": float | None, "show_default": "up to 256 MiB of text", **number(float)},
+)
 def train(
     inputs: Annotated[list[str], typer.Argument(help="Documents or files of chunk counts, as for `count`.")],
     output: Annotated[Path, option("Write NAME.model and NAME.vocab.", "--output", "-o", metavar="NAME")],
-    vocab_size: Annotated[int, option("Total number of tokens.", "--vocab-size", "-n", **number(int))],
-    stop_list_size: Annotated[
-        int, option("Make the N most frequent chunks single tokens (stop words).", **number(int, least=0))
-    ] = 0,
-    freq_cutoff: Annotated[int, option("Ignore chunks that occur fewer than N times.", **number(int, least=0))] = 1,
+    options: dict[str, Any],
     special_token: Annotated[
         list[str] | None, option("Special token to add; not counted as text. Can be repeated.", metavar="TOKEN")
     ] = None,
     pattern: Annotated[
         str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="from the counts, or gpt4")
     ] = None,
-    policy: Annotated[
-        PolicyName,
-        option(
-            "How to choose the pairs of a batch: serial, naive, positional or continue_search.",
-            metavar="POLICY",
-            **one_of(get_args(PolicyName)),
-        ),
-    ] = "continue_search",
-    cap_divisor: Annotated[
-        int, option("Search at most (remaining merges / N) pairs per batch.", **number(int, least=1))
-    ] = 2,
-    max_batch_size: Annotated[
-        int, option("Search at most N pairs per batch; 0 means no limit.", **number(int, least=0))
-    ] = 0,
-    overlapping: Annotated[bool, option("Count overlapping pairs, as QuickTokenizer does.", "--overlapping")] = False,
-    ties: Annotated[
-        Ties,
-        option("Order of pairs with equal counts: ids or huggingface.", metavar="ORDER", **one_of(get_args(Ties))),
-    ] = "ids",
     base: Annotated[Path | None, option("Model to extend.", metavar="MODEL")] = None,
-    phrases: Annotated[
-        str,
-        option(
-            'Number of tokens for phrases such as " of the", or auto to balance them with merges.', **_count_or_auto()
-        ),
-    ] = "0",
-    phrase_chunks: Annotated[
-        str,
-        option(
-            "Chunks of which phrases consist: letters, text (also punctuation), or a regular expression.",
-            metavar="KIND",
-        ),
-    ] = "letters",
-    max_words: Annotated[int, option("Largest number of chunks in a phrase.", **number(int, least=2))] = 4,
-    phrase_sample: Annotated[
-        float | None,
-        option("Share of the text to learn phrases from.", show_default="up to 256 MiB of text", **number(float)),
-    ] = None,
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
     limit_bytes: LimitBytes = None,
@@ -130,21 +97,10 @@ def train(
     errors: Literal["strict", "replace"] = "replace" if replace_errors else "strict"
     tokenizer = Tokenizer.train(
         find_sources(inputs, text_column, jsonl_field, errors, max_document_bytes),
-        vocab_size,
         pattern=pattern,
-        stop_list_size=stop_list_size,
-        freq_cutoff=freq_cutoff,
         special_tokens=special_token or [],
-        cap_divisor=cap_divisor,
-        max_batch_size=max_batch_size,
-        policy=policy,
-        overlapping=overlapping,
-        ties=ties,
         base=load(base) if base else None,
-        phrases="auto" if phrases == "auto" else int(phrases),
-        phrase_chunks=phrase_chunks,
-        max_words=max_words,
-        phrase_sample=phrase_sample,
+        **options,
         errors=errors,
         sample=sampled_share(sample, seed),
         seed=seed,

@@ -17,36 +17,25 @@ from ..analysis.evaluation import evaluate_text
 from ..data import corpus
 from ..errors import ArgumentError, DataError
 from ..jobs.resume import identity
+from ..options import defaults
 from ..patterns import Split
 from ..policies import Policy, policy_name, resolve_policy
 from ..storage.atomic import writing
 from ..storage.checked_json import load_sealed, save_sealed
 from ..storage.locks import locked
+from ..training.options import TrainingOptions
 from .data import HELDOUT_SHARE, ExperimentData, read_sources, source_names
 from .plots import axes, styled
 from .report import RUNS, VERSION
 from .result import Result
 from .trainings import check_size, runs_bar, train_all
 
-GRID: dict[str, Callable[[str], Any]] = {
-    "pattern": str,
-    "vocab_size": int,
-    "policy": str,
-    "stop_list_size": int,
-    "freq_cutoff": int,
-    "cap_divisor": int,
-    "max_batch_size": int,
-}
-"""Options that can be varied, and how the command line parses their values."""
-DEFAULTS: dict[str, Any] = {
-    "pattern": "gpt4",
-    "policy": "continue_search",
-    "stop_list_size": 0,
-    "freq_cutoff": 1,
-    "cap_divisor": 2,
-    "max_batch_size": 0,
+DEFAULTS: dict[str, Any] = {"pattern": "gpt4"} | {
+    name: default for name, default in defaults(TrainingOptions).items() if not isinstance(default, bool)
 }
 """Values of the options that are not in the grid."""
+GRID: dict[str, type] = {"vocab_size": int} | {name: type(default) for name, default in DEFAULTS.items()}
+"""Options that can be varied, and their types."""
 MAX_BARS = 24
 """Maximum number of combinations in the figure."""
 MAX_LABEL = 24

@@ -21,6 +21,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plura
 from ..model import Model
 from ..policies import Candidates, Counts, GrowingVocab, Ids, Mask, Policy, resolve_policy
 from ..training.loop import Batch, merge_in_batches
+from ..training.options import Search
 from .runs import RunCounts
 
 if TYPE_CHECKING:
@@ -68,8 +69,7 @@ def train_phrases(
         raise ArgumentTypeError("runs", type(runs).__name__, "must be RunCounts", remedy="use RunCounts.count")
     check_integer("phrases", phrases, least=0)
     check_integer("max_words", max_words, least=2)
-    check_integer("cap_divisor", cap_divisor, least=1)
-    check_integer("max_batch_size", max_batch_size, least=0)
+    search = Search(policy=policy, cap_divisor=cap_divisor, max_batch_size=max_batch_size)
     if model.phrases:
         raise DataError(f"the model already has {plural(len(model.phrases), 'phrase')}", remedy="use one without")
     if runs.arrays.model_id != model.tokens_id:
@@ -85,9 +85,7 @@ def train_phrases(
         phrases,
         first_id=model.n_vocab,
         max_words=max_words,
-        policy=policy,
-        cap_divisor=cap_divisor,
-        max_batch_size=max_batch_size,
+        search=search,
         on_batch=on_batch,
         threads=threads,
     )
@@ -105,9 +103,7 @@ def learn_phrases(
     *,
     first_id: int,
     max_words: int,
-    policy: Policy | str,
-    cap_divisor: int,
-    max_batch_size: int,
+    search: Search,
     on_batch: Callable[[Batch], object] | None,
     threads: int | None,
 ) -> dict[Phrase, int]:
@@ -117,13 +113,12 @@ def learn_phrases(
     chunks_of: dict[int, Phrase] = {token: (token,) for token in vocab}
     joints = _Joints(model, first_id + phrases)
     table = PairTable.from_runs(*runs.arrays[:3], first_id, phrases, runs.arrays.min_count, threads)
-    choose = _Choice(resolve_policy(policy), chunks_of, max_words, joints)
+    choose = _Choice(resolve_policy(search.policy), chunks_of, max_words, joints)
     merge_in_batches(
         _CutTable(table, runs.arrays.min_count),
         vocab,
         phrases,
-        cap_divisor=cap_divisor,
-        max_batch_size=max_batch_size or max(phrases, 1),
+        search=search,
         policy=choose,
         on_batch=on_batch,
     )

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from ..arguments import check_integer
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
+from ..options import check_numbers, option
 from ..patterns import PATTERNS, Split
 from ..training.options import TrainingOptions
 
@@ -25,14 +26,15 @@ KINDS: Mapping[str, str] = {
 class PhraseOptions:
     """The options of phrases. Invalid options raise an error here, before anything is counted."""
 
-    phrases: int | Literal["auto"] = 0
-    """Number of phrases, which are part of `vocab_size`, or "auto" to balance them with merges."""
-    phrase_chunks: PhraseChunks = "letters"
-    """Which chunks a phrase may contain: "letters", "text", a regular expression, or a function."""
-    max_words: int = 4
-    """Largest number of chunks in a phrase."""
-    phrase_sample: float | None = None
-    """Fraction of the text from which phrases are learned; by default, up to 256 MiB of text."""
+    phrases: int | Literal["auto"] = option(
+        0, 'Number of tokens for phrases such as " of the", or auto to balance them with merges.'
+    )
+    phrase_chunks: PhraseChunks = option(
+        "letters",
+        "Chunks that a phrase may contain: letters, text (adds punctuation), or a regular expression.",
+    )
+    max_words: int = option(4, "Largest number of chunks in a phrase.", least=2)
+    phrase_sample: float | None = option(None, "Fraction of the text to learn phrases from.")
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -46,7 +48,7 @@ class PhraseOptions:
                 reason = ("has no effect without ", Setting("phrases"))
                 raise ArgumentError(each.name, getattr(self, each.name), reason)
         check_phrase_chunks(self.phrase_chunks)
-        check_integer("max_words", self.max_words, least=2)
+        check_numbers(self)
         if self.phrase_sample is not None:
             if isinstance(self.phrase_sample, bool) or not isinstance(self.phrase_sample, Real):
                 raise ArgumentTypeError("phrase_sample", self.phrase_sample, "must be a number")
@@ -79,7 +81,7 @@ def check_phrase_chunks(chunks: object) -> None:
 def check_room(phrase_options: PhraseOptions, options: TrainingOptions) -> None:
     """Raise if a number of phrases leaves no room for the tokens that are known before counting.
 
-    >>> check_room(PhraseOptions(50), TrainingOptions(300))
+    >>> check_room(PhraseOptions(50), TrainingOptions(vocab_size=300))
     Traceback (most recent call last):
     ...
     batchbpe.errors.ArgumentError: phrases must be at most 44, which vocab_size leaves, got 50

@@ -79,9 +79,7 @@ def train_with_phrases(
                     wanted,
                     first_id=model.n_vocab,
                     max_words=phrase_options.max_words,
-                    policy=options.policy,
-                    cap_divisor=options.cap_divisor,
-                    max_batch_size=options.max_batch_size,
+                    search=options,
                     on_batch=both(show, batches.append),
                     threads=reader.threads,
                 )

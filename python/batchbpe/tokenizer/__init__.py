@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from ..arguments import check_path
-from ..counts import ChunkCounts
-from ..data import corpus
-from ..data.limits import MAX_DOCUMENT_BYTES
 from ..errors import DataError, short
 from ..formats import Format, huggingface, load_file, native, save_file
 from ..formats import tiktoken as rank_file
@@ -20,12 +19,8 @@ from ..formats.phrase_pattern import pattern_with_phrases
 from ..formats.portability import check_not_empty
 from ..model import Model
 from ..patterns import Split
-from ..phrases.options import PhraseChunks
-from ..policies import Policy
 from ..storage.atomic import replacing_all, writing
 from ..training import train as training
-from ..training.loop import Batch
-from ..training.options import Ties
 from ..util.surrogates import Errors
 from .codec import Codec
 
@@ -34,6 +29,21 @@ if TYPE_CHECKING:
 
     from ..analysis.comparison import Comparison
     from ..analysis.view import Encoding
+
+
+P = ParamSpec("P")
+
+
+def _creating(train: Callable[P, Model]) -> Callable[P, Tokenizer]:
+    """Return a function with the signature and the documentation of `train` that creates a tokenizer."""
+
+    @functools.wraps(train)
+    def create(*args: P.args, **kwargs: P.kwargs) -> Tokenizer:
+        return Tokenizer(train(*args, **kwargs))
+
+    signature = inspect.signature(train).replace(return_annotation="Tokenizer")
+    create.__signature__ = signature  # type: ignore[attr-defined]
+    return create
 
 
 class Tokenizer(Codec):
@@ -51,112 +61,7 @@ class Tokenizer(Codec):
     259
     """
 
-    @classmethod
-    def train(
-        cls,
-        data: corpus.Data | None = None,
-        vocab_size: int | None = None,
-        *,
-        texts: str | Iterable[str] | None = None,
-        files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
-        pattern: Split | str | None = None,
-        stop_list_size: int = 0,
-        freq_cutoff: int = 1,
-        special_tokens: Sequence[str] | Mapping[str, int] = (),
-        cap_divisor: int = 2,
-        max_batch_size: int = 0,
-        policy: Policy | str = "continue_search",
-        overlapping: bool = False,
-        ties: Ties = "ids",
-        base: Tokenizer | Model | None = None,
-        phrases: int | Literal["auto"] = 0,
-        phrase_chunks: PhraseChunks = "letters",
-        max_words: int = 4,
-        phrase_sample: float | None = None,
-        text_column: str = "text",
-        errors: Literal["strict", "replace"] = "strict",
-        max_document_bytes: int = MAX_DOCUMENT_BYTES,
-        sample: float = 1.0,
-        seed: int = 0,
-        limit_bytes: int | None = None,
-        progress: Callable[[int], object] | bool | None = None,
-        on_counts: Callable[[ChunkCounts], object] | None = None,
-        on_batch: Callable[[Batch], object] | None = None,
-        threads: int | None = None,
-    ) -> Tokenizer:
-        """Train a tokenizer of `vocab_size` tokens.
-
-        Parameters
-        ----------
-        data: a text, path, glob, folder or URL; chunk counts; arrow data, data frames or datasets; an iterable of
-            strings; or a list of any of these. See `batchbpe.data.corpus`.
-        vocab_size: total number of tokens: 256 bytes, stop words, merges and special tokens.
-        texts: strings to train on instead of `data`, even if they look like paths.
-        files: paths, globs, folders or URLs to train on instead of `data`.
-        pattern: name or regular expression; by default that of `base` or of the counts in `data`, or gpt4.
-        stop_list_size: number of stop words: the most frequent chunks get whole-chunk tokens.
-        freq_cutoff: ignore chunks that occur fewer times.
-        special_tokens: a list of names, which get the last ids, or a mapping from name to id.
-        cap_divisor: search at most `merges_remaining // cap_divisor` pairs per batch.
-        max_batch_size: search at most this many pairs per batch; 0 for no limit.
-        policy: chooses which of these pairs are merged: a function, or a name from `batchbpe.policies`.
-        overlapping: count "aa" four times in "aaaaa", as QuickTokenizer does, instead of twice.
-        ties: which of several pairs with equal counts comes first: the one with the smallest "ids", or that of
-            "huggingface", so that `policy="serial", overlapping=True` trains like its `BpeTrainer`.
-        base: tokenizer to extend. All its tokens, including special tokens, keep their ids; new tokens come after them.
-        phrases: number of tokens for phrases such as " of the", or "auto" to balance them with merges. They are part of
-            `vocab_size`, and the data is read again to find them.
-        phrase_chunks: which chunks a phrase may consist of: "letters" (those with a letter), "text" (also punctuation),
-            a regular expression, or a function that receives a chunk.
-        max_words: largest number of chunks in a phrase.
-        phrase_sample: share of the text from which phrases are learned; by default as much as makes 256 MiB.
-        text_column: column of tables, or field of jsonl files, that holds the text.
-        errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
-        max_document_bytes: largest row, line, or part of a text file that cannot be cut.
-        sample: share of the documents to use, chosen by `seed`.
-        limit_bytes: stop after this many bytes of text.
-        progress: True shows progress bars; a function is called with the number of bytes read so far.
-        on_counts: called with the chunk counts before training.
-        on_batch: called with a `Batch` after each batch.
-        threads: number of threads; all cores by default.
-
-        >>> base = Tokenizer.train("aaabdaaabac", 257)
-        >>> dict(Tokenizer.train("aaabdaaabac", 259, base=base).merges)
-        {(97, 97): 256, (97, 98): 257, (256, 257): 258}
-
-        """
-        return Tokenizer(
-            training.train(
-                data,
-                vocab_size,
-                texts=texts,
-                files=files,
-                pattern=pattern,
-                stop_list_size=stop_list_size,
-                freq_cutoff=freq_cutoff,
-                special_tokens=special_tokens,
-                cap_divisor=cap_divisor,
-                max_batch_size=max_batch_size,
-                policy=policy,
-                overlapping=overlapping,
-                ties=ties,
-                base=getattr(base, "model", base),
-                phrases=phrases,
-                phrase_chunks=phrase_chunks,
-                max_words=max_words,
-                phrase_sample=phrase_sample,
-                text_column=text_column,
-                errors=errors,
-                max_document_bytes=max_document_bytes,
-                sample=sample,
-                seed=seed,
-                limit_bytes=limit_bytes,
-                progress=progress,
-                on_counts=on_counts,
-                on_batch=on_batch,
-                threads=threads,
-            )
-        )
+    train = staticmethod(_creating(training.train))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:

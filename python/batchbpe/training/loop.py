@@ -11,6 +11,7 @@ import numpy as np
 
 from .._core import PairTable
 from ..policies import Candidates, Counts, GrowingVocab, Ids, PairSource, Policy, policy_name
+from .options import Search
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,7 @@ def merge_in_batches(
     vocab: GrowingVocab,
     merges_remaining: int,
     *,
-    cap_divisor: int,
-    max_batch_size: int,
+    search: Search,
     policy: Policy,
     on_batch: Callable[[Batch], object] | None,
 ) -> None:
@@ -69,7 +69,8 @@ def merge_in_batches(
     token_lengths[list(vocab)] = [len(token) for token in vocab.values()]
     batch_count = 0
     while merges_remaining > 0:
-        num_pairs_to_search = min(merges_remaining // cap_divisor, len(vocab), max_batch_size) or 1
+        max_batch_size = search.max_batch_size or merges_remaining
+        num_pairs_to_search = min(merges_remaining // search.cap_divisor, len(vocab), max_batch_size) or 1
         top_pairs = Candidates.best(searchable, num_pairs_to_search, vocab, token_lengths)
         pairs_to_merge = _ask(policy, top_pairs, merges_remaining)
         if not len(pairs_to_merge):

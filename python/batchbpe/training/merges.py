@@ -34,7 +34,7 @@ def train_on_counts(
 ) -> Model:
     """Train on counts; see `train`.
 
-    >>> len(train_on_counts(ChunkCounts.count(["aaabdaaabac"]), TrainingOptions(259)).vocab)
+    >>> len(train_on_counts(ChunkCounts.count(["aaabdaaabac"]), TrainingOptions(vocab_size=259)).vocab)
     259
     """
     handed_over = [counts]
@@ -81,8 +81,7 @@ def train_merges(
             table,
             vocab,
             wanted,
-            cap_divisor=options.cap_divisor,
-            max_batch_size=options.max_batch_size or options.vocab_size,
+            search=options,
             policy=policy,
             on_batch=both(batches.append, on_batch),
         )

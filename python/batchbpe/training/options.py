@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from .._core import MAX_ID, MAX_MERGES
-from ..arguments import check_bool, check_integer
+from ..arguments import check_integer
+from ..choices import PolicyName, Ties
 from ..errors import ArgumentError, ArgumentTypeError, Message, Setting, plural, short
 from ..model import Model, check_special_tokens
+from ..options import check_choice, check_numbers, details, option, shell_options
 from ..patterns import Split
-from ..policies import Policy, policy_name, resolve_policy
 
-Ties = Literal["ids", "huggingface"]
-"""The order of pairs with equal counts."""
+if TYPE_CHECKING:
+    from ..policies import Policy
 
 
 class HasModel(Protocol):
@@ -25,41 +27,52 @@ class HasModel(Protocol):
         """Its model."""
 
 
-@dataclass(frozen=True)
-class TrainingOptions:
-    """The options of training. Invalid options raise an error here, before anything is counted."""
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """How the pairs of a batch are found."""
 
-    vocab_size: int
-    """Total number of tokens: 256 bytes, stop words, merges and special tokens."""
-    stop_list_size: int = 0
-    """Number of stop words: the most frequent chunks get whole-chunk tokens."""
-    freq_cutoff: int = 1
-    """Ignore chunks that occur fewer times."""
-    special_tokens: Sequence[str] | Mapping[str, int] = ()
-    """A list of names, which get the last ids, or a mapping from name to id. Those of `base` need not be listed."""
-    cap_divisor: int = 2
-    """Search at most `merges_remaining // cap_divisor` pairs per batch."""
-    max_batch_size: int = 0
-    """Search at most this many pairs per batch; 0 for no limit."""
-    policy: Policy | str = "continue_search"
-    """Chooses which of the pairs searched are merged: a function, or a name from `batchbpe.policies`."""
-    overlapping: bool = False
-    """Count "aa" four times in "aaaaa", as QuickTokenizer does, instead of twice."""
-    ties: Ties = "ids"
-    """Order of pairs with equal counts: "ids", the smallest first, or that of "huggingface"."""
-    base: Model | None = None
-    """Model or tokenizer to extend. All its tokens, including special tokens, keep their ids."""
+    cap_divisor: int = option(2, "Search at most (remaining merges / cap divisor) pairs per batch.", least=1)
+    max_batch_size: int = option(0, "Search at most this many pairs per batch; 0 means no limit.", least=0)
+    policy: Policy | str = option(
+        "continue_search",
+        "How to choose the pairs of a batch: serial, naive, positional or continue_search.",
+        choices=get_args(PolicyName),
+    )
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        from ..policies import resolve_policy  # imports numpy
+
+        object.__setattr__(self, "policy", resolve_policy(self.policy))
+        check_numbers(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(Search):
+    """The training options. Invalid options raise an error here, before anything is counted."""
+
+    vocab_size: int = field(metadata=details("Total number of tokens: bytes, stop words, merges and special tokens."))
+    stop_list_size: int = option(0, "Number of stop words: frequent chunks that become single tokens.", least=0)
+    freq_cutoff: int = option(1, "Ignore chunks that occur fewer times.", least=0)
+    special_tokens: Sequence[str] | Mapping[str, int] = option(
+        (),
+        "A list of names, which get the last ids, or a mapping from name to id. Those of `base` need not be listed.",
+        shell=False,
+    )
+    overlapping: bool = option(False, 'Count "aa" four times in "aaaaa", as QuickTokenizer does, instead of twice.')
+    ties: Ties = option(
+        "ids", "Order of pairs with equal counts: ids (smallest first) or huggingface.", choices=get_args(Ties)
+    )
+    base: Model | None = option(
+        None, "Model or tokenizer to extend. All its tokens, including special tokens, keep their ids.", shell=False
+    )
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the data."""
-        object.__setattr__(self, "policy", resolve_policy(self.policy))
         check_special_tokens(self.special_tokens)
-        check_bool("overlapping", self.overlapping)
-        if self.ties not in get_args(Ties):
-            raise ArgumentError("ties", self.ties, f"must be one of {', '.join(map(repr, get_args(Ties)))}")
         check_integer("vocab_size", self.vocab_size)
-        for name, least in {"stop_list_size": 0, "freq_cutoff": 0, "cap_divisor": 1, "max_batch_size": 0}.items():
-            check_integer(name, getattr(self, name), least)
+        super().__post_init__()
+        check_choice(self, "ties")
         object.__setattr__(self, "base", getattr(self.base, "model", self.base))
         if self.base is not None and not isinstance(self.base, Model):
             raise ArgumentTypeError("base", self.base, "must be a Tokenizer or a Model")
@@ -123,17 +136,18 @@ class TrainingOptions:
 
     def as_metadata(self) -> dict[str, Any]:
         """Return what a model file records about its training."""
-        plain = ("vocab_size", "stop_list_size", "freq_cutoff", "cap_divisor", "max_batch_size")
-        numbers = {name: int(getattr(self, name)) for name in plain}
+        from ..policies import policy_name
+
+        values = {each.name: getattr(self, each.name) for each in shell_options(type(self))}
+        plain = {name: int(value) if isinstance(value, Integral) else value for name, value in values.items()}
         base = {"base_vocab_size": self.base.vocab_size} if self.base else {}
-        choices = {"policy": policy_name(self.policy), "overlapping": bool(self.overlapping), "ties": self.ties}
-        return numbers | base | choices
+        return plain | base | {"policy": policy_name(self.policy), "overlapping": bool(self.overlapping)}
 
 
 def split_for(options: TrainingOptions, pattern: Split | str | None) -> Split | None:
     """Return the split to count with: the given one, or that of the base. They must agree.
 
-    >>> print(split_for(TrainingOptions(300), "gpt2"))
+    >>> print(split_for(TrainingOptions(vocab_size=300), "gpt2"))
     gpt2
     """
     split = None if pattern is None else Split.of(pattern)

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from ..arguments import check_function
+from ..choices import Ties
 from ..counts import ChunkCounts
 from ..data import corpus
 from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..model import Model
+from ..options import documented, picked
 from ..patterns import Split
 from ..phrases.counting import RunReader, check_rereadable
 from ..phrases.options import PhraseChunks, PhraseOptions, check_room
@@ -19,9 +21,10 @@ from ..policies import Policy
 from ..util.progress import training_bar
 from .loop import Batch
 from .merges import both, train_on_counts
-from .options import HasModel, Ties, TrainingOptions, split_for
+from .options import HasModel, TrainingOptions, split_for
 
 
+@documented(TrainingOptions, PhraseOptions)
 def train(
     data: corpus.Data | None = None,
     vocab_size: int | None = None,
@@ -57,40 +60,34 @@ def train(
 
     Parameters
     ----------
-    data, pattern, texts, files, text_column, errors, max_document_bytes, sample, seed, limit_bytes: what to train on;
-        see `ChunkCounts.count`.
-    vocab_size, …, base: how to train; see `TrainingOptions`.
-    phrases, phrase_chunks, max_words, phrase_sample: tokens across chunks; see `PhraseOptions`.
+    data: a text, path, glob, folder or URL; chunk counts; arrow data, data frames or datasets; an iterable of
+        strings; or a list of any of these. See `batchbpe.data.corpus`.
+    texts: strings to train on instead of `data`, even if they look like paths.
+    files: paths, globs, folders or URLs to train on instead of `data`.
+    pattern: name or regular expression; by default that of `base` or of the counts in `data`, or gpt4.
+    {options}
+    policy and phrase_chunks may also be functions; see docs/policies.md and docs/phrases.md.
+    text_column, errors, max_document_bytes, sample, seed, limit_bytes: how to read the data; see `ChunkCounts.count`.
     progress: True shows progress bars; a function is called with the number of bytes read so far.
-    on_counts: called with the counts before training.
-    on_batch: called with a `Batch` after each batch.
+    on_counts: called with the chunk counts before training.
+    on_batch: called with a `Batch` after each batch; for phrases, once all of them have been learned.
     threads: number of threads; all cores by default.
 
     >>> dict(train("aaabdaaabac", 259).merges)
     {(97, 97): 256, (97, 98): 257, (256, 257): 258}
 
     """
+    given = locals()
     if vocab_size is None:  # `data` is optional, so this must be too
         raise TypeError("vocab_size is required: the total number of tokens, such as 32768")
-    options = TrainingOptions(
-        vocab_size=vocab_size,
-        stop_list_size=stop_list_size,
-        freq_cutoff=freq_cutoff,
-        special_tokens=special_tokens,
-        cap_divisor=cap_divisor,
-        max_batch_size=max_batch_size,
-        policy=policy,
-        overlapping=overlapping,
-        ties=ties,
-        base=base,  # type: ignore[arg-type]  # a tokenizer is replaced with its model
-    )
+    options, phrase_options = picked(TrainingOptions, given), picked(PhraseOptions, given)
+    given.clear()  # it would keep the data in memory
     check_function("on_counts", on_counts)
     check_function("on_batch", on_batch)
     chosen = corpus.choose(data, texts, files)
     if isinstance(chosen, str) and _is_toy(chosen, options):
         chosen = corpus.choose(None, chosen, None)
     reading: dict[str, Any] = {"text_column": text_column, "errors": errors, "max_document_bytes": max_document_bytes}
-    phrase_options = PhraseOptions(phrases, phrase_chunks, max_words, phrase_sample)
     folder = corpus.counts_folder(chosen)
     if folder:  # may hold far more rare chunks than fit into memory
         chosen = ChunkCounts.load(folder, freq_cutoff=options.freq_cutoff)
