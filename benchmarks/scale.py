@@ -2,8 +2,8 @@
 
 The number of unique chunks grows with the text as U = K · bytes^β (Heaps' law). K and β are fitted to english.parquet
 and multilingual.parquet in FOLDER. Documents from the web lie between the two: the paper found 17 million unique chunks
-in 10 billion tokens. The estimates therefore start there and grow with the mean of both β. The shares of chunks that a
-cutoff keeps are those of the multilingual documents. The tables in docs/scale.md are the output of this program.
+in 10 billion tokens. The estimates therefore start there and grow with the mean of both β. The fraction of chunks that
+a cutoff keeps is that of the multilingual documents. The tables in docs/scale.md are the output of this program.
 """
 
 import argparse
@@ -29,12 +29,12 @@ PARTITIONS = (1, 10, 100)
 def fit(texts):
     """Return K and β, and the sizes and unique chunks that they were fitted to."""
     sizes, unique = [], []
-    share = len(texts) // 64
-    while share <= len(texts):
-        part = texts[:share]
+    size = len(texts) // 64
+    while size <= len(texts):
+        part = texts[:size]
         sizes.append(sum(map(len, part)))
         unique.append(ChunkCounts.count(texts=[text.decode() for text in part]).unique)
-        share *= 2
+        size *= 2
     beta, log_k = np.polyfit(np.log(sizes), np.log(unique), 1)
     return math.exp(log_k), beta, sizes, unique
 
@@ -70,9 +70,9 @@ def main():
         table(["MB of text", "unique chunks", "K · bytes^β"], rows)
 
     counts = {name: ChunkCounts.count(texts=[text.decode() for text in texts[name]]) for name in texts}
-    shares = {name: [each.at_least(cutoff).unique / each.unique for cutoff in CUTOFFS] for name, each in counts.items()}
-    rows = zip(CUTOFFS, *shares.values(), strict=True)
-    table(["cutoff", *shares], [[str(cutoff), *(f"{share:.1%}" for share in each)] for cutoff, *each in rows])
+    kept = {name: [each.at_least(cutoff).unique / each.unique for cutoff in CUTOFFS] for name, each in counts.items()}
+    rows = zip(CUTOFFS, *kept.values(), strict=True)
+    table(["cutoff", *kept], [[str(cutoff), *(f"{fraction:.1%}" for fraction in each)] for cutoff, *each in rows])
 
     beta = sum(beta for _, beta, *_ in fits.values()) / len(fits)
     columns = []
@@ -91,8 +91,8 @@ def main():
                 f"{tasks:,}; {millions(rows)}; {shuffle}"
             )
         cells["core hours"] = f"{size / 1e6 / options.speed / 3600:,.1f}"
-        for cutoff, share in zip(CUTOFFS, shares["multilingual"], strict=True):
-            cells[f"memory to train, cutoff {cutoff}"] = f"{unique * share * options.chunk_bytes / 1e9:,.1f} GB"
+        for cutoff, fraction in zip(CUTOFFS, kept["multilingual"], strict=True):
+            cells[f"memory to train, cutoff {cutoff}"] = f"{unique * fraction * options.chunk_bytes / 1e9:,.1f} GB"
         columns.append(cells)
     table(["", *DATASETS], [[name, *(cells[name] for cells in columns)] for name in columns[0]])
 

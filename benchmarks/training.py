@@ -131,8 +131,8 @@ def policy(path, vocab_size):
         Tokenizer.train(chunks, vocab_size, policy=timed)
         return time.perf_counter() - start
 
-    def shares(training):
-        share = sum(spent) / training
-        return {"result": f"{sum(spent):.3f} s = {share:.1%} in {len(spent)} calls of the policy"}
+    def describe_policy(training):
+        fraction = sum(spent) / training
+        return {"result": f"{sum(spent):.3f} s = {fraction:.1%} in {len(spent)} policy calls"}
 
-    return Case(partial(ChunkCounts.load, path), job, shares)
+    return Case(partial(ChunkCounts.load, path), job, describe_policy)

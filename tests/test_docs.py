@@ -1,4 +1,4 @@
-"""The examples in README.md and docs/ run, links lead to files, guarantees have tests, and docs/cli.md is up to date."""
+"""Examples in README.md and docs/ run, links lead to files, guarantees name tests, and docs/cli.md is up to date."""
 
 import os
 import re
