@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from batchbpe import ChunkCounts
+from benchmarks.jobs import TEXTS
 from benchmarks.texts import column
 
 BYTES_PER_TOKEN = 4.5
@@ -64,7 +65,7 @@ def main():
     for name in ("english", "multilingual"):
         texts[name] = [text.encode() for text in column(options.data / f"{name}.parquet").to_pylist()]
         k, beta, sizes, unique = fits[name] = fit(texts[name])
-        print(f"\n{name}: K = {k:.3g}, β = {beta:.3f}")
+        print(f"\n{TEXTS[name]}: K = {k:.3g}, β = {beta:.3f}")
         rows = zip(sizes, unique, strict=True)
         rows = [[f"{size / 1e6:.1f}", f"{found:,}", f"{k * size**beta:,.0f}"] for size, found in rows]
         table(["MB of text", "unique chunks", "K · bytes^β"], rows)
@@ -72,7 +73,8 @@ def main():
     counts = {name: ChunkCounts.count(texts=[text.decode() for text in texts[name]]) for name in texts}
     kept = {name: [each.at_least(cutoff).unique / each.unique for cutoff in CUTOFFS] for name, each in counts.items()}
     rows = zip(CUTOFFS, *kept.values(), strict=True)
-    table(["cutoff", *kept], [[str(cutoff), *(f"{fraction:.1%}" for fraction in each)] for cutoff, *each in rows])
+    rows = [[str(cutoff), *(f"{fraction:.1%}" for fraction in each)] for cutoff, *each in rows]
+    table(["cutoff", *(TEXTS[name] for name in kept)], rows)
 
     beta = sum(beta for _, beta, *_ in fits.values()) / len(fits)
     columns = []
@@ -81,7 +83,7 @@ def main():
         estimates = [k * size**beta for k, beta, *_ in fits.values()]
         unique = PAPER[0] * (size / PAPER[1]) ** beta
         cells = {"text": f"{size / 1e12:,.3f} TB"}
-        cells |= {f"unique chunks, as in {name}": millions(n) for name, n in zip(fits, estimates, strict=True)}
+        cells |= {f"unique chunks, as in {TEXTS[name]}": millions(n) for name, n in zip(fits, estimates, strict=True)}
         cells[f"unique chunks, 17 million at 10 billion tokens, β = {beta:.2f}"] = millions(unique)
         for split, text in TASKS.items():
             tasks = math.ceil(size / text)

@@ -1,4 +1,4 @@
-"""The cases of training. They return the vocabulary, which tables.py compares."""
+"""Training cases. They return the vocabulary, which tables.py compares."""
 
 import functools
 import io
@@ -26,7 +26,7 @@ def batchbpe(path, vocab_size, counts=False, **options):
 
 
 def batchbpe_file(path, vocab_size):
-    """Train on a file of counts, reading included."""
+    """Train on a counts file, including reading it."""
     from batchbpe import Tokenizer
 
     return Case(int, lambda _: Tokenizer.train(path, vocab_size), lambda it: describe(it.vocab.values()))
