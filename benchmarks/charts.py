@@ -1,4 +1,4 @@
-"""Draw the charts of results.csv for light and dark pages: `python -m benchmarks.charts` draws them again."""
+"""Draw the charts of results.csv for light and dark pages: `python -m benchmarks.charts`."""
 
 from itertools import groupby
 from pathlib import Path
@@ -7,7 +7,7 @@ from batchbpe.experiments.plots import COLOURS, STYLE
 from benchmarks.tables import read_csv
 
 THEMES = {"light": ("#24292f", "#d0d7de", "#2563a8"), "dark": ("#e6edf3", "#3d444d", "#58a6ff")}
-"""The colours of text, lines and batchbpe. The background is transparent."""
+"""The colors of text, lines and batchbpe. The background is transparent."""
 PEER = "#8b949e"
 
 
@@ -17,10 +17,8 @@ def draw(records, folder):
 
     folder.mkdir(exist_ok=True)
     for theme, (text, lines, own) in THEMES.items():
-        colours = dict.fromkeys(
-            ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.titlecolor"), text
-        )
-        style = STYLE | colours | {"grid.color": lines, "axes.edgecolor": lines, "savefig.transparent": True}
+        colors = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.titlecolor"), text)
+        style = STYLE | colors | {"grid.color": lines, "axes.edgecolor": lines, "savefig.transparent": True}
         with mpl.rc_context(style):
             for name, figure in figures(records, own):
                 figure.savefig(folder / f"{name}-{theme}.svg", metadata={"Date": None})
@@ -53,16 +51,16 @@ def bars(tables, own):
         panel.set_xlabel(
             "MB/s (more is better): first call, and behind it repeated calls" if speed else "seconds (less is better)"
         )
-        for place, each in enumerate(rows):
+        for index, each in enumerate(rows):
             values = [
                 each[field] for field in ("seconds", "repeated") if field in each and (speed or field == "seconds")
             ]
             values = [each["size"] / 1e6 / value if speed else value for value in values]
-            colour = own if each["tool"].startswith("batchbpe") else PEER
+            color = own if each["tool"].startswith("batchbpe") else PEER
             for value, alpha in zip(values, (1, 0.4), strict=False):
-                panel.barh(place, value, color=colour, alpha=alpha, height=0.7)
+                panel.barh(index, value, color=color, alpha=alpha, height=0.7)
             label = " / ".join(f"{value:,.0f}" if speed else f"{value:.3g}" for value in values)
-            panel.annotate(f" {label}", (max(values), place), va="center")
+            panel.annotate(f" {label}", (max(values), index), va="center")
         panel.set_yticks(range(len(rows)), [each["tool"] for each in rows])
         panel.invert_yaxis()
         panel.grid(axis="y", visible=False)
@@ -78,9 +76,9 @@ def curves(tables, own):
         peers = iter(COLOURS[1:] * 2)
         for tool in tools:
             points = [each for each in rows if each["tool"] == tool and "seconds" in each]
-            colour = own if tool.startswith("batchbpe") else next(peers)
+            color = own if tool.startswith("batchbpe") else next(peers)
             options = {
-                "color": colour,
+                "color": color,
                 "marker": "o",
                 "markersize": 3,
                 "linestyle": "--" if "1 thread" in tool else "-",

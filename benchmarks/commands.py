@@ -1,4 +1,4 @@
-"""The cases of whole processes (imports, scripts, the command line) and of jobs from files to files."""
+"""Cases that run whole processes (imports, scripts, the command line) or jobs from files to files."""
 
 import resource
 import statistics
@@ -27,7 +27,7 @@ numpy.save(sys.argv[3], numpy.array(tokenizers.Tokenizer.from_file(sys.argv[1]).
 
 
 def script(code, arguments):
-    """Run a program once, interpreter and imports included."""
+    """Run a program once, including interpreter start and imports."""
 
     def job(_):
         start = time.perf_counter()

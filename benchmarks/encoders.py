@@ -61,7 +61,7 @@ def gigatoken(ranks):
 
 
 def quicktok(ranks):
-    """Ignore the file: this package brings its own copies."""
+    """Ignore the file: this package ships its own copies."""
     import quicktok
 
     encoding = quicktok.get_encoding(Path(ranks).stem)

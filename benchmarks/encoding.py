@@ -1,4 +1,4 @@
-"""The cases of loading, encoding and decoding."""
+"""Cases that load, encode and decode."""
 
 import hashlib
 import timeit

@@ -9,7 +9,9 @@ from benchmarks import commands, synthetic, texts
 from benchmarks.encoders import TOOLS, model_file
 
 TRAINERS = ("batchbpe", "ffbpe", "rustbpe", "tokenizers", "sentencepiece")
-LANGUAGES = ("english", "multilingual", "code")
+TEXTS = {"english": "English", "multilingual": "multilingual text", "code": "code"}
+"""What the titles call each text."""
+DOCUMENTS = {"english": "English documents", "multilingual": "multilingual documents"}
 CORES = {2: "2 threads", 1: "1 thread"}
 
 
@@ -84,14 +86,14 @@ class Inputs(NamedTuple):
 
 
 def train(inputs):
-    for language in ("english", "multilingual"):
+    for language, name in DOCUMENTS.items():
         params = {"path": inputs.documents(language), "vocab_size": inputs.scale.vocab_size}
-        title = f"Training on {language} documents in memory to {inputs.scale.vocab_size:,} tokens"
+        title = f"Training on {name} in memory to {inputs.scale.vocab_size:,} tokens"
         yield Table(title, [Row(tool, tool, f"training.{tool}", params) for tool in TRAINERS])
     params = {"path": inputs.documents("english"), "vocab_size": inputs.scale.vocab_size}
     ours = Row("batchbpe", "batchbpe", "training.batchbpe", params | {"pattern": "gpt2"})
     yield Table(
-        "The same on english, with the gpt2 pattern",
+        "The same on English, with the gpt2 pattern",
         [ours, Row("gigatoken", "gigatoken", "training.gigatoken", params)],
     )
 
@@ -103,7 +105,7 @@ def counts(inputs):
     rows = [
         Row(tool, tool, "commands.script", {"code": code, "arguments": arguments}) for tool, code in programs.items()
     ]
-    yield Table(f"Training on a csv of counts to {size:,} tokens, reading and imports included", rows)
+    yield Table(f"Training on chunk counts from a csv file to {size:,} tokens, including reading and imports", rows)
     params = {"path": str(inputs.csv), "vocab_size": size}
     yield Table("Time inside the default policy, in Python", [Row("batchbpe", "batchbpe", "training.policy", params)])
     params |= {"counts": True}
@@ -117,16 +119,16 @@ def counts(inputs):
 def unique_chunks(inputs):
     scale = inputs.scale
     params = {"path": str(synthetic.counts_file(inputs.csv, scale.unique)), "vocab_size": scale.counts_vocab_size}
-    title = f"Training on {scale.unique:,} unique chunks to {scale.counts_vocab_size:,} tokens, reading"
-    yield Table(f"{title} included", in_threads("training.batchbpe_file", params))
-    yield Table(f"{title} excluded", in_threads("training.batchbpe", params | {"counts": True}))
+    title = f"Training on {scale.unique:,} unique chunks to {scale.counts_vocab_size:,} tokens"
+    yield Table(f"{title}, including reading", in_threads("training.batchbpe_file", params))
+    yield Table(f"{title}, excluding reading", in_threads("training.batchbpe", params | {"counts": True}))
 
 
 def encode(inputs, case="to_numpy", kind="numpy"):
     size = inputs.scale.text
-    for language in LANGUAGES:
+    for language, name in TEXTS.items():
         rows = inputs.encoders(f"encoding.{case}", texts.sample(inputs.data, language, size), size, cores=1)
-        yield Table(f"Encoding {megabytes(size)} of {language} into {kind}, on one core", rows)
+        yield Table(f"Encoding {megabytes(size)} of {name} into {kind}, on one core", rows)
 
 
 def lists(inputs):
@@ -135,10 +137,11 @@ def lists(inputs):
 
 def documents(inputs):
     size = inputs.scale.batch
-    for language in ("english", "multilingual"):
+    for language in DOCUMENTS:
         path = texts.sample(inputs.data, language, size)
         rows = inputs.encoders("encoding.batch", path, size, pieces=True)
-        yield Table(f"Encoding {megabytes(size)} of {language} in documents of 3,000 characters, on all cores", rows)
+        title = f"Encoding {megabytes(size)} of {TEXTS[language]} in documents of 3,000 characters, on all cores"
+        yield Table(title, rows)
 
 
 def phrases(inputs):
@@ -148,24 +151,24 @@ def phrases(inputs):
         'phrases="auto"': {"phrases": "auto"},
         'phrases="auto", phrase_chunks="text"': {"phrases": "auto", "phrase_chunks": "text"},
     }
-    for language in ("english", "multilingual"):
+    for language, name in DOCUMENTS.items():
         params = {"path": inputs.documents(language), "vocab_size": size}
         rows = [Row(label, "batchbpe", "phrases.train", params | more) for label, more in options.items()]
-        yield Table(f"Training on {language} documents in memory to {size:,} tokens, with phrases", rows)
+        yield Table(f"Training on {name} in memory to {size:,} tokens, with phrases", rows)
     params = {"path": str(texts.mixed(inputs.data, inputs.scale.mixed)), "vocab_size": size}
     rows = [Row(label, "batchbpe", "phrases.train_file", params | more) for label, more in options.items()]
     yield Table(f"The same from {megabytes(inputs.scale.mixed)} of English, other languages and code in parquet", rows)
-    for language in ("english", "multilingual"):
+    for language, name in DOCUMENTS.items():
         models = {label: trained_model(inputs, language, size, **more) for label, more in options.items()}
         path = {"path": str(texts.sample(inputs.data, language, inputs.scale.text))}
         rows = [
             Row(label, "batchbpe", "phrases.encode", path | {"model": model}, inputs.scale.text, cores=1)
             for label, model in models.items()
         ]
-        yield Table(f"Encoding {megabytes(inputs.scale.text)} of {language} into numpy, on one core", rows)
+        yield Table(f"Encoding {megabytes(inputs.scale.text)} of {TEXTS[language]} into numpy, on one core", rows)
         path = {"path": inputs.documents(language), "batch": True}
         rows = [Row(label, "batchbpe", "phrases.encode", path | {"model": model}) for label, model in models.items()]
-        yield Table(f"Encoding {language} documents, on all cores", rows)
+        yield Table(f"Encoding {name}, on all cores", rows)
 
 
 def short(inputs):
@@ -174,23 +177,24 @@ def short(inputs):
 
 def patterns(inputs):
     size = inputs.scale.text
-    for language in ("english", "multilingual"):
+    for language in DOCUMENTS:
         path = str(texts.sample(inputs.data, language, size))
-        for name in ("gpt4", "o200k", "qwen2", "nanochat", "deepseek", "starcoder", "kimi"):
-            params = {"path": path, "pattern": name}
+        for pattern in ("gpt4", "o200k", "qwen2", "nanochat", "deepseek", "starcoder", "kimi"):
+            params = {"path": path, "pattern": pattern}
             rows = [
                 Row("batchbpe", "batchbpe", "splitting.batchbpe", params, size, 1),
                 Row("backtracking", "batchbpe", "splitting.batchbpe", params | {"backtracking": True}, size, 1),
                 Row("regex", "regex", "splitting.regex", params, size, 1),
             ]
-            yield Table(f"Splitting {megabytes(size)} of {language} with the pattern {name}, on one core", rows)
+            title = f"Splitting {megabytes(size)} of {TEXTS[language]} with the {pattern} pattern, on one core"
+            yield Table(title, rows)
 
 
 def decode(inputs):
     size = inputs.scale.text
-    for language in LANGUAGES:
+    for language, name in TEXTS.items():
         rows = inputs.encoders("encoding.decode", texts.sample(inputs.data, language, size), size, cores=1)
-        yield Table(f"Decoding {megabytes(size)} of {language} to a string", rows)
+        yield Table(f"Decoding {megabytes(size)} of {name} to a string", rows)
 
 
 def load(inputs):
@@ -236,13 +240,11 @@ def sizes(inputs):
 
 
 def threads(inputs):
-    for language in ("english", "multilingual"):
+    for language, name in DOCUMENTS.items():
         path = {"path": inputs.parquet(language)}
-        yield Table(
-            f"Counting the chunks of {language} documents, a pyarrow column", in_threads("encoding.count", path)
-        )
+        yield Table(f"Counting the chunks of {name} in a pyarrow column", in_threads("encoding.count", path))
         rows = in_threads("encoding.batch", inputs.ranks("batchbpe") | path)
-        yield Table(f"encode_batch_to_numpy of {language} documents", rows)
+        yield Table(f"Encoding {name} with encode_batch_to_numpy", rows)
 
 
 def in_threads(case, params, size=None):
@@ -253,7 +255,7 @@ def in_threads(case, params, size=None):
 def files(inputs):
     """Compare the commands with the core on text in memory, and with reading alone, which uses the same cores."""
     ranks = inputs.ranks("batchbpe")
-    for language in ("english", "multilingual"):
+    for language, name in DOCUMENTS.items():
         path = {"path": inputs.parquet(language)}
         cases = {
             "batchbpe, in memory": ("encoding.count", path),
@@ -261,12 +263,12 @@ def files(inputs):
             "pyarrow, reading that parquet": ("commands.read", path),
             "batchbpe, uncompressed parquet to file": ("commands.count_files", path | {"compressed": False}),
         }
-        yield Table(f"Counting {language} documents", [Row(label, "batchbpe", *case) for label, case in cases.items()])
+        yield Table(f"Counting {name}", [Row(label, "batchbpe", *case) for label, case in cases.items()])
         cases = {
             "batchbpe, in memory": ("encoding.batch", ranks | path),
             "batchbpe, parquet to file": ("commands.encode_files", path | {"ranks": ranks["ranks"]}),
         }
-        yield Table(f"Encoding {language} documents", [Row(label, "batchbpe", *case) for label, case in cases.items()])
+        yield Table(f"Encoding {name}", [Row(label, "batchbpe", *case) for label, case in cases.items()])
 
 
 def imports(inputs):
@@ -276,7 +278,7 @@ def imports(inputs):
         Row(tool, "batchbpe" if tool == "numpy" else tool, "commands.import_module", params | {"module": tool})
         for tool in tools
     ]
-    yield Table("Import, above the bare interpreter", rows)
+    yield Table("Import time beyond the bare interpreter", rows)
 
 
 def command_line(inputs):
@@ -290,7 +292,7 @@ def command_line(inputs):
     ours = row("batchbpe", "batchbpe", ["-m", "batchbpe", "encode", model, text, "-o"], output="ids.npy")
     code = commands.ENCODE_TOKENIZERS
     theirs = row("tokenizers, in a script", "tokenizers", ["-c", code, exported, text], output="ids.npy")
-    yield Table(f"batchbpe encode of 1 KB with {inputs.scale.vocab_size:,} tokens", [ours, theirs])
+    yield Table(f"batchbpe encode, 1 KB with {inputs.scale.vocab_size:,} tokens", [ours, theirs])
 
 
 def trained(inputs):
@@ -320,7 +322,7 @@ def trained_model(inputs, language, size, **options):
 
 
 def megabytes(size):
-    return f"{size / 1_000_000:g} MB"
+    return f"{size / 1_000_000:,g} MB"
 
 
 JOBS: dict[str, Callable[[Inputs], Iterator[Table]]] = {

@@ -1,4 +1,4 @@
-"""The cases of phrases: training with them, and encoding."""
+"""Cases with phrases: training and encoding."""
 
 from functools import partial
 

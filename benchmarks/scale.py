@@ -2,8 +2,8 @@
 
 The number of unique chunks grows with the text as U = K · bytes^β (Heaps' law). K and β are fitted to english.parquet
 and multilingual.parquet in FOLDER. Documents from the web lie between the two: the paper found 17 million unique chunks
-in 10 billion tokens. The estimates therefore start there and grow with the mean of both β. The shares of chunks that a
-cutoff keeps are those of the multilingual documents. The tables in docs/scale.md are the output of this program.
+in 10 billion tokens. The estimates therefore start there and grow with the mean of both β. The fraction of chunks that
+a cutoff keeps is that of the multilingual documents. The tables in docs/scale.md are the output of this program.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from batchbpe import ChunkCounts
+from benchmarks.jobs import TEXTS
 from benchmarks.texts import column
 
 BYTES_PER_TOKEN = 4.5
@@ -29,12 +30,12 @@ PARTITIONS = (1, 10, 100)
 def fit(texts):
     """Return K and β, and the sizes and unique chunks that they were fitted to."""
     sizes, unique = [], []
-    share = len(texts) // 64
-    while share <= len(texts):
-        part = texts[:share]
+    size = len(texts) // 64
+    while size <= len(texts):
+        part = texts[:size]
         sizes.append(sum(map(len, part)))
         unique.append(ChunkCounts.count(texts=[text.decode() for text in part]).unique)
-        share *= 2
+        size *= 2
     beta, log_k = np.polyfit(np.log(sizes), np.log(unique), 1)
     return math.exp(log_k), beta, sizes, unique
 
@@ -64,15 +65,16 @@ def main():
     for name in ("english", "multilingual"):
         texts[name] = [text.encode() for text in column(options.data / f"{name}.parquet").to_pylist()]
         k, beta, sizes, unique = fits[name] = fit(texts[name])
-        print(f"\n{name}: K = {k:.3g}, β = {beta:.3f}")
+        print(f"\n{TEXTS[name]}: K = {k:.3g}, β = {beta:.3f}")
         rows = zip(sizes, unique, strict=True)
         rows = [[f"{size / 1e6:.1f}", f"{found:,}", f"{k * size**beta:,.0f}"] for size, found in rows]
         table(["MB of text", "unique chunks", "K · bytes^β"], rows)
 
     counts = {name: ChunkCounts.count(texts=[text.decode() for text in texts[name]]) for name in texts}
-    shares = {name: [each.at_least(cutoff).unique / each.unique for cutoff in CUTOFFS] for name, each in counts.items()}
-    rows = zip(CUTOFFS, *shares.values(), strict=True)
-    table(["cutoff", *shares], [[str(cutoff), *(f"{share:.1%}" for share in each)] for cutoff, *each in rows])
+    kept = {name: [each.at_least(cutoff).unique / each.unique for cutoff in CUTOFFS] for name, each in counts.items()}
+    rows = zip(CUTOFFS, *kept.values(), strict=True)
+    rows = [[str(cutoff), *(f"{fraction:.1%}" for fraction in each)] for cutoff, *each in rows]
+    table(["cutoff", *(TEXTS[name] for name in kept)], rows)
 
     beta = sum(beta for _, beta, *_ in fits.values()) / len(fits)
     columns = []
@@ -81,7 +83,7 @@ def main():
         estimates = [k * size**beta for k, beta, *_ in fits.values()]
         unique = PAPER[0] * (size / PAPER[1]) ** beta
         cells = {"text": f"{size / 1e12:,.3f} TB"}
-        cells |= {f"unique chunks, as in {name}": millions(n) for name, n in zip(fits, estimates, strict=True)}
+        cells |= {f"unique chunks, as in {TEXTS[name]}": millions(n) for name, n in zip(fits, estimates, strict=True)}
         cells[f"unique chunks, 17 million at 10 billion tokens, β = {beta:.2f}"] = millions(unique)
         for split, text in TASKS.items():
             tasks = math.ceil(size / text)
@@ -91,8 +93,8 @@ def main():
                 f"{tasks:,}; {millions(rows)}; {shuffle}"
             )
         cells["core hours"] = f"{size / 1e6 / options.speed / 3600:,.1f}"
-        for cutoff, share in zip(CUTOFFS, shares["multilingual"], strict=True):
-            cells[f"memory to train, cutoff {cutoff}"] = f"{unique * share * options.chunk_bytes / 1e9:,.1f} GB"
+        for cutoff, fraction in zip(CUTOFFS, kept["multilingual"], strict=True):
+            cells[f"memory to train, cutoff {cutoff}"] = f"{unique * fraction * options.chunk_bytes / 1e9:,.1f} GB"
         columns.append(cells)
     table(["", *DATASETS], [[name, *(cells[name] for cells in columns)] for name in columns[0]])
 

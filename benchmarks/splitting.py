@@ -1,4 +1,4 @@
-"""The cases of splitting a text into chunks."""
+"""Cases that split a text into chunks."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ from benchmarks.measure import Case
 from benchmarks.texts import load_text
 
 NEVER = "|(?<=a)b(?<=c)"
-"""An alternative that never matches, and that only the engine that backtracks can run."""
+"""An alternative that never matches and that only the backtracking engine can run."""
 
 
 def batchbpe(path, pattern, backtracking=False):

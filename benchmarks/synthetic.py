@@ -19,7 +19,7 @@ TOTAL, WIDTH, SEED = 9_000_000_000, 24, 0
 BLOCK = 500_000
 """The number of chunks made at once."""
 NEW_SHARE, DOCUMENT = 1 / 400, 800
-"""The share of recombined words in a text, and the number of chunks in a document."""
+"""The fraction of recombined words in a text, and the number of chunks in a document."""
 
 
 def is_word(chunk):

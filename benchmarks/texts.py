@@ -1,4 +1,4 @@
-"""The texts of the benchmarks. Those that are made from the data folder are kept in `CACHE`."""
+"""Benchmark texts. Those made from the data folder are kept in `CACHE`."""
 
 import csv
 import os

@@ -1,4 +1,4 @@
-"""The cases of training. They return the vocabulary, which tables.py compares."""
+"""Training cases. They return the vocabulary, which tables.py compares."""
 
 import functools
 import io
@@ -26,7 +26,7 @@ def batchbpe(path, vocab_size, counts=False, **options):
 
 
 def batchbpe_file(path, vocab_size):
-    """Train on a file of counts, reading included."""
+    """Train on a counts file, including reading it."""
     from batchbpe import Tokenizer
 
     return Case(int, lambda _: Tokenizer.train(path, vocab_size), lambda it: describe(it.vocab.values()))
@@ -131,8 +131,8 @@ def policy(path, vocab_size):
         Tokenizer.train(chunks, vocab_size, policy=timed)
         return time.perf_counter() - start
 
-    def shares(training):
-        share = sum(spent) / training
-        return {"result": f"{sum(spent):.3f} s = {share:.1%} in {len(spent)} calls of the policy"}
+    def describe_policy(training):
+        fraction = sum(spent) / training
+        return {"result": f"{sum(spent):.3f} s = {fraction:.1%} in {len(spent)} policy calls"}
 
-    return Case(partial(ChunkCounts.load, path), job, shares)
+    return Case(partial(ChunkCounts.load, path), job, describe_policy)

@@ -1,4 +1,4 @@
-"""Draw a sentence in coloured tokens, encoded with vocabularies of several sizes: `python examples/draw_tokens.py`.
+"""Draw a sentence in colored tokens, encoded with vocabularies of several sizes: `python examples/draw_tokens.py`.
 
 The picture is docs/tokens.svg. The tokenizer is trained on the source of Python's standard library.
 """
@@ -43,13 +43,13 @@ def _row(label: str, tokenizer: Tokenizer, top: int) -> str:
     for number, token in enumerate(ids):
         text = tokenizer.decode([token])
         left, width = LEFT + column * WIDTH, len(text) * WIDTH
-        colour = COLOURS[number % len(COLOURS)]
-        parts.append(f"<rect x='{left:.1f}' y='{top}' width='{width:.1f}' height='22' rx='2' fill='{colour}'/>")
+        color = COLOURS[number % len(COLOURS)]
+        parts.append(f"<rect x='{left:.1f}' y='{top}' width='{width:.1f}' height='22' rx='2' fill='{color}'/>")
         word = text.strip()  # renderers treat spaces at the ends differently
         if word:
             start, length = left + text.index(word) * WIDTH, len(word) * WIDTH
-            place = f"x='{start:.1f}' y='{top + 16}' textLength='{length:.1f}' lengthAdjust='spacingAndGlyphs'"
-            parts.append(f"<text {place} fill='#111'>{html.escape(word)}</text>")
+            position = f"x='{start:.1f}' y='{top + 16}' textLength='{length:.1f}' lengthAdjust='spacingAndGlyphs'"
+            parts.append(f"<text {position} fill='#111'>{html.escape(word)}</text>")
         column += len(text)
     parts.append(f"<text x='{LEFT + column * WIDTH + 10:.1f}' y='{top + 16}' fill='#555'>{len(ids)} tokens</text>")
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Take docs/viewer.png, the picture of `batchbpe view` in the README: `python examples/draw_viewer.py`.
+"""Take docs/viewer.png, the screenshot of `batchbpe view` in the README: `python examples/draw_viewer.py`.
 
 It needs chromium. The tokenizers are trained on the source of Python's standard library.
 """

@@ -1,4 +1,4 @@
-"""Every example in README.md and docs/ runs, and docs/cli.md is up to date."""
+"""Examples in README.md and docs/ run, links lead to files, guarantees name tests, and docs/cli.md is up to date."""
 
 import os
 import re
@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINKING = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "benchmarks").glob("*.md"))]
 NEED_SPARK = ("scale.md",)  # tested by test_spark.py
 TEXT = Path(re.__file__).read_text(encoding="utf-8")
 
@@ -31,9 +32,16 @@ def commands(page):
 
 
 def test_the_examples_are_found():
-    assert {page.name for page in PAGES if examples(page)} >= {"README.md", "policies.md", "tutorial.md"}
-    assert {page.name for page in PAGES if commands(page)} >= {"README.md", "tutorial.md"}
-    assert 'tokenizer.export("folder", "transformers")' in examples(ROOT / "README.md")
+    assert {page.name for page in PAGES if examples(page)} >= {"README.md", "policies.md", "tutorial.md", "usage.md"}
+    assert {page.name for page in PAGES if commands(page)} >= {"README.md", "tutorial.md", "usage.md"}
+    assert 'tokenizer.export("folder", "transformers")' in examples(ROOT / "docs" / "interop.md")
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page):
+    found = re.findall(r'\]\(([^)#\s]+)|\b(?:src|srcset)="([^"]+)"', page.read_text(encoding="utf-8"))
+    missing = [link for link in map("".join, found) if "://" not in link and not (page.parent / link).exists()]
+    assert not missing
 
 
 def test_every_guarantee_has_its_test():
@@ -47,7 +55,10 @@ def test_every_guarantee_has_its_test():
         if name:
             assert path and re.search(rf"\b(?:def|fn) {name}\b", path.read_text(encoding="utf-8")), name
             checked += 1
-    assert checked > 20
+    assert checked > 100
+    rows = re.findall(r"(?m)^\| guarantee \| test \|\n\|.*\n((?:\|.*\n)+)", page)
+    for row in "".join(rows).splitlines():
+        assert re.search(r"\.(?:py|rs)(?:::\w+)?`|clippy", row), row
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in NEED_SPARK], ids=lambda page: page.name)

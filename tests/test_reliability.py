@@ -250,6 +250,23 @@ def test_any_pattern_takes_little_memory() -> None:
     assert run(script, input=json.dumps(BOMBS)) == "done\n"
 
 
+@pytest.mark.parametrize(("unit", "token"), [("a", 97), ("ab", 256)])
+def test_a_long_chunk_is_encoded_in_n_log_n_steps(unit: str, token: int) -> None:
+    """One chunk of 256 KiB is compared with as many bytes in short chunks."""
+    merges = {(97, 98): 256, (token, token): 257} | {(half, half): half + 1 for half in range(257, 270)}
+    tokenizer = Tokenizer(Model(pattern=r"\S+|\s", merges=merges))
+
+    def processor_time(text: str) -> float:
+        start = time.process_time()
+        assert tokenizer.decode(tokenizer.encode(text, threads=1)) == text
+        return time.process_time() - start
+
+    long = unit * ((1 << 18) // len(unit))
+    short = " ".join(f"{unit * 30}{n}" for n in range(len(long) // (30 * len(unit))))
+    # In quadratic time, it would take thousands of times as long.
+    assert min(processor_time(long) for _ in range(3)) < 100 * min(processor_time(short) for _ in range(3))
+
+
 def test_merges_of_long_tokens() -> None:
     """A small model can describe a token of a megabyte, by doubling."""
     merges = {(97, 97) if i == 256 else (i - 1, i - 1): i for i in range(256, 276)}

@@ -127,6 +127,19 @@ def test_long_tokens_are_shortened() -> None:
     assert described["built"][0]["hex"] == "61" * 256
 
 
+def test_rows_and_merge_trees_are_bounded() -> None:
+    chain = {(97, 97): 256} | {(token, 97): token + 1 for token in range(256, 5000)}
+    space = Workspace({"long": Tokenizer(Model(pattern="a+", merges=chain))})
+    assert len(api.token(space, {"id": "5000"})["parts"]) == 2000
+    assert len(api.token(space, {"id": "97"})["built"]) == 200
+    counts = ChunkCounts.count(texts=[f"{n}" for n in range(1000)])
+    for answer in (
+        api.vocabulary(space, {"rows": "1000000"}),
+        api.chunks(Workspace(counts={"counts": counts}), {"rows": "1000000"}),
+    ):
+        assert len(answer["rows"]) == 500 < answer["total"]
+
+
 def test_a_token_is_shortened_between_characters() -> None:
     words = ["日" * 100, "a" + "日" * 100, "日" * 85, b"\x80" * 300]
     stop_words = {word.encode() if isinstance(word, str) else word: 256 + n for n, word in enumerate(words)}
