@@ -1,6 +1,6 @@
 """Count the instructions of the core's hot loops with callgrind, and compare them with counts.json.
 
-`make bench-instructions` fails if a count has grown by more than 1 %, and `make bench-instructions UPDATE=1` writes the
+`make bench-instructions` fails if a count has grown by more than 1%, and `make bench-instructions UPDATE=1` writes the
 file. Counts do not depend on other load, but on the compiler and on the instructions of the processor that valgrind
 supports, so the file states both.
 """
