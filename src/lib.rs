@@ -5,22 +5,19 @@
 //! 3. `train` counts the pairs of tokens within those chunks and merges them, batch by batch.
 //! 4. `encode` turns text into ids with the resulting merges, and ids back into bytes.
 //!
+//! `table` has the hash tables that these use, and `files` reads formats of other tools.
+//!
 //! `python` contains all of the PyO3 code; no other module depends on Python. The core never chooses which pairs to
 //! merge: the training loop and its policies are written in Python.
 
-mod chunk_key;
-pub mod chunk_map;
 pub mod count;
-pub mod counts_csv;
 pub mod encode;
 pub mod error;
-pub mod hash;
-mod huge_pages;
+pub mod files;
 pub mod parallel;
-mod prefetch;
 #[cfg(feature = "python")]
 mod python;
-pub mod rank_file;
-pub mod special;
+mod special_matcher;
 pub mod split;
+pub mod table;
 pub mod train;

@@ -12,7 +12,7 @@ use crate::error::{Result, check_memory, try_collect_ok, try_with_capacity};
 /// Calls `work(thread, job)` once for each `job` in `0..jobs`. `thread` is below `threads` and identifies the thread.
 pub fn for_each(jobs: usize, threads: usize, work: impl Fn(usize, usize) + Sync) {
     let next = AtomicUsize::new(0);
-    let run = |thread: usize| {
+    let take_jobs = |thread: usize| {
         loop {
             let job = next.fetch_add(1, Relaxed);
             if job >= jobs {
@@ -23,11 +23,11 @@ pub fn for_each(jobs: usize, threads: usize, work: impl Fn(usize, usize) + Sync)
     };
     std::thread::scope(|scope| {
         for thread in 1..threads.min(jobs) {
-            if Builder::new().spawn_scoped(scope, move || run(thread)).is_err() {
+            if Builder::new().spawn_scoped(scope, move || take_jobs(thread)).is_err() {
                 break;
             }
         }
-        run(0);
+        take_jobs(0);
     });
 }
 

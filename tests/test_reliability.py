@@ -13,6 +13,8 @@ import pytest
 from helpers import HANG
 
 from batchbpe import ChunkCounts, Model, Tokenizer, _core
+from batchbpe.counts.counter import load_counts
+from batchbpe.errors import DataError
 
 FORKS = int(os.environ.get("BATCHBPE_FUZZ_FORKS", "60"))
 posix = pytest.mark.skipif(os.name != "posix", reason="fork, signals and limits are posix")
@@ -398,9 +400,9 @@ def test_a_csv_file_of_counts_has_a_size_limit(tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     path.write_text("text_chunk,count\nto,2\n\\S+,0\n")
     size = path.stat().st_size
-    assert _core.read_counts_csv(path, size)[2].tolist() == _core.read_counts_csv(path)[2].tolist() == [2]
-    with pytest.raises(ValueError, match=f"^the file has {size} bytes, more than the limit of {size - 1}$"):
-        _core.read_counts_csv(path, size - 1)
+    assert load_counts(path, max_bytes=size).counts.tolist() == load_counts(path).counts.tolist() == [2]
+    with pytest.raises(DataError, match=f"counts.csv: the counts have more than {size - 1} bytes.*max_memory"):
+        load_counts(path, max_bytes=size - 1)
 
 
 def test_threads_are_an_integer_of_any_size() -> None:

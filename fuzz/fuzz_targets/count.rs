@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use batchbpe::count::{ChunkTable, SharedText, What};
+use batchbpe::count::{ChunkTable, Counting, SharedText};
 use batchbpe::error::NEVER;
 use batchbpe::split::{NAMED, Splitter};
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,8 @@ fuzz_target!(|input: (u8, Vec<Vec<u8>>)| {
     let special = if options & 1 == 0 { vec![] } else { vec!["<|end|>".to_owned(), "\n".to_owned()] };
     let count = |threads: usize| {
         let splitter = Splitter::new(NAMED[usize::from(options >> 6)].1).expect("a named pattern");
-        let mut table = ChunkTable::new(What::Chunks, splitter, &special, usize::from(options) + 1, threads).expect("few tokens");
+        let mut table = ChunkTable::new(Counting::Chunks, splitter, &special, usize::from(options) + 1, threads)
+            .expect("few tokens");
         let valid = |document: &Vec<u8>| SharedText::new(document.clone().into()).ok();
         let texts: Vec<SharedText> = documents.iter().filter_map(valid).collect();
         let total: usize = texts.iter().map(|text| text.as_str().len()).sum();

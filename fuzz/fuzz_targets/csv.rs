@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use batchbpe::counts_csv::read;
 use batchbpe::error::NEVER;
+use batchbpe::files::counts_csv::read;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|content: &[u8]| {

@@ -14,86 +14,31 @@ mod order;
 mod runs;
 #[cfg(test)]
 mod tests;
+mod workers;
 
-use std::ops::Range;
-use std::str::Utf8Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
 
 use aho_corasick::AhoCorasick;
-use bytes::Bytes;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::chunk_key::Key;
-use crate::chunk_map::ChunkMap;
 use crate::error::{Cancel, Error, Result, quoted, try_push};
-use crate::special::special_matcher;
+use crate::special_matcher::special_matcher;
 use crate::split::{Chunks, LOOKUP_GROUP, Spans, Splitter};
+use crate::table::chunk_key::Key;
+use crate::table::chunk_map::ChunkMap;
 pub use order::Counted;
 use runs::OpenRun;
-pub use runs::{CutRule, EligibleChunks, Sketch, What};
+pub use runs::{Counting, CutRule, EligibleChunks, Sketch};
+use workers::{Piece, Workers};
+pub use workers::{SharedText, utf8};
 
-/// The amount of text that a thread takes at once: enough to make the queue cheap, little enough to share evenly.
+/// The amount of text that a thread takes at once: enough to make the queue cheap, little enough to distribute evenly.
 const PIECE_BYTES: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
-/// The amount of text that may wait in the queue, so that the threads have work while the caller reads more.
-const QUEUE_BYTES: usize = if cfg!(test) { 1 << 9 } else { 1 << 22 };
 /// Below this many bytes, no worker threads are started.
 const MIN_PARALLEL_BYTES: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 /// With a scanner, counting is at least this many times as fast as the work that `Splitter::cost` estimates.
 const COUNTING_SPEEDUP: usize = 16;
-/// How often the caller checks for cancellation while it waits for the threads.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Validates UTF-8. The fast validator does not report positions, so only invalid bytes are checked a second time.
-pub fn utf8(bytes: &[u8]) -> std::result::Result<&str, Utf8Error> {
-    simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes))
-}
-
-/// A text that shares ownership of its bytes, so that it can be sent to another thread without a copy.
-#[derive(Clone)]
-pub struct SharedText(Bytes);
-
-impl SharedText {
-    pub fn new(bytes: Bytes) -> std::result::Result<Self, Utf8Error> {
-        utf8(&bytes)?;
-        Ok(Self(bytes))
-    }
-
-    /// # Safety
-    /// The bytes must be valid UTF-8.
-    pub unsafe fn new_unchecked(bytes: Bytes) -> Self {
-        Self(bytes)
-    }
-
-    /// Returns the part at `span`, which must start and end between characters.
-    pub fn slice(&self, span: Range<usize>) -> Self {
-        assert!(self.as_str().is_char_boundary(span.start) && self.as_str().is_char_boundary(span.end));
-        Self(self.0.slice(span))
-    }
-
-    pub fn as_str(&self) -> &str {
-        // SAFETY: both constructors require UTF-8, `slice` cuts only between characters, and `Bytes` is immutable.
-        unsafe { std::str::from_utf8_unchecked(&self.0) }
-    }
-}
-
-/// The unit of work of a thread: one or more texts, `size` bytes in total. Wherever it is dropped, it returns its texts
-/// to the table.
-struct Piece {
-    texts: Vec<SharedText>,
-    size: usize,
-    spent: Sender<Vec<SharedText>>,
-}
-
-impl Drop for Piece {
-    fn drop(&mut self) {
-        if !self.texts.is_empty() {
-            // The table drops the receiver last. If sending failed nevertheless, the texts would have to be leaked.
-            let _ = self.spent.send(std::mem::take(&mut self.texts)).map_err(std::mem::forget);
-        }
-    }
-}
 
 pub struct ChunkTable {
     counter: Arc<Counter>,
@@ -108,17 +53,6 @@ pub struct ChunkTable {
     spent: (Sender<Vec<SharedText>>, Receiver<Vec<SharedText>>),
 }
 
-struct Workers {
-    /// The process in which the threads run.
-    process: u32,
-    counter: Arc<Counter>,
-    threads: usize,
-    /// `None` once it is closed.
-    queue: Option<Sender<Piece>>,
-    pieces: Receiver<Piece>,
-    results: Receiver<Result<Tally>>,
-}
-
 /// What a thread has counted.
 #[derive(Default)]
 pub struct Tally {
@@ -131,7 +65,7 @@ pub struct Tally {
 
 /// The state that the threads share.
 struct Counter {
-    what: What,
+    counting: Counting,
     splitter: Splitter,
     special: Option<AhoCorasick>,
     newline_in_special: bool,
@@ -154,14 +88,14 @@ struct Counter {
 impl ChunkTable {
     /// Creates an empty table. Chunks longer than `max_chunk_bytes` are skipped; `finish` returns how many there were.
     pub fn new(
-        what: What,
+        counting: Counting,
         splitter: Splitter,
         special_tokens: &[String],
         max_chunk_bytes: usize,
         threads: usize,
     ) -> Result<Self> {
         let counter = Counter {
-            what,
+            counting,
             splitter,
             special: special_matcher(special_tokens)?,
             newline_in_special: special_tokens.iter().any(|token| token.contains('\n')),
@@ -204,14 +138,14 @@ impl ChunkTable {
         if self.workers.is_some() { usize::MAX } else { self.memory() }
     }
 
-    /// Returns the last place after `from` and up to `at` where `text` can be cut without changing its chunks. There is
-    /// none if a special token contains a newline, since such a token could cross the cut.
+    /// Returns the last offset after `from` and up to `at` at which `text` can be cut without changing its chunks.
+    /// There is none if a special token contains a newline, since such a token could cross the cut.
     pub fn cut_before(&self, text: &str, from: usize, at: usize) -> Option<usize> {
         if self.counter.newline_in_special { None } else { self.counter.splitter.cut_before(text, from, at) }
     }
 
     /// Counts the texts, on this thread or in the background. The iterator may be lazy, so that each text is validated
-    /// only when it is needed. The caller must hold a clone of each text, or of its bytes, until this returns.
+    /// only when it is needed. The caller must keep a clone of each text, or of its bytes, until this returns.
     pub fn add(&mut self, texts: impl IntoIterator<Item = Result<SharedText>>, cancel: &Cancel) -> Result<()> {
         self.check_process()?;
         let mut piece = self.new_piece();
@@ -257,7 +191,7 @@ impl ChunkTable {
         }
     }
 
-    fn add_piece(&mut self, piece: Piece, cancel: &Cancel) -> Result<()> {
+    fn add_piece(&mut self, mut piece: Piece, cancel: &Cancel) -> Result<()> {
         self.size += piece.size;
         if self.threads > 1 && self.size > MIN_PARALLEL_BYTES {
             let workers = self.workers.get_or_insert_with(|| Workers::start(&self.counter, self.threads - 1));
@@ -265,19 +199,17 @@ impl ChunkTable {
                 // A worker has failed: return its error.
                 return self.join_workers(cancel).map(drop);
             }
-            if self.counter.queued.load(Relaxed) < QUEUE_BYTES {
-                self.counter.queued.fetch_add(piece.size, Relaxed);
-                let queue = workers.queue.as_ref().expect("only `join_workers` closes it");
-                queue.send(piece).expect("this table holds a receiver");
-                return cancel.check();
-            }
+            piece = match workers.send(piece) {
+                Some(piece) => piece,
+                None => return cancel.check(),
+            };
         }
         self.counter.count_piece(&piece, &mut self.own, cancel)
     }
 
     fn check_process(&self) -> Result<()> {
         match &self.workers {
-            Some(workers) if workers.process != std::process::id() => Err(Error::Forked),
+            Some(workers) if workers.are_of_another_process() => Err(Error::Forked),
             _ => Ok(()),
         }
     }
@@ -293,34 +225,13 @@ impl ChunkTable {
         self.counter.track_growth(own, |own| add_counts_to(&mut own.counts, chunks, cancel))
     }
 
-    /// Helps the workers to empty the queue and waits for them. Returns what they counted, or the error that stopped them.
+    /// Waits for the workers. Returns what they counted, or the error that stopped them.
     fn join_workers(&mut self, cancel: &Cancel) -> Result<Vec<Tally>> {
         self.check_process()?;
-        let Some(mut workers) = self.workers.take() else { return Ok(Vec::new()) };
-        workers.queue = None; // The threads end when the queue is closed and empty.
-        for piece in workers.pieces.iter().take_while(|_| self.counter.cancel.check().is_ok()) {
-            self.counter.count_piece(&piece, &mut self.own, cancel)?;
-        }
-        let mut tallies = Vec::new();
-        let mut error = None;
-        loop {
-            match workers.results.recv_timeout(POLL_INTERVAL) {
-                Ok(Ok(tally)) => tallies.push(tally),
-                // A worker that fails cancels the others: its error takes precedence over theirs.
-                Ok(Err(Error::Cancelled)) => error = error.or(Some(Error::Cancelled)),
-                Ok(Err(failure)) => error = Some(failure),
-                Err(RecvTimeoutError::Timeout) => cancel.check()?,
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        match error {
-            Some(error) => Err(error),
-            None if tallies.len() < workers.threads => panic!("a counting thread panicked"),
-            None => Ok(tallies),
-        }
+        self.workers.take().map_or(Ok(Vec::new()), |workers| workers.join(&mut self.own, cancel))
     }
 
-    /// Sums the threads' tables and sorts the chunks. Also returns the number of bytes dropped and of chunks skipped.
+    /// Sums the threads' tables and sorts the chunks. Returns the number of bytes dropped and of chunks skipped, too.
     /// The table cannot be used again.
     pub fn finish(&mut self, cancel: &Cancel) -> Result<(Counted, usize, usize)> {
         let tallies = self.join_workers(cancel)?.into_iter().chain([std::mem::take(&mut self.own)]);
@@ -329,12 +240,12 @@ impl ChunkTable {
         Ok((counted, self.counter.dropped.load(Relaxed), self.counter.skipped.load(Relaxed)))
     }
 
-    /// Returns the counters of pairs, of which it must be a table. It cannot be used again.
+    /// Returns the pair counters. The table must count pairs, and cannot be used again.
     pub fn finish_pairs(&mut self, cancel: &Cancel) -> Result<Sketch> {
         let tallies = self.join_workers(cancel)?.into_iter().chain([std::mem::take(&mut self.own)]);
         let counters = runs::sum_sketches(tallies.map(|tally| tally.sketch))?;
-        match &self.counter.what {
-            What::Pairs(chunks) => Ok(Sketch { chunks: chunks.clone(), counters, total: self.total() }),
+        match &self.counter.counting {
+            Counting::Pairs(chunks) => Ok(Sketch { chunks: chunks.clone(), counters, total: self.total() }),
             _ => Err(Error::invalid("this table does not count pairs")),
         }
     }
@@ -348,43 +259,6 @@ impl Drop for ChunkTable {
             std::mem::forget(self.workers.take());
             std::mem::forget(std::mem::replace(&mut self.spent, unbounded()));
         }
-    }
-}
-
-impl Drop for Workers {
-    /// Cancels the threads and waits until all texts are returned to the table.
-    fn drop(&mut self) {
-        self.counter.cancel.cancel();
-        self.queue = None;
-        self.results.iter().for_each(drop); // ends when all threads have ended
-        self.pieces.iter().for_each(drop);
-    }
-}
-
-impl Workers {
-    fn start(counter: &Arc<Counter>, threads: usize) -> Self {
-        let (queue, pieces) = unbounded::<Piece>();
-        let (done, results) = unbounded();
-        let mut running = 0;
-        for _ in 0..threads {
-            let (counter, pieces, done) = (counter.clone(), pieces.clone(), done.clone());
-            let started = std::thread::Builder::new().spawn(move || {
-                let mut tally = Tally::default();
-                let counted = pieces.iter().try_for_each(|piece| {
-                    counter.queued.fetch_sub(piece.size, Relaxed);
-                    counter.count_piece(&piece, &mut tally, &counter.cancel)
-                });
-                if counted.is_err() {
-                    counter.cancel.cancel();
-                }
-                // Sending fails if the `ChunkTable` was dropped in the meantime.
-                let _ = done.send(counted.map(|()| tally));
-            });
-            // If the system refuses to start a thread, continue with fewer: the caller counts in any case.
-            running += usize::from(started.is_ok());
-        }
-        let (process, counter) = (std::process::id(), counter.clone());
-        Self { process, counter, threads: running, queue: Some(queue), pieces, results }
     }
 }
 
@@ -413,10 +287,10 @@ impl Counter {
             let dropped = self.splitter.split_in_batches(text, spans, cancel, |chunks| {
                 self.total.fetch_add(chunks.len(), Relaxed);
                 cancel.check()?;
-                match &self.what {
-                    What::Chunks => self.count_chunks(chunks, &mut tally.counts),
-                    What::Pairs(eligible) => runs::count_pairs(eligible, chunks, tally),
-                    What::Runs(eligible, rule) => runs::count_runs(eligible, rule, chunks, tally),
+                match &self.counting {
+                    Counting::Chunks => self.count_chunks(chunks, &mut tally.counts),
+                    Counting::Pairs(eligible) => runs::count_pairs(eligible, chunks, tally),
+                    Counting::Runs(eligible, rule) => runs::count_runs(eligible, rule, chunks, tally),
                 }
             })?;
             self.dropped.fetch_add(dropped, Relaxed);

@@ -6,10 +6,10 @@ use std::iter::StepBy;
 use std::ops::Range;
 
 use super::count_overflow;
-use crate::chunk_map::{ChunkMap, Entry, Sortable};
 use crate::error::{Cancel, Result, check_memory};
 use crate::parallel;
 use crate::split::LOOKUP_GROUP;
+use crate::table::chunk_map::{ChunkMap, Entry, Sortable};
 
 /// The approximate number of chunks in a range, which is sorted as a unit.
 const RANGE_ROWS: usize = if cfg!(test) { 1 << 7 } else { 1 << 14 };
@@ -36,8 +36,8 @@ struct Row {
 }
 
 impl Row {
-    /// Returns whether this row sorts before `other` or ties with it, going by `count` and `bytes` only. Written without
-    /// branches, since they would be unpredictable.
+    /// Returns whether this row sorts before `other` or ties with it, going by `count` and `bytes` only. Written
+    /// without branches, since they would be unpredictable.
     #[inline(always)]
     fn not_after(&self, other: &Self) -> bool {
         (self.count > other.count) | ((self.count == other.count) & (self.bytes <= other.bytes))

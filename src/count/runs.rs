@@ -1,28 +1,28 @@
 //! Runs of chunks that are single tokens, from which phrases are trained.
 //!
-//! A run is a sequence of *eligible* chunks that touch each other in one text. Most runs occur only once, but almost all
-//! of their pairs are too rare to be merged. So the pairs are counted first, in a *sketch*: an array of counters that
-//! pairs share according to their hash. It may overestimate a count, but never underestimates it. Then runs are cut
-//! between the chunks of each pair whose counter is too low, which no phrase can contain.
+//! A run is a sequence of *eligible* chunks that touch each other in one text. Most runs occur only once, but almost
+//! all of their pairs are too rare to be merged. So the pairs are counted first, in a *sketch*: an array of counters
+//! that pairs share according to their hash. It may overestimate a count, but never underestimates it. Then runs are
+//! cut between the chunks of each pair whose counter is too low, which no phrase can contain.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::Tally;
-use crate::chunk_key::Key;
-use crate::chunk_map::ChunkMap;
 use crate::error::{Result, try_push, try_with_capacity};
-use crate::huge_pages::use_huge_pages;
-use crate::prefetch::prefetch;
 use crate::split::{Chunks, LOOKUP_GROUP};
+use crate::table::chunk_key::Key;
+use crate::table::chunk_map::ChunkMap;
+use crate::table::huge_pages::use_huge_pages;
+use crate::table::prefetch::prefetch;
 
 /// The binary logarithm of the number of counters in a sketch.
 const SKETCH_BITS: u32 = if cfg!(test) { 8 } else { 22 };
 /// In place of an id: the chunk is not eligible, or not in the sketch.
 const NONE: u32 = u32::MAX;
 
-/// What is counted.
-pub enum What {
+/// What a table counts.
+pub enum Counting {
     Chunks,
     Pairs(Arc<EligibleChunks>),
     Runs(EligibleChunks, CutRule),
@@ -105,8 +105,8 @@ pub struct CutRule {
     pub min_count: u32,
 }
 
-/// Returns the counter of a pair of ids, or `usize::MAX` if either is `NONE`. It must not depend on the process, so that
-/// the same text gives the same phrases.
+/// Returns the counter of a pair of ids, or `usize::MAX` if either is `NONE`. It must not depend on the process, so
+/// that the same text gives the same phrases.
 #[inline(always)]
 fn counter_of(first: u32, last: u32) -> usize {
     let pair = u64::from(first) << 32 | u64::from(last);
@@ -117,8 +117,8 @@ fn counter_of(first: u32, last: u32) -> usize {
 /// The run at the end of the text read so far, and runs that have ended but are not counted yet: like chunks, they are
 /// counted in groups.
 pub struct OpenRun {
-    /// The ids of the runs in `ended`, then those of the open run.
-    ids: Vec<u32>,
+    /// The ids of the runs in `ended`, then those of the open run. As bytes, they are the key of a run.
+    ids: Vec<[u8; 4]>,
     ended: Vec<Range<usize>>,
     /// Where the open run starts in `ids`.
     start: usize,
@@ -151,11 +151,11 @@ impl OpenRun {
     fn count(&mut self, counts: &mut ChunkMap) -> Result<()> {
         let mut keys = [Key::default(); LOOKUP_GROUP];
         for (key, run) in keys.iter_mut().zip(&self.ended) {
-            *key = Key::of(as_bytes(&self.ids[run.clone()]));
+            *key = Key::of(self.ids[run.clone()].as_flattened());
             counts.prefetch(*key);
         }
         for (key, run) in keys.iter().zip(self.ended.drain(..)) {
-            *counts.entry_with_key(as_bytes(&self.ids[run]), *key)? += 1;
+            *counts.entry_with_key(self.ids[run].as_flattened(), *key)? += 1;
         }
         self.ids.drain(..self.start);
         self.start = 0;
@@ -207,7 +207,7 @@ pub fn count_runs(eligible: &EligibleChunks, rule: &CutRule, chunks: Chunks, tal
                 run.end(counts)?;
             }
             if found.id != NONE {
-                try_push(&mut run.ids, found.id)?;
+                try_push(&mut run.ids, found.id.to_ne_bytes())?;
             }
         }
         Ok(())
@@ -223,12 +223,6 @@ pub fn end_text(tally: &mut Tally) -> Result<()> {
     run.count(counts)?;
     (run.last, run.end) = (NONE, 0);
     Ok(())
-}
-
-/// Returns the ids of a run as bytes, in which form they are counted.
-fn as_bytes(ids: &[u32]) -> &[u8] {
-    // SAFETY: any memory of integers is valid as bytes.
-    unsafe { std::slice::from_raw_parts(ids.as_ptr().cast(), size_of_val(ids)) }
 }
 
 /// Adds up the sketches of threads.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -28,7 +29,7 @@ fn rows(counted: &Counted) -> Rows {
 
 fn count(texts: &[String], special: &[String], max_chunk_bytes: usize, threads: usize) -> (Rows, usize) {
     let mut table =
-        ChunkTable::new(What::Chunks, splitter(), special, max_chunk_bytes, threads).expect("few special tokens");
+        ChunkTable::new(Counting::Chunks, splitter(), special, max_chunk_bytes, threads).expect("few special tokens");
     for group in texts.chunks(3) {
         table.add(group.iter().map(|text| Ok(shared(text))), &NEVER).expect("nothing fails");
     }
@@ -79,7 +80,8 @@ proptest! {
     #[test]
     fn existing_counts_are_added(texts in texts(), threads in 1..4usize) {
         let (rows_before, _) = count(&texts, &[], usize::MAX, 1);
-        let mut table = ChunkTable::new(What::Chunks, splitter(), &[], usize::MAX, threads).expect("no special tokens");
+        let mut table =
+            ChunkTable::new(Counting::Chunks, splitter(), &[], usize::MAX, threads).expect("no special tokens");
         table.add(texts.iter().map(|text| Ok(shared(text))), &NEVER).expect("nothing fails");
         let again: Vec<_> = rows_before.iter().map(|(chunk, count)| (chunk.as_bytes(), *count)).collect();
         table.add_counts(again.into_iter(), &NEVER).expect("nothing fails");
@@ -103,7 +105,8 @@ fn chunks_are_sorted_for_any_number_of_threads() {
 fn a_pattern_that_fails_in_a_thread_returns_an_error() {
     for threads in [1, 3] {
         let splitter = Splitter::new(r"((a|aa)+)(?!a)b\1|[\s\S]").expect("a valid pattern");
-        let mut table = ChunkTable::new(What::Chunks, splitter, &[], usize::MAX, threads).expect("no special tokens");
+        let mut table =
+            ChunkTable::new(Counting::Chunks, splitter, &[], usize::MAX, threads).expect("no special tokens");
         let texts = std::iter::repeat_n("b ".repeat(50), 40).chain([("a".repeat(60))]);
         let added = table.add(texts.map(|text| Ok(shared(&text))), &NEVER);
         let result = added.and_then(|()| table.finish(&NEVER).map(drop));
@@ -113,7 +116,7 @@ fn a_pattern_that_fails_in_a_thread_returns_an_error() {
 
 #[test]
 fn sums_beyond_64_bits_return_an_error() {
-    let mut table = ChunkTable::new(What::Chunks, splitter(), &[], usize::MAX, 1).expect("no special tokens");
+    let mut table = ChunkTable::new(Counting::Chunks, splitter(), &[], usize::MAX, 1).expect("no special tokens");
     let rows = [(&b"a"[..], u64::MAX), (&b"a"[..], 1)];
     let error = table.add_counts(rows.into_iter(), &NEVER).expect_err("the sum overflows");
     assert!(error.to_string().contains("more than 2**64 - 1"), "{error}");
@@ -158,7 +161,7 @@ fn texts_are_freed_only_by_the_caller() {
             };
             let splitter = Splitter::new(pattern).expect("a valid pattern");
             let mut table =
-                ChunkTable::new(What::Chunks, splitter, &[], usize::MAX, threads).expect("no special tokens");
+                ChunkTable::new(Counting::Chunks, splitter, &[], usize::MAX, threads).expect("no special tokens");
             let cancel = Cancel::default();
             for round in 0..20 {
                 let mut texts: Vec<_> = (0..40).map(|i| owned("to be\nor not ".repeat(i))).collect();

@@ -11,9 +11,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::Encoder;
 use super::cache::{ChunkCache, EncodedChunks, INLINE_IDS};
 use super::phrases::TOUCHES;
-use crate::chunk_key::Key;
 use crate::error::{Cancel, Result, try_push, try_reserve};
 use crate::split::{Chunks, LOOKUP_GROUP, Spans};
+use crate::table::chunk_key::Key;
 
 /// A larger buffer of marked ids is not kept.
 const MAX_MARKED: usize = 1 << 20;
@@ -175,7 +175,8 @@ fn look_up(table: &EncodedChunks, chunks: Chunks, found: &mut [u32], gaps: &mut 
         for (index, key) in keys[..group.len()].iter().enumerate() {
             match table.get_inline(*key) {
                 Some((ids, count)) => {
-                    // SAFETY: each chunk before this one has added at most `INLINE_IDS`, so there is room for as many.
+                    // SAFETY: `found` has room for `INLINE_IDS` per chunk (asserted above), and each chunk before this
+                    // one has added at most as many. Checked: +4% instructions in encoding.
                     unsafe { found.as_mut_ptr().add(len).cast::<[u32; INLINE_IDS]>().write_unaligned(*ids) };
                     len += count;
                 }

@@ -1,16 +1,16 @@
 //! The ids of chunks that have been encoded: those in the vocabulary from the start, and others as they occur.
 //!
-//! Each thread uses a table of its own, so that look-ups need no lock. After a call the tables return to a pool, from
+//! Each thread uses a separate table, so that look-ups need no lock. After a call the tables return to a pool, from
 //! which later calls take them.
 
 use std::sync::Mutex;
 
 use super::batch::Batch;
-use crate::chunk_key::{Key, LONG, word};
 use crate::error::{OutOfMemory, try_reserve, try_with_capacity};
-use crate::huge_pages::use_huge_pages;
-use crate::prefetch::prefetch;
 use crate::split::{Chunks, Spans};
+use crate::table::chunk_key::{Key, LONG, word};
+use crate::table::huge_pages::use_huge_pages;
+use crate::table::prefetch::prefetch;
 
 type Result<T> = std::result::Result<T, OutOfMemory>;
 
@@ -20,14 +20,14 @@ const MAX_BYTES: usize = if cfg!(test) { 1 << 13 } else { 3 << 25 };
 const MAX_COPIED_BYTES: usize = MAX_BYTES / 3;
 /// Longer chunks are not cached.
 const MAX_CHUNK_BYTES: usize = 1 << 12;
-/// A thread that has encoded fewer bytes uses the vocabulary, without a table of its own: copying it takes longer.
+/// A thread that has encoded fewer bytes uses the vocabulary: copying it would take longer.
 const MIN_OWN_BYTES: usize = if cfg!(test) { 1 << 5 } else { 1 << 17 };
 /// The number of tables that the pool keeps for later calls.
 const POOL_SIZE: usize = 32;
 
 /// The number of ids that fit into a slot.
 pub const INLINE_IDS: usize = 4;
-/// The part of `Slot::hi` that holds the number of ids.
+/// The part of `Slot::hi` that contains the number of ids.
 const COUNT: u64 = 7 << COUNT_SHIFT;
 const COUNT_SHIFT: u32 = 60;
 /// Instead of the number: the ids are in `EncodedChunks::spilled`, and the slot has their start and number.
@@ -44,8 +44,8 @@ struct Slot {
     ids: [u32; INLINE_IDS],
 }
 
-/// A hash table from chunks to their ids: like `ChunkMap`, but at most half full, because it is read far more often than
-/// written to.
+/// A hash table from chunks to their ids: like `ChunkMap`, but at most half full, because it is read far more often
+/// than written to.
 #[derive(Default)]
 pub struct EncodedChunks {
     slots: Vec<Slot>,

@@ -9,14 +9,14 @@ use std::collections::BinaryHeap;
 use super::lanes::{self, Ranks};
 use super::pair_ranks::{MAX_MERGES, NONE, PairRanks};
 use crate::error::{Cancel, Error, Result, check_memory, quoted, try_collect, try_push, try_with_capacity};
-use crate::hash::HashMap;
+use crate::table::hash::HashMap;
 
 /// Sorting fewer places than this does not need to check for memory.
 const MIN_CHECKED: usize = 1 << 8;
 /// The number of tokens whose merges are recovered between two checks of `Cancel`.
 const BLOCK: usize = if cfg!(test) { 4 } else { 1 << 10 };
 
-pub struct Merges {
+pub struct MergeTable {
     pub(super) ranks: Ranks,
     /// rank - 256 → the pair that merges to it
     pub(super) pairs: Vec<(u32, u32)>,
@@ -24,7 +24,7 @@ pub struct Merges {
     widths: Vec<u32>,
 }
 
-impl Merges {
+impl MergeTable {
     /// `pairs` are pairs of ranks, in the order of their own ranks. Each uses only lower ranks, and no token may be
     /// longer than 4 GiB.
     pub fn new(pairs: &[(u32, u32)]) -> Result<Self> {
@@ -130,7 +130,7 @@ impl Merges {
     /// correct because a pair has a higher rank than its two tokens, so merging one rank adds places only to higher
     /// ranks. Each pass moves through memory from left to right; a heap of single places would not.
     ///
-    /// A token covers as many cells as it has bytes. Its rank is in its first and last cell, so both neighbours of a
+    /// A token covers as many cells as it has bytes. Its rank is in its first and last cell, so both neighbors of a
     /// token are found without links. The two cells at a seam, where tokens were joined, contain `NONE`, so that a
     /// stale place does not match there.
     fn apply_long(&self, cells: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {

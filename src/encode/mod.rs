@@ -14,7 +14,7 @@ mod merge;
 mod pair_ranks;
 mod phrases;
 mod ranked;
-mod special;
+mod special_tokens;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -22,20 +22,20 @@ mod tokens;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::chunk_key::Key;
-use crate::chunk_map::ChunkMap;
-use crate::error::{Cancel, Error, Result, quoted, try_collect, try_push, try_with_capacity};
+use crate::error::{Cancel, Error, Result, try_collect, try_push, try_with_capacity};
 use crate::parallel;
 use crate::split::{Span, Spans, Splitter};
+use crate::table::chunk_key::Key;
+use crate::table::chunk_map::ChunkMap;
 use batch::append;
 use cache::{CachePool, ChunkCache, EncodedChunks};
-use merge::Merges;
+use merge::MergeTable;
 pub use pair_ranks::MAX_MERGES;
 pub use phrases::Phrase;
 use phrases::{ID, Phrases, TOUCHES, WHOLE};
 pub use ranked::{MAX_ID, RankedTokens};
-use special::SpecialTokens;
-pub use special::{SpecialRules, SpecialSet};
+use special_tokens::SpecialTokens;
+pub use special_tokens::{SpecialRules, SpecialSet};
 use tokens::Tokens;
 
 /// The amount of text that a thread takes at once.
@@ -53,7 +53,7 @@ pub struct Encoder {
     /// Chunks that encode to a single id: stop words, and the tokens that their own bytes merge to.
     vocabulary: EncodedChunks,
     stop_words: ChunkMap,
-    merges: Arc<Merges>,
+    merges: Arc<MergeTable>,
     /// rank → id
     ids: Vec<u32>,
     tokens: Tokens,
@@ -227,7 +227,7 @@ impl Encoder {
         Ok(ids)
     }
 
-    /// Returns the last place where `text` can be cut without changing its ids. There is none if a special or added
+    /// Returns the last offset at which `text` can be cut without changing its ids. There is none if a special or added
     /// token contains a newline, since such a token could cross the cut.
     pub fn last_cut(&self, text: &str) -> Option<usize> {
         if self.special.contain_newline() { None } else { self.splitter.cut_before(text, 0, text.len()) }
@@ -268,8 +268,8 @@ impl Encoder {
         Ok((parallel::concat(parts, threads)?, offsets))
     }
 
-    /// Encodes chunks as they are, without splitting and without phrases, in parallel. Returns the concatenated ids and the number of ids
-    /// of each chunk.
+    /// Encodes chunks as they are, without splitting and without phrases, in parallel. Returns the concatenated ids
+    /// and the number of ids of each chunk.
     pub fn encode_chunks(&self, chunks: &[&[u8]], threads: usize, cancel: &Cancel) -> Result<(Vec<u32>, Vec<u32>)> {
         let blocks = try_collect(chunks.chunks(BLOCK_CHUNKS))?;
         let parts = parallel::map(
@@ -278,7 +278,7 @@ impl Encoder {
             || (),
             |(), block| {
                 cancel.check()?;
-                let (mut merged, mut places) = (Vec::new(), try_collect(block.iter().map(|_| 0..0))?);
+                let (mut merged, mut ranges) = (Vec::new(), try_collect(block.iter().map(|_| 0..0))?);
                 let is_missing = |chunk: &[u8]| self.vocabulary.get(chunk, Key::of(chunk)).is_none();
                 let mut missing = try_with_capacity(block.len())?;
                 missing.extend((0..block.len()).filter(|&index| is_missing(block[index])));
@@ -287,13 +287,13 @@ impl Encoder {
                     |index| block[missing[index]],
                     cancel,
                     |index, ranks| {
-                        places[missing[index]] = append(&mut merged, self.ids_of(ranks))?;
+                        ranges[missing[index]] = append(&mut merged, self.ids_of(ranks))?;
                         Ok(())
                     },
                 )?;
                 let (mut ids, mut sizes) = (Vec::new(), try_with_capacity(block.len())?);
-                for (chunk, place) in block.iter().zip(places) {
-                    let found = self.vocabulary.get(chunk, Key::of(chunk)).unwrap_or(&merged[place]);
+                for (chunk, range) in block.iter().zip(ranges) {
+                    let found = self.vocabulary.get(chunk, Key::of(chunk)).unwrap_or(&merged[range]);
                     sizes.push(append(&mut ids, found.iter().map(|id| id & ID))?.len() as u32);
                 }
                 Ok((ids, sizes))
@@ -360,13 +360,7 @@ impl Encoder {
     /// `PIECE_BYTES` where possible.
     fn pieces<'t>(&self, text: &'t str, special: &SpecialRules) -> Result<Vec<Piece<'t>>> {
         if let Some(found) = self.special.matcher(&special.disallowed)?.and_then(|matcher| matcher.find(text)) {
-            let token = quoted(&text[found.range()]);
-            return Err(Error::invalid(format!(
-                "the text contains the special token {token} at byte {}; pass allowed_special={{{token}}} or \
-                 allowed_special=\"all\" to encode it as that token, or disallowed_special=() or \
-                 allowed_special=\"none\" to encode it as plain text",
-                found.start()
-            )));
+            return Err(Error::SpecialToken { token: text[found.range()].into(), at: found.start() });
         }
         let mut pieces = Vec::new();
         let mut start = 0;
@@ -415,7 +409,7 @@ impl Encoder {
 }
 
 /// Returns a vector with room for the ids of a text of `bytes` bytes, which are fewer than half as many in most texts.
-/// Memory that is not written to does not count.
+/// Untouched memory costs nothing.
 fn new_ids(bytes: usize) -> Result<Vec<u32>> {
     Ok(try_with_capacity(bytes / 2).or_else(|_| try_with_capacity(bytes / 8))?)
 }

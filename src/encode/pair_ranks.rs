@@ -1,10 +1,10 @@
 //! The rank of each pair of tokens, in a hash table that is read without branches.
 //!
-//! Which pairs of a chunk can be merged is as good as random, so a look-up that branches on it would often be
+//! Which pairs of a chunk can be merged is essentially random, so a look-up that branches on it would often be
 //! mispredicted. In a cuckoo table, a pair is in one of four slots, all of which are always compared.
 
 use crate::error::{Result, try_with_capacity};
-use crate::hash::Seeds;
+use crate::table::hash::Seeds;
 
 /// The rank of a pair that cannot be merged.
 pub const NONE: u32 = u32::MAX;
@@ -29,7 +29,7 @@ pub struct PairRanks {
 impl PairRanks {
     /// Creates a table with room for `pairs` pairs.
     pub fn with_capacity(pairs: usize) -> Result<Self> {
-        // At most 80 % full; two choices of two slots work up to 89 %.
+        // At most 80% full; two choices of two slots work up to 89%.
         Self::with_buckets((pairs * 5 / 8).next_power_of_two().max(64))
     }
 

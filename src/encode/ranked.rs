@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::merge::{Merges, not_ranks};
+use super::merge::{MergeTable, not_ranks};
 use super::tokens::{Arena, Span};
 use crate::error::{Cancel, Error, Result, try_push, try_with_capacity};
-use crate::hash::HashMap;
+use crate::table::hash::HashMap;
 
 /// The largest id of a token.
 pub const MAX_ID: u32 = (1 << 24) - 1;
@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 1 << 28;
 pub struct RankedTokens {
     /// rank → id
     pub ids: Vec<u32>,
-    pub(super) merges: Arc<Merges>,
+    pub(super) merges: Arc<MergeTable>,
     /// Whether the bytes of every token are known to merge to that token.
     pub(super) merge_to_themselves: bool,
     pub(super) arena: Arena,
@@ -59,7 +59,7 @@ impl RankedTokens {
             pairs.push((first, last));
             ids.push(id);
         }
-        Ok(Self { ids, merges: Arc::new(Merges::new(&pairs)?), merge_to_themselves: false, arena, spans })
+        Ok(Self { ids, merges: Arc::new(MergeTable::new(&pairs)?), merge_to_themselves: false, arena, spans })
     }
 
     /// Recovers the merges from tokens and their ranks, in any order. The ranks become the ids.
@@ -88,7 +88,7 @@ impl RankedTokens {
         }
         tokens.retain(|token| token.0.len() > 1);
         let (merged, merged_ids): (Vec<&[u8]>, Vec<u32>) = tokens.into_iter().unzip();
-        let merges = Arc::new(Merges::of_tokens(&merged, cancel)?);
+        let merges = Arc::new(MergeTable::of_tokens(&merged, cancel)?);
         let (mut arena, mut spans) = Arena::of_bytes();
         for token in merged {
             try_push(&mut spans, arena.push(token)?)?;

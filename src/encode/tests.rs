@@ -158,7 +158,8 @@ proptest! {
         let text = words.concat();
         let splitter = Splitter::new(NAMED[0].1).expect("a named pattern");
         let [special, added] = [vec![("<s>", 1000)], vec![("  ", 1001), ("   ", 1002), ("><", 1003), ("ab", 1004)]];
-        let [special, added] = [special, added].map(|tokens| tokens.into_iter().map(|(name, id)| (name.to_owned(), id)));
+        let owned = |(name, id): (&str, u32)| (name.to_owned(), id);
+        let [special, added] = [special, added].map(|tokens| tokens.into_iter().map(owned));
         let encoder =
             Encoder::new(splitter, &ranked(&merges), &[], special.collect(), added.clone().collect(), &[], &NEVER)
                 .expect("within the limits");
@@ -174,8 +175,8 @@ proptest! {
                 expected.extend(token);
             };
             while at < part.len() {
-                let longest = added.clone().filter(|token| part[at..].starts_with(&token.0)).max_by_key(|token| token.0.len());
-                if let Some((name, id)) = longest {
+                let found = added.clone().filter(|token| part[at..].starts_with(&token.0));
+                if let Some((name, id)) = found.max_by_key(|token| token.0.len()) {
                     encode(start, at, Some(id));
                     (start, at) = (at + name.len(), at + name.len());
                 } else {
@@ -194,7 +195,10 @@ proptest! {
     }
 
     #[test]
-    fn decoding_restores_any_bytes(merges in merges(), bytes in vec(prop_oneof![97..101u8, Just(32), Just(0xC3), any::<u8>()], 0..90)) {
+    fn decoding_restores_any_bytes(
+        merges in merges(),
+        bytes in vec(prop_oneof![97..101u8, Just(32), Just(0xC3), any::<u8>()], 0..90),
+    ) {
         let encoder = encoder(NAMED[0].1, &merges, &[], &[]);
         let ids = encoder.encode_bytes(&bytes, 2, &NEVER).expect("nothing fails");
         prop_assert_eq!(encoder.decode(&ids, &NEVER).expect("known ids"), bytes);
@@ -244,10 +248,10 @@ fn a_token_that_doubles_is_recovered() {
     let tokens: Vec<Vec<u8>> = (1..=20).map(|power| vec![b'a'; 1 << power]).collect();
     let tokens: Vec<&[u8]> = tokens.iter().map(|token| &token[..]).collect();
     let halves: Vec<_> = (0..20).map(|power| if power == 0 { (97, 97) } else { (255 + power, 255 + power) }).collect();
-    assert_eq!(Merges::of_tokens(&tokens, &NEVER).map(|merges| merges.pairs), Ok(halves));
+    assert_eq!(MergeTable::of_tokens(&tokens, &NEVER).map(|merges| merges.pairs), Ok(halves));
     let cancelled = Cancel::default();
     cancelled.cancel();
-    assert_eq!(Merges::of_tokens(&tokens, &cancelled).map(|merges| merges.pairs), Err(Error::Cancelled));
+    assert_eq!(MergeTable::of_tokens(&tokens, &cancelled).map(|merges| merges.pairs), Err(Error::Cancelled));
 }
 
 #[test]
@@ -339,7 +343,8 @@ proptest! {
             chunks.push(merge_simply(chunk.as_bytes(), &merges));
             Ok(())
         }).expect("nothing fails");
-        let encoder = Encoder::new(splitter, &ranked(&merges), &[], vec![], vec![], &phrases, &NEVER).expect("valid ids");
+        let encoder =
+            Encoder::new(splitter, &ranked(&merges), &[], vec![], vec![], &phrases, &NEVER).expect("valid ids");
         let expected = phrases_simply(&chunks, &phrases);
         for _ in 0..2 {
             let found = encoder.encode(&text, &allow_all(), threads, &NEVER).expect("nothing fails");

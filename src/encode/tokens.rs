@@ -3,7 +3,7 @@
 use super::phrases::Phrase;
 use super::ranked::RankedTokens;
 use crate::error::{Cancel, Error, Result, check_memory, try_with_capacity};
-use crate::hash::HashMap;
+use crate::table::hash::HashMap;
 
 /// The number of ids that are decoded between two checks of `Cancel`.
 const BLOCK: usize = if cfg!(test) { 1 << 3 } else { 1 << 12 };
@@ -18,7 +18,7 @@ pub type Span = (u32, u32);
 pub struct Arena(Vec<u8>);
 
 impl Arena {
-    /// Creates an arena of the 256 single bytes. Returns their spans too.
+    /// Creates an arena of the 256 single bytes. Returns their spans as well.
     pub fn of_bytes() -> (Self, Vec<Span>) {
         (Self((0..=255).collect()), (0..256).map(|byte| (byte, byte + 1)).collect())
     }

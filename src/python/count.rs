@@ -14,21 +14,21 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PySequence, PyString};
 
 use super::encode::Encoder;
-use super::{Array, Threads, block_text, run, shared_bytes, spans, threads_or_all};
-use crate::count::{self, CutRule, EligibleChunks, SharedText, What};
-use crate::counts_csv;
+use super::{Array, Threads, block_text, shared_bytes, spans, threads_or_all, without_gil};
+use crate::count::{self, Counting, CutRule, EligibleChunks, SharedText};
 use crate::error::{Error, Result, try_collect, try_collect_ok, try_push, try_with_capacity};
+use crate::files::counts_csv;
 use crate::split;
 
 /// Counts the chunks of texts and adds existing counts. Unusable after `finish`.
 ///
-/// The texts are Python objects, which must be freed by a thread that holds the GIL: without it, PyO3 locks a mutex, and
+/// The texts are Python objects, which must be freed by a thread that has the GIL: without it, PyO3 locks a mutex, and
 /// if the process forks at that moment, the child hangs. The core returns the texts that it has counted. They are freed
 /// after each call and when the table is dropped.
 #[pyclass(module = "batchbpe._core")]
 pub struct ChunkTable(Option<count::ChunkTable>);
 
-/// How often pairs of neighbouring chunks occur. Pairs share a counter by their hash, so it is an upper bound.
+/// How often pairs of neighboring chunks occur. Pairs share a counter by their hash, so it is an upper bound.
 #[pyclass(module = "batchbpe._core", frozen)]
 pub struct Sketch(Arc<count::Sketch>);
 
@@ -46,7 +46,7 @@ impl Sketch {
     }
 }
 
-/// Returns those of the tokens that are chunks by themselves.
+/// Returns the tokens that are chunks by themselves.
 fn eligible_chunks(
     py: Python<'_>,
     encoder: &Encoder,
@@ -54,7 +54,7 @@ fn eligible_chunks(
     sketch: Option<&Sketch>,
 ) -> PyResult<EligibleChunks> {
     let encoder = &encoder.encoder;
-    run(py, ids.len() << 6, |cancel| {
+    without_gil(py, ids.len() << 6, |cancel| {
         let tokens = try_collect_ok(ids.iter().map(|&id| encoder.token(id)))?;
         let (encoded, sizes) = encoder.encode_chunks(&tokens, 1, cancel)?;
         let mut encoded = encoded.iter();
@@ -70,7 +70,7 @@ fn eligible_chunks(
 
 impl ChunkTable {
     fn create(
-        what: What,
+        counting: Counting,
         pattern: &str,
         special_tokens: &[String],
         threads: Option<Threads>,
@@ -78,14 +78,14 @@ impl ChunkTable {
     ) -> PyResult<Self> {
         let (splitter, max_chunk_bytes) = (split::Splitter::new(pattern)?, max_chunk_bytes.unwrap_or(usize::MAX));
         let threads = threads_or_all(threads);
-        Ok(Self(Some(count::ChunkTable::new(what, splitter, special_tokens, max_chunk_bytes, threads)?)))
+        Ok(Self(Some(count::ChunkTable::new(counting, splitter, special_tokens, max_chunk_bytes, threads)?)))
     }
 
     fn table(&mut self) -> PyResult<&mut count::ChunkTable> {
         self.0.as_mut().ok_or_else(|| PyRuntimeError::new_err("this ChunkTable is already finished; create a new one"))
     }
 
-    /// Counts texts of which the caller holds clones. `size` is their size in bytes.
+    /// Counts texts. The caller keeps clones of them. `size` is their size in bytes.
     fn add(
         &mut self,
         py: Python<'_>,
@@ -94,7 +94,7 @@ impl ChunkTable {
     ) -> PyResult<()> {
         let table = self.table()?;
         table.drop_spent();
-        let added = run(py, table.cost(size), |cancel| table.add(texts, cancel));
+        let added = without_gil(py, table.cost(size), |cancel| table.add(texts, cancel));
         table.drop_spent();
         added
     }
@@ -110,10 +110,10 @@ impl ChunkTable {
         threads: Option<Threads>,
         max_chunk_bytes: Option<usize>,
     ) -> PyResult<Self> {
-        Self::create(What::Chunks, pattern, &special_tokens, threads, max_chunk_bytes)
+        Self::create(Counting::Chunks, pattern, &special_tokens, threads, max_chunk_bytes)
     }
 
-    /// Create a table that counts the pairs of neighbouring chunks that are single tokens, in a sketch.
+    /// Create a table that counts the pairs of neighboring chunks that are single tokens, in a sketch.
     ///
     /// `eligible` are the ids of the tokens that such a chunk may be.
     #[staticmethod]
@@ -125,10 +125,10 @@ impl ChunkTable {
         threads: Option<Threads>,
     ) -> PyResult<Self> {
         let eligible = eligible_chunks(py, encoder, eligible.as_slice()?, None)?;
-        Self::create(What::Pairs(Arc::new(eligible)), encoder.encoder.pattern(), &special_tokens, threads, None)
+        Self::create(Counting::Pairs(Arc::new(eligible)), encoder.encoder.pattern(), &special_tokens, threads, None)
     }
 
-    /// Create a table that counts runs of neighbouring chunks that are single tokens.
+    /// Create a table that counts runs of neighboring chunks that are single tokens.
     ///
     /// With a sketch of the same texts, which may belong to another encoder, runs are cut between the chunks of pairs
     /// that occur fewer than `min_count` times.
@@ -145,7 +145,7 @@ impl ChunkTable {
     ) -> PyResult<Self> {
         let eligible = eligible_chunks(py, encoder, eligible.as_slice()?, sketch)?;
         let rule = CutRule { sketch: sketch.map(|sketch| sketch.0.clone()), min_count };
-        Self::create(What::Runs(eligible, rule), encoder.encoder.pattern(), &special_tokens, threads, None)
+        Self::create(Counting::Runs(eligible, rule), encoder.encoder.pattern(), &special_tokens, threads, None)
     }
 
     /// The number of chunks found in the texts so far, including repetitions.
@@ -219,12 +219,12 @@ impl ChunkTable {
         }
         let table = self.table()?;
         let chunks = spans.into_iter().map(|span| &data[span]).zip(counts.iter().copied());
-        run(py, data.len(), |cancel| table.add_counts(chunks, cancel))
+        without_gil(py, data.len(), |cancel| table.add_counts(chunks, cancel))
     }
 
     /// Return the concatenated chunks, their offsets and their counts, sorted by descending count, then by their bytes.
     ///
-    /// Also return the number of bytes dropped, and the number of chunks that were too long.
+    /// Return the number of bytes dropped and the number of chunks that were too long as well.
     #[allow(clippy::type_complexity)]
     fn finish<'py>(
         &mut self,
@@ -232,7 +232,7 @@ impl ChunkTable {
     ) -> PyResult<(Array<'py, u8>, Array<'py, i64>, Array<'py, u64>, usize, usize)> {
         self.table()?;
         let mut table = self.0.take().expect("checked above");
-        let (counted, dropped, skipped) = run(py, table.finish_cost(), |cancel| table.finish(cancel))?;
+        let (counted, dropped, skipped) = without_gil(py, table.finish_cost(), |cancel| table.finish(cancel))?;
         let offsets = counted.offsets.into_pyarray(py);
         Ok((counted.data.into_pyarray(py), offsets, counted.counts.into_pyarray(py), dropped, skipped))
     }
@@ -241,27 +241,20 @@ impl ChunkTable {
     fn finish_pairs(&mut self, py: Python<'_>) -> PyResult<Sketch> {
         self.table()?;
         let mut table = self.0.take().expect("checked above");
-        Ok(Sketch(Arc::new(run(py, usize::MAX, |cancel| table.finish_pairs(cancel))?)))
+        Ok(Sketch(Arc::new(without_gil(py, usize::MAX, |cancel| table.finish_pairs(cancel))?)))
     }
 }
 
 /// Read a CSV file of the paper's program: return the concatenated chunks, their offsets and counts, and the pattern.
-///
-/// A file of more than `max_bytes` bytes is an error.
 #[pyfunction]
-#[pyo3(signature = (path, max_bytes = None))]
 #[allow(clippy::type_complexity)]
 pub fn read_counts_csv(
     py: Python<'_>,
     path: PathBuf,
-    max_bytes: Option<u64>,
 ) -> PyResult<(Array<'_, u8>, Array<'_, i64>, Array<'_, u64>, String)> {
     let file = File::open(path)?;
     let size = file.metadata()?.len();
-    if let Some(limit) = max_bytes.filter(|&limit| size > limit) {
-        return Err(PyValueError::new_err(format!("the file has {size} bytes, more than the limit of {limit}")));
-    }
-    let (counted, pattern) = run(py, size as usize, |cancel| counts_csv::read(file, size as usize, cancel))?;
+    let (counted, pattern) = without_gil(py, size as usize, |cancel| counts_csv::read(file, size as usize, cancel))?;
     Ok((counted.data.into_pyarray(py), counted.offsets.into_pyarray(py), counted.counts.into_pyarray(py), pattern))
 }
 

@@ -13,7 +13,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PySequence};
 
 use super::ranked::RankedTokens;
-use super::{Array, LONG_WORK, Threads, block_text, check_python_memory, run, shared_bytes, spans, threads_or_all};
+use super::{
+    Array, LONG_WORK, Threads, block_text, check_python_memory, shared_bytes, spans, threads_or_all, without_gil,
+};
 use crate::count::utf8;
 use crate::encode::{self, SpecialRules, SpecialSet};
 use crate::error::{Error, check_memory, try_collect, try_collect_ok, try_with_capacity};
@@ -65,7 +67,7 @@ impl Encoder {
         let texts: Vec<&str> = try_collect(texts.iter().map(|text| &text[..]))?;
         let (size, rules) = (texts.iter().map(|text| text.len()).sum(), special_rules(tokens));
         let cost = self.encoder.cost(size);
-        let ids = run(py, cost, |cancel| self.encoder.encode_batch(&texts, &rules, threads, cancel))?;
+        let ids = without_gil(py, cost, |cancel| self.encoder.encode_batch(&texts, &rules, threads, cancel))?;
         self.warn_if_dropped(py)?;
         Ok(ids)
     }
@@ -81,7 +83,7 @@ impl Encoder {
         let threads =
             if text.len() < LONG_WORK { threads_or_all(threads.or(Some(Threads(1)))) } else { threads_or_all(threads) };
         let (cost, rules) = (self.encoder.cost(text.len()), special_rules(tokens));
-        let ids = run(py, cost, |cancel| self.encoder.encode(&text, &rules, threads, cancel))?;
+        let ids = without_gil(py, cost, |cancel| self.encoder.encode(&text, &rules, threads, cancel))?;
         self.warn_if_dropped(py)?;
         Ok(ids)
     }
@@ -91,7 +93,7 @@ impl Encoder {
             Ids::Array(array) => array.as_slice()?,
             Ids::List(ids) => ids,
         };
-        run(py, ids.len(), |cancel| {
+        without_gil(py, ids.len(), |cancel| {
             if skip_special {
                 self.encoder.decode_without_special(ids, cancel)
             } else {
@@ -137,7 +139,7 @@ impl Encoder {
         phrases: Vec<(Vec<u32>, u32)>,
     ) -> PyResult<Self> {
         let splitter = split::Splitter::new(pattern)?;
-        let encoder = run(py, usize::MAX, |cancel| {
+        let encoder = without_gil(py, usize::MAX, |cancel| {
             encode::Encoder::new(splitter, &tokens.0, &stop_words, special_tokens, added_tokens, &phrases, cancel)
         })?;
         Ok(Self { encoder, integers: PyOnceLock::new(), warned: AtomicBool::new(false) })
@@ -162,7 +164,7 @@ impl Encoder {
     ) -> PyResult<Bound<'py, PyList>> {
         let threads = threads_or_all(threads);
         let cost = self.encoder.cost(data.len());
-        let ids = run(py, cost, |cancel| self.encoder.encode_bytes(data, threads, cancel))?;
+        let ids = without_gil(py, cost, |cancel| self.encoder.encode_bytes(data, threads, cancel))?;
         self.warn_if_dropped(py)?;
         self.to_list(py, &ids)
     }
@@ -220,7 +222,7 @@ impl Encoder {
         let data = shared_bytes(&data)?;
         let (rules, threads) = (special_rules(tokens), threads_or_all(threads));
         let cost = self.encoder.cost(spans.iter().map(Range::len).sum());
-        let (ids, offsets) = run(py, cost, |cancel| {
+        let (ids, offsets) = without_gil(py, cost, |cancel| {
             let document = |(i, span): (usize, Range<usize>)| {
                 let text = utf8(&data[span]);
                 text.map_err(|error| Error::utf8(format_args!("document {i}"), 0, error))
@@ -248,7 +250,7 @@ impl Encoder {
             return Err(PyValueError::new_err("cannot encode an empty chunk; remove it"));
         }
         let threads = threads_or_all(threads);
-        let (ids, sizes) = run(py, data.len(), |cancel| self.encoder.encode_chunks(&chunks, threads, cancel))?;
+        let (ids, sizes) = without_gil(py, data.len(), |cancel| self.encoder.encode_chunks(&chunks, threads, cancel))?;
         Ok((ids.into_pyarray(py), sizes.into_pyarray(py)))
     }
 
@@ -266,7 +268,7 @@ impl Encoder {
         threads: Option<Threads>,
     ) -> PyResult<(Array<'py, u32>, usize)> {
         let (rules, threads) = (special_rules(tokens), threads_or_all(threads));
-        let (ids, end) = run(py, self.encoder.cost(block.len()), |cancel| {
+        let (ids, end) = without_gil(py, self.encoder.cost(block.len()), |cancel| {
             let text = block_text(block, offset, last)?;
             let end = if last { text.len() } else { self.encoder.last_cut(text).unwrap_or(0) };
             Ok((self.encoder.encode(&text[..end], &rules, threads, cancel)?, end))
@@ -278,7 +280,7 @@ impl Encoder {
     /// Return the parts of a text that the pattern does not match: the starts and ends in bytes, alternating.
     fn dropped_spans<'py>(&self, py: Python<'py>, text: PyBackedStr, tokens: TokenSets) -> PyResult<Array<'py, i64>> {
         let (cost, rules) = (self.encoder.cost(text.len()), special_rules(tokens));
-        let spans = run(py, cost, |cancel| self.encoder.dropped_spans(&text, &rules, cancel))?;
+        let spans = without_gil(py, cost, |cancel| self.encoder.dropped_spans(&text, &rules, cancel))?;
         let mut offsets = try_with_capacity(2 * spans.len())?;
         offsets.extend(spans.into_iter().flat_map(|(start, end)| [start as i64, end as i64]));
         Ok(offsets.into_pyarray(py))

@@ -1,5 +1,5 @@
-//! The Python bindings, and the only module that uses PyO3. There is one file per class; this one contains splitting
-//! and what the classes share: the GIL, signals, errors and conversions.
+//! The Python bindings, and the only module that uses PyO3. There is one file per class, and `split` for functions on
+//! patterns. This file contains what they share: the GIL, signals, errors and conversions.
 //!
 //! Chunks are passed as three numpy arrays (their concatenated bytes, the offset of each chunk, and the counts), never
 //! as one Python object per chunk.
@@ -8,6 +8,7 @@ mod cancellation;
 mod count;
 mod encode;
 mod ranked;
+mod split;
 mod train;
 
 use std::ops::Range;
@@ -22,13 +23,11 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOverflowError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 
 use crate::count::utf8;
 use crate::encode::{MAX_ID, MAX_MERGES};
-use crate::error::{Cancel, Error, OutOfMemory, Result, check_memory, try_collect_ok, try_push, try_with_capacity};
-use crate::hash;
-use crate::split;
+use crate::error::{Cancel, Error, OutOfMemory, Result, check_memory, quoted, try_with_capacity};
+use crate::table::hash;
 use cancellation::{Cancellation, Interrupts};
 
 /// Work of a lower cost (see `Splitter::cost`) runs on the caller's thread. It either finishes before anyone can press
@@ -49,6 +48,14 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         match error {
             Error::Invalid(message) => PyValueError::new_err(message),
+            Error::SpecialToken { ref token, .. } => {
+                let token = quoted(token);
+                PyValueError::new_err(format!(
+                    "{error}; pass allowed_special={{{token}}} or allowed_special=\"all\" to encode it as that token, \
+                     or disallowed_special=() or allowed_special=\"none\" to encode it as plain text"
+                ))
+            }
+            Error::TooManyChunks => PyValueError::new_err(format!("{error}; raise freq_cutoff")),
             Error::Pattern(message) => PatternError::new_err(message),
             Error::Utf8(message) => InvalidUtf8::new_err(message),
             Error::OutOfMemory(_) => PyMemoryError::new_err(error.to_string()),
@@ -110,10 +117,11 @@ fn interruptible<T: Send>(
     })
 }
 
-/// Runs `work` without the GIL. Signals and a `Cancellation` interrupt it if it takes long. `cost` is an estimate (see `Splitter::cost`).
+/// Runs `work` without the GIL. Signals and a `Cancellation` interrupt it if it takes long. `cost` is an estimate (see
+/// `Splitter::cost`).
 ///
 /// `work` must not own Python objects, because they would be dropped without the GIL: see `ChunkTable`.
-fn run<T: Send>(py: Python<'_>, cost: usize, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
+fn without_gil<T: Send>(py: Python<'_>, cost: usize, work: impl FnOnce(&Cancel) -> Result<T> + Send) -> PyResult<T> {
     let (mut work, interrupts) = (Some(work), Interrupts::of_this_thread());
     if cost >= LONG_WORK {
         check_memory(RESERVE)?;
@@ -220,112 +228,19 @@ fn block_text(block: &[u8], offset: usize, last: bool) -> Result<&str> {
     text.map_err(|error| Error::utf8(format_args!("the text"), offset, error))
 }
 
-/// Return the names of the named patterns and their regular expressions.
-#[pyfunction]
-fn patterns() -> Vec<(&'static str, &'static str)> {
-    split::NAMED.to_vec()
-}
-
-/// Return whether a pattern has a scanner, as the named patterns do. Such a pattern matches all of any text.
-#[pyfunction]
-fn has_scanner(pattern: &str) -> PyResult<bool> {
-    Ok(split::Splitter::new(pattern)?.has_scanner())
-}
-
-/// Return whether a pattern has empty matches, which are not chunks here and which other tools treat differently.
-#[pyfunction]
-fn matches_empty(pattern: &str) -> PyResult<bool> {
-    Ok(split::Splitter::new(pattern)?.matches_empty())
-}
-
-/// Return the engine that runs a pattern, and why.
-#[pyfunction]
-fn explain_pattern(pattern: &str) -> PyResult<(&'static str, String)> {
-    let splitter = split::Splitter::new(pattern)?;
-    let (engine, reason) = splitter.explain();
-    Ok((engine, reason.to_owned()))
-}
-
-/// A state: the numbers of the next states, whether it is the start, and whether it matches (0: no, 1: yes, 2: depending
-/// on what follows).
-type State = (Vec<u32>, bool, u8);
-
-/// Return the automaton of a pattern: its sets of characters, the sets of each class, the first character of each range
-/// and its class, and the states of each stage. Return what the pattern has instead if it is not regular.
-#[pyfunction]
-#[expect(clippy::type_complexity, reason = "it is unpacked by one caller")]
-fn automaton(
-    pattern: &str,
-) -> PyResult<(Option<&'static str>, Vec<String>, Vec<u128>, Vec<(u32, u8)>, Vec<Vec<State>>)> {
-    split::Splitter::new(pattern)?;
-    Ok(match split::Tables::new(pattern) {
-        Err(obstacle) => (Some(obstacle), Vec::new(), Vec::new(), Vec::new(), Vec::new()),
-        Ok(split::Tables { sets, members, ranges, stages }) => {
-            let states = |stage: Vec<split::State>| {
-                stage.into_iter().map(|state| (state.next, state.is_start, state.matches as u8)).collect()
-            };
-            (None, sets, members, ranges, stages.into_iter().map(states).collect())
-        }
-    })
-}
-
-/// Split a text into chunks. The default engine is the fastest that can run the pattern.
-#[pyfunction]
-#[pyo3(signature = (pattern, text, engine = None))]
-fn split_text<'py>(
-    py: Python<'py>,
-    pattern: &str,
-    text: PyBackedStr,
-    engine: Option<&str>,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let splitter = match engine {
-        Some(engine) => split::Splitter::with_engine(pattern, engine)?,
-        None => split::Splitter::new(pattern)?,
-    };
-    let chunks = run(py, splitter.cost(text.len()), |cancel| {
-        let mut chunks: Vec<&str> = Vec::new();
-        splitter.split(&text, cancel, |chunk| {
-            try_push(&mut chunks, chunk)?;
-            cancel.check()
-        })?;
-        Ok(chunks)
-    })?;
-    check_python_memory(chunks.len(), 2 * text.len())?;
-    try_collect_ok(chunks.iter().map(|chunk| Ok(chunk.into_pyobject(py)?.into_any())))
-}
-
-/// Return for each token whether the pattern matches all of it at once.
-#[pyfunction]
-fn matches_whole(py: Python<'_>, pattern: &str, tokens: Vec<PyBackedBytes>) -> PyResult<Vec<bool>> {
-    let splitter = split::Splitter::new(pattern)?;
-    let size = tokens.iter().map(|token| token.len()).sum();
-    run(py, splitter.cost(size), |cancel| {
-        try_collect_ok(tokens.iter().map(|token| {
-            let Ok(text) = std::str::from_utf8(token) else { return Ok(false) };
-            let mut first = None;
-            splitter.split(text, cancel, |chunk| {
-                first.get_or_insert(chunk);
-                Ok(())
-            })?;
-            cancel.check()?;
-            Ok(first == Some(text))
-        }))
-    })
-}
-
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     hash::randomize();
     module.add("InvalidUtf8", module.py().get_type::<InvalidUtf8>())?;
     module.add("PatternError", module.py().get_type::<PatternError>())?;
     module.add_function(wrap_pyfunction!(threads_or_all, module)?)?;
-    module.add_function(wrap_pyfunction!(patterns, module)?)?;
-    module.add_function(wrap_pyfunction!(has_scanner, module)?)?;
-    module.add_function(wrap_pyfunction!(matches_empty, module)?)?;
-    module.add_function(wrap_pyfunction!(explain_pattern, module)?)?;
-    module.add_function(wrap_pyfunction!(automaton, module)?)?;
-    module.add_function(wrap_pyfunction!(split_text, module)?)?;
-    module.add_function(wrap_pyfunction!(matches_whole, module)?)?;
+    module.add_function(wrap_pyfunction!(split::patterns, module)?)?;
+    module.add_function(wrap_pyfunction!(split::has_scanner, module)?)?;
+    module.add_function(wrap_pyfunction!(split::matches_empty, module)?)?;
+    module.add_function(wrap_pyfunction!(split::explain_pattern, module)?)?;
+    module.add_function(wrap_pyfunction!(split::automaton, module)?)?;
+    module.add_function(wrap_pyfunction!(split::split_text, module)?)?;
+    module.add_function(wrap_pyfunction!(split::matches_whole, module)?)?;
     module.add_function(wrap_pyfunction!(count::read_counts_csv, module)?)?;
     module.add_function(wrap_pyfunction!(count::is_in_order, module)?)?;
     module.add_class::<count::ChunkTable>()?;

@@ -5,11 +5,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyTuple};
 
-use super::{Array, check_python_memory, run, spans};
+use super::{Array, check_python_memory, spans, without_gil};
 use crate::encode;
 use crate::error::{try_collect, try_push, try_with_capacity};
-use crate::hash::HashSet;
-use crate::rank_file::{self, RankFile};
+use crate::files::rank_file::{self, RankFile};
+use crate::table::hash::HashSet;
 
 /// Return the tokens of a rank file: their concatenated bytes, the offset of each, and their ranks.
 #[pyfunction]
@@ -18,7 +18,7 @@ pub fn parse_ranks<'py>(
     py: Python<'py>,
     content: &[u8],
 ) -> PyResult<(Array<'py, u8>, Array<'py, i64>, Array<'py, u32>)> {
-    let RankFile { data, offsets, ranks } = run(py, content.len(), |cancel| rank_file::parse(content, cancel))?;
+    let RankFile { data, offsets, ranks } = without_gil(py, content.len(), |cancel| rank_file::parse(content, cancel))?;
     Ok((data.into_pyarray(py), offsets.into_pyarray(py), ranks.into_pyarray(py)))
 }
 
@@ -29,7 +29,7 @@ pub struct RankedTokens(pub encode::RankedTokens);
 impl RankedTokens {
     fn from_merges(py: Python<'_>, byte_ids: &[u32; 256], merges: Vec<(u32, u32, u32)>) -> PyResult<Self> {
         let cost = merges.len() << 6;
-        Ok(Self(run(py, cost, |_| encode::RankedTokens::from_merges(byte_ids, merges.into_iter()))?))
+        Ok(Self(without_gil(py, cost, |_| encode::RankedTokens::from_merges(byte_ids, merges.into_iter()))?))
     }
 }
 
@@ -61,7 +61,7 @@ impl RankedTokens {
             return Err(PyValueError::new_err("each token must have one rank"));
         }
         let tokens = try_collect(spans.into_iter().zip(ranks).map(|(span, &rank)| (&data[span], rank)))?;
-        Ok(Self(run(py, data.len(), |cancel| encode::RankedTokens::from_ranks(tokens, cancel))?))
+        Ok(Self(without_gil(py, data.len(), |cancel| encode::RankedTokens::from_ranks(tokens, cancel))?))
     }
 
     /// Return these tokens and those that more pairs become, whose ids start at `next_id`.

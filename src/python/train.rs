@@ -5,8 +5,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::encode::Encoder;
-use super::{Array, BAD_OFFSETS, Threads, run, spans, threads_or_all};
-use crate::hash::HashSet;
+use super::{Array, BAD_OFFSETS, Threads, spans, threads_or_all, without_gil};
+use crate::table::hash::HashSet;
 use crate::train::{self, Pair};
 
 /// The counts of all pairs of tokens, kept up to date while batches of them are merged.
@@ -31,7 +31,7 @@ impl PairTable {
     /// Create a table from chunks and their counts, without the chunks whose indices are in `skip`.
     ///
     /// A chunk becomes the sequence of its bytes, or of the ids that `base` merges it to. Stop words of `base` are left
-    /// out. Of pairs with equal counts, the one with the smaller ids comes first, or with the smaller `ranks` of its ids.
+    /// out. Pairs with equal counts are sorted by their ids, or by the `ranks` of their ids.
     #[staticmethod]
     #[pyo3(signature = (data, offsets, counts, skip, next_id, merges, overlapping, threads, base = None, ranks = None))]
     #[allow(clippy::too_many_arguments)]
@@ -55,7 +55,7 @@ impl PairTable {
         }
         let threads = threads_or_all(threads);
         let skip: HashSet<usize> = skip.into_iter().collect();
-        let table = run(py, data.len(), |cancel| {
+        let table = without_gil(py, data.len(), |cancel| {
             let chunks = offsets.windows(2).zip(counts).enumerate().filter(|(i, _)| !skip.contains(i));
             let chunks = chunks.map(|(_, (span, &count))| (&data[span[0] as usize..span[1] as usize], count));
             let Some(base) = base else {
@@ -100,7 +100,7 @@ impl PairTable {
             return Err(PyValueError::new_err("the runs are damaged; count them again"));
         }
         let threads = threads_or_all(threads);
-        Ok(Self(run(py, data.len(), |cancel| {
+        Ok(Self(without_gil(py, data.len(), |cancel| {
             let runs = spans.into_iter().zip(counts);
             let sequences = runs.map(|(span, &count)| (data[span].chunks_exact(4).map(id), count));
             train::PairTable::new(sequences, next_id, merges, min_count, false, threads, cancel)
@@ -110,13 +110,13 @@ impl PairTable {
     /// Return the n most frequent pairs: first tokens, last tokens, counts.
     fn top<'py>(&mut self, py: Python<'py>, n: usize) -> PyResult<PairArrays<'py>> {
         let cost = if self.0.is_counted() { 0 } else { usize::MAX };
-        let top = run(py, cost, |cancel| self.0.top(n, cancel))?;
+        let top = without_gil(py, cost, |cancel| self.0.top(n, cancel))?;
         Ok(arrays(py, &top))
     }
 
     /// Merge the most frequent pair n times. Return the pairs like `top`: fewer if there are no more.
     fn merge_serially<'py>(&mut self, py: Python<'py>, n: usize) -> PyResult<PairArrays<'py>> {
-        let merged = run(py, usize::MAX, |cancel| self.0.merge_serially(n, cancel))?;
+        let merged = without_gil(py, usize::MAX, |cancel| self.0.merge_serially(n, cancel))?;
         Ok(arrays(py, &merged))
     }
 

@@ -15,8 +15,8 @@ use regex_automata::util::primitives::StateID;
 use regex_automata::{Anchored, MatchKind};
 use regex_syntax::hir::{self, Class, ClassBytes, ClassBytesRange, ClassUnicode, Hir, Look};
 
+use super::characters::{ascii_letters, ascii_lower};
 use super::classes::{ClassTable, Text};
-use super::scanners::{ascii_letters, ascii_lower};
 use super::syntax::{self, Alternative, Node, Obstacle};
 
 /// An automaton that would take more memory is not built.
@@ -135,7 +135,11 @@ impl Automaton {
         Ok(Self { table: classes.table, stages, newline: newline_cut(alternatives) })
     }
 
-    /// Returns the end of the chunk that starts at `start`, if there is one, and the end of the text that was looked at.
+    /// Returns the end of the chunk that starts at `start`, if there is one, and the end of the text that was looked
+    /// at.
+    ///
+    /// `Chunks` relies on the end being a character boundary after `start`. It is, because `Stage::find` moves by whole
+    /// characters (`Text::class`) or over ASCII letters, and `Ahead::resolve` goes back to a boundary.
     #[inline]
     pub fn end(&self, text: &str, start: usize) -> (Option<usize>, usize) {
         let scanned = Text { bytes: text.as_bytes(), classes: &self.table };
@@ -179,7 +183,7 @@ impl Automaton {
 }
 
 impl Stage {
-    /// Copies an automaton into a form that is faster to run: the library's tells of a match only after the next
+    /// Copies an automaton into a form that is faster to run: the library's reports a match only after the next
     /// character, so it would have to read one more.
     fn new(
         dfa: &dense::DFA<Vec<u32>>,
@@ -269,8 +273,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Returns the alternative that matches at `start` and the end of its match. Sets `seen` to the end of what was read,
-    /// if that is further.
+    /// Returns the alternative that matches at `start` and the end of its match. Sets `seen` to the end of what was
+    /// read, if that is further.
     #[inline(always)]
     fn find(&self, text: Text, start: usize, seen: &mut usize) -> Option<(usize, usize)> {
         let (mut state, mut at) = (self.start, start);

@@ -6,6 +6,7 @@
 //!
 //! A pattern may come from an untrusted model file, so time and memory are bounded, and a search can be cancelled.
 
+use super::chunks::Span;
 use super::lazy::Lazy;
 use super::meter::Meter;
 use super::program::{FAIL, Instruction, Program, START, UNBOUNDED};
@@ -41,13 +42,8 @@ impl Backtracking {
         Ok(Backtracking { pattern: pattern.to_owned(), engine })
     }
 
-    /// Implements `Splitter::split`.
-    pub fn split<'t>(
-        &self,
-        text: &'t str,
-        cancel: &Cancel,
-        mut chunk: impl FnMut(&'t str) -> Result<()>,
-    ) -> Result<usize> {
+    /// Calls `chunk` with the span of each chunk. Returns the number of bytes that are in no chunk.
+    pub fn split(&self, text: &str, cancel: &Cancel, mut chunk: impl FnMut(Span) -> Result<()>) -> Result<usize> {
         let mut meter = Meter::new(&self.pattern, text, cancel);
         let program = match &self.engine {
             Engine::Program(program) => program,
@@ -56,7 +52,7 @@ impl Backtracking {
         let mut search = Search::new(program, text, meter);
         let (mut start, mut kept) = (0, 0);
         while let Some((from, to)) = search.find(start)? {
-            chunk(&text[from..to])?;
+            chunk((from, to))?;
             kept += to - from;
             start = to;
         }
@@ -69,7 +65,7 @@ impl Backtracking {
         let ascii: String = (0u8..128).map(char::from).collect();
         ["", &ascii].into_iter().any(|text| {
             let mut search = Search::new(program, text, Meter::new(&self.pattern, text, &NEVER));
-            (0..=text.len()).any(|at| search.run(at, true) == Ok(Some(at)))
+            (0..=text.len()).any(|at| search.match_at(at, true) == Ok(Some(at)))
         })
     }
 }
@@ -122,7 +118,7 @@ impl<'s> Search<'s> {
         while start < self.text.len() {
             self.meter.count(1)?;
             if program.sets.step(self.text, start, false, program.first).is_some()
-                && let Some(end) = self.run(start, false)?
+                && let Some(end) = self.match_at(start, false)?
             {
                 return Ok(Some((start, end)));
             }
@@ -138,7 +134,7 @@ impl<'s> Search<'s> {
     }
 
     /// Returns the end of the match at `start`. Unless `empty`, it must not be empty.
-    fn run(&mut self, start: usize, empty: bool) -> Result<Option<usize>> {
+    fn match_at(&mut self, start: usize, empty: bool) -> Result<Option<usize>> {
         let Program { code, sets, .. } = self.program;
         let text = self.text;
         self.choices.clear();

@@ -26,7 +26,7 @@ pub struct Block {
 
 impl Block {
     /// # Safety
-    /// As for `Masks::between`.
+    /// See `Masks::between`.
     #[inline(always)]
     pub unsafe fn new<M: Masks>(bytes: &[u8; BLOCK]) -> Self {
         // SAFETY: the caller has made sure of it.
@@ -59,18 +59,23 @@ impl Block {
 }
 
 /// A way to compute masks.
-pub trait Masks {
-    /// Returns the mask of the bytes from `FIRST` to `LAST`.
+///
+/// # Safety
+/// `between` must return the mask that it describes. `Scan` takes the bytes outside of `between::<0x80, 0xff>` for
+/// ASCII characters, and cuts text there without checks.
+pub unsafe trait Masks {
+    /// Returns a mask of the bytes from `FIRST` to `LAST`: bit `i` is set if and only if byte `i` is one of them.
     ///
     /// # Safety
-    /// The processor must have the instructions that the type is named after.
+    /// The processor must support the instructions that the type is named after.
     unsafe fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64;
 }
 
 /// Runs on every processor. The compiler vectorizes the loop.
 pub struct Portable;
 
-impl Masks for Portable {
+// SAFETY: each flag is set by a comparison of its byte, and `high_bits` collects the flags in order.
+unsafe impl Masks for Portable {
     #[inline(always)]
     unsafe fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
         let mut flags = [0; BLOCK];
@@ -86,7 +91,9 @@ impl Masks for Portable {
 pub struct Avx2;
 
 #[cfg(target_arch = "x86_64")]
-impl Masks for Avx2 {
+// SAFETY: `byte - FIRST` wraps around, so it is at most `LAST - FIRST` only for bytes from `FIRST` to `LAST`. The lower
+// half of the block gives the lower 32 bits.
+unsafe impl Masks for Avx2 {
     #[inline(always)]
     unsafe fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
         use std::arch::x86_64::{
@@ -95,8 +102,8 @@ impl Masks for Avx2 {
         };
         let mut result = 0;
         for (i, half) in bytes.as_chunks::<32>().0.iter().enumerate() {
-            // SAFETY: the caller has made sure that the processor has AVX2. `half` is a reference to 32 bytes, and the load may be
-            // unaligned.
+            // SAFETY: the caller has made sure that the processor supports AVX2. `half` is a reference to 32 bytes, and
+            // the load may be unaligned.
             let part = unsafe {
                 let above = _mm256_sub_epi8(_mm256_loadu_si256(half.as_ptr().cast()), _mm256_set1_epi8(FIRST as i8));
                 let width = _mm256_set1_epi8((LAST - FIRST) as i8);
@@ -113,12 +120,13 @@ impl Masks for Avx2 {
 pub struct Avx512;
 
 #[cfg(target_arch = "x86_64")]
-impl Masks for Avx512 {
+// SAFETY: as for `Avx2`, with one bit for each of 64 bytes.
+unsafe impl Masks for Avx512 {
     #[inline(always)]
     unsafe fn between<const FIRST: u8, const LAST: u8>(bytes: &[u8; BLOCK]) -> u64 {
         use std::arch::x86_64::{_mm512_cmple_epu8_mask, _mm512_loadu_si512, _mm512_set1_epi8, _mm512_sub_epi8};
-        // SAFETY: the caller has made sure that the processor has AVX-512BW. `bytes` is a reference to 64 bytes, and the load may be
-        // unaligned.
+        // SAFETY: the caller has made sure that the processor supports AVX-512BW. `bytes` is a reference to 64 bytes,
+        // and the load may be unaligned.
         unsafe {
             let above = _mm512_sub_epi8(_mm512_loadu_si512(bytes.as_ptr().cast()), _mm512_set1_epi8(FIRST as i8));
             _mm512_cmple_epu8_mask(above, _mm512_set1_epi8((LAST - FIRST) as i8))

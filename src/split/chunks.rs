@@ -1,10 +1,10 @@
 //! The chunks of a text, a batch at a time: what `Splitter::split_in_batches` finds.
 
 use super::blocks::BLOCK;
-use crate::chunk_key::{Key, SHORT_MAX};
-use crate::hash::Seeds;
+use crate::table::chunk_key::{Key, SHORT_MAX};
+use crate::table::hash::Seeds;
 
-/// The number of chunks in a batch, at least if more follow.
+/// The minimum size of every batch but the last.
 pub const BATCH: usize = if cfg!(test) { 1 << 3 } else { 1 << 10 };
 /// The number of chunks that are looked up together, after their slots have been prefetched.
 pub const LOOKUP_GROUP: usize = if cfg!(test) { 1 << 2 } else { 1 << 5 };
@@ -26,14 +26,24 @@ impl Default for Spans {
 #[derive(Clone, Copy)]
 pub struct Chunks<'t, 's> {
     text: &'t str,
-    /// Each is within the text, at the boundaries of characters, and not empty.
+    /// In ascending order, within the text and at the boundaries of characters.
     spans: &'s [Span],
 }
 
 impl<'t, 's> Chunks<'t, 's> {
+    /// Panics unless the spans are in ascending order, within the text and at the boundaries of characters.
+    pub(super) fn new(text: &'t str, spans: &'s [Span]) -> Self {
+        let mut last = 0;
+        for &(start, end) in spans {
+            assert!(last <= start && start <= end && text.is_char_boundary(start) && text.is_char_boundary(end));
+            last = end;
+        }
+        Self { text, spans }
+    }
+
     /// # Safety
-    /// The spans must be in ascending order, within the text, at the boundaries of characters, and not empty.
-    pub(super) unsafe fn new(text: &'t str, spans: &'s [Span]) -> Self {
+    /// The spans must be in ascending order, within the text and at the boundaries of characters.
+    pub(super) unsafe fn new_unchecked(text: &'t str, spans: &'s [Span]) -> Self {
         Self { text, spans }
     }
 
@@ -46,7 +56,7 @@ impl<'t, 's> Chunks<'t, 's> {
     pub fn get(self, index: usize) -> &'t str {
         let (start, end) = self.spans[index];
         debug_assert!(start < end && self.text.is_char_boundary(start) && self.text.is_char_boundary(end));
-        // SAFETY: see `new`.
+        // SAFETY: see `spans`. Checked slicing: +9% instructions in counting, +72% to +91% in splitting.
         unsafe { self.text.get_unchecked(start..end) }
     }
 
@@ -82,11 +92,12 @@ impl<'t, 's> Chunks<'t, 's> {
         self.spans.iter().map(move |&(start, end)| {
             let len = end - start;
             if in_windows && len <= SHORT_MAX {
-                // SAFETY: `start` is less than the end of the last chunk, after which 16 bytes follow.
+                // SAFETY: `start` is not after the end of the last chunk, which 16 bytes follow. Checked: +2%
+                // instructions in counting, +6% in encoding.
                 let window = unsafe { &*bytes.as_ptr().add(start).cast::<[u8; 16]>() };
                 Key::of_short(window, len, seeds)
             } else {
-                // SAFETY: see `new`.
+                // SAFETY: see `spans`. Checked: +1% instructions in counting and encoding.
                 Key::of(unsafe { bytes.get_unchecked(start..end) })
             }
         })

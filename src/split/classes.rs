@@ -16,7 +16,7 @@ pub const CASELESS: u8 = 1 << 2;
 pub const MARK: u8 = 1 << 3;
 /// `\p{N}`.
 pub const NUMBER: u8 = 1 << 4;
-/// White space other than `\r` and `\n`.
+/// Whitespace other than `\r` and `\n`.
 pub const SPACE: u8 = 1 << 5;
 /// `\r` and `\n`.
 pub const NEWLINE: u8 = 1 << 6;

@@ -1,6 +1,6 @@
-//! Recognizes the patterns of the GPT family, which differ only in a few details, for which there is one scanner.
+//! Recognizes the patterns of the GPT family, which differ only in a few details. One scanner runs them all.
 //!
-//! Their alternatives are, in this order: contractions, words, numbers, symbols and white space.
+//! Their alternatives are, in this order: contractions, words, numbers, symbols and whitespace.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::syntax::{self, Alternative, Node, Repeat};
 /// What distinguishes a pattern from the others of its family.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Family {
-    /// Contractions that are chunks of their own.
+    /// Contractions that are separate chunks.
     pub contractions: Contractions,
     /// Contractions at the end of words.
     pub suffixes: Contractions,
@@ -27,7 +27,7 @@ pub struct Family {
     pub marks_are_symbols: bool,
     pub tail: Tail,
     pub white: White,
-    /// Whether a run of white space before a number is one chunk: `\s+(?![^\s\p{N}])` instead of `\s+(?!\S)`.
+    /// Whether a run of whitespace before a number is one chunk: `\s+(?![^\s\p{N}])` instead of `\s+(?!\S)`.
     pub whole_before_numbers: bool,
 }
 
@@ -68,7 +68,7 @@ pub enum Tail {
     NewlinesAndSlashes,
 }
 
-/// The alternatives for white space.
+/// The alternatives for whitespace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum White {
     /// `\s+(?!\S)|\s+`
@@ -186,7 +186,7 @@ impl Family {
             Tail::Newlines => "symbols with the newlines after them".to_owned(),
             Tail::NewlinesAndSlashes => "symbols with the newlines and slashes after them".to_owned(),
         });
-        parts.push("white space".to_owned());
+        parts.push("whitespace".to_owned());
         parts.join(", ")
     }
 }

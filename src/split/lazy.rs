@@ -1,6 +1,6 @@
-//! Runs regular patterns that `automaton` cannot run in linear time, such as `a+b`: from each position, it might read the
-//! text to its end. Here, one automaton finds the end of the next match, and another finds its start, backwards. They
-//! are built while they run, so they may be large.
+//! Runs regular patterns that `automaton` cannot run in linear time, such as `a+b`: from each position, it might read
+//! the text to its end. Here, one automaton finds the end of the next match, and another finds its start, backwards.
+//! They are built while they run, so they may be large.
 
 use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, Config, DFA};
@@ -10,6 +10,7 @@ use regex_automata::{Anchored, Input, MatchKind};
 use regex_syntax::hir::{Class, Hir};
 
 use super::automaton::hir;
+use super::chunks::Span;
 use super::meter::Meter;
 use super::syntax::Alternative;
 use crate::error::Result;
@@ -60,17 +61,12 @@ impl Lazy {
         Some(Lazy { forward, reverse, caches: Pool::new(Box::new(caches)) })
     }
 
-    /// Implements `Splitter::split`.
-    pub fn split<'t>(
-        &self,
-        text: &'t str,
-        meter: &mut Meter,
-        mut chunk: impl FnMut(&'t str) -> Result<()>,
-    ) -> Result<usize> {
+    /// Calls `chunk` with the span of each chunk. Returns the number of bytes that are in no chunk.
+    pub fn split(&self, text: &str, meter: &mut Meter, mut chunk: impl FnMut(Span) -> Result<()>) -> Result<usize> {
         let mut caches = self.caches.get();
         let (mut start, mut kept) = (0, 0);
         while let Some((from, to)) = self.find(&mut caches, text, start, meter)? {
-            chunk(&text[from..to])?;
+            chunk((from, to))?;
             kept += to - from;
             start = to;
         }
@@ -82,13 +78,13 @@ impl Lazy {
         const NEVER_FAILS: &str = "the cache is cleared if it is full, and there are no word boundaries";
         meter.start(from);
         let bytes = text.as_bytes();
-        let (dfa, mut run) = (&self.forward, Run::new(&mut caches.forward));
+        let (dfa, mut steps) = (&self.forward, Steps::new(&mut caches.forward));
         let input = Input::new(text).range(from..);
-        let mut state = dfa.start_state_forward(run.cache, &input).expect(NEVER_FAILS);
+        let mut state = dfa.start_state_forward(steps.cache, &input).expect(NEVER_FAILS);
         let mut end = None;
         for (at, &byte) in bytes.iter().enumerate().skip(from) {
-            state = dfa.next_state(run.cache, state, byte).expect(NEVER_FAILS);
-            run.count(meter)?;
+            state = dfa.next_state(steps.cache, state, byte).expect(NEVER_FAILS);
+            steps.count(meter)?;
             // The automaton knows of a match only after the next byte.
             if state.is_match() {
                 end = Some(at);
@@ -96,18 +92,18 @@ impl Lazy {
                 break;
             }
         }
-        if !state.is_dead() && dfa.next_eoi_state(run.cache, state).expect(NEVER_FAILS).is_match() {
+        if !state.is_dead() && dfa.next_eoi_state(steps.cache, state).expect(NEVER_FAILS).is_match() {
             end = Some(bytes.len());
         }
         let Some(end) = end else { return Ok(None) };
 
-        let (dfa, mut run) = (&self.reverse, Run::new(&mut caches.reverse));
+        let (dfa, mut steps) = (&self.reverse, Steps::new(&mut caches.reverse));
         let input = Input::new(text).range(from..end).anchored(Anchored::Yes);
-        let mut state: LazyStateID = dfa.start_state_reverse(run.cache, &input).expect(NEVER_FAILS);
+        let mut state: LazyStateID = dfa.start_state_reverse(steps.cache, &input).expect(NEVER_FAILS);
         let mut start = end;
         for at in (from..end).rev() {
-            state = dfa.next_state(run.cache, state, bytes[at]).expect(NEVER_FAILS);
-            run.count(meter)?;
+            state = dfa.next_state(steps.cache, state, bytes[at]).expect(NEVER_FAILS);
+            steps.count(meter)?;
             if state.is_match() {
                 start = at + 1;
             } else if state.is_dead() {
@@ -116,8 +112,8 @@ impl Lazy {
         }
         if !state.is_dead() {
             let last = match from.checked_sub(1) {
-                Some(before) => dfa.next_state(run.cache, state, bytes[before]),
-                None => dfa.next_eoi_state(run.cache, state),
+                Some(before) => dfa.next_state(steps.cache, state, bytes[before]),
+                None => dfa.next_eoi_state(steps.cache, state),
             };
             if last.expect(NEVER_FAILS).is_match() {
                 start = from;
@@ -128,15 +124,15 @@ impl Lazy {
     }
 }
 
-/// A run of an automaton, whose steps are counted. To build a state takes as many steps as it has bytes.
-struct Run<'c> {
+/// Counts the steps of an automaton. Building a state takes as many steps as it has bytes.
+struct Steps<'c> {
     cache: &'c mut Cache,
     bytes: usize,
     built: usize,
     cleared: usize,
 }
 
-impl<'c> Run<'c> {
+impl<'c> Steps<'c> {
     fn new(cache: &'c mut Cache) -> Self {
         let (built, cleared) = (cache.memory_usage(), cache.clear_count());
         Self { cache, bytes: 0, built, cleared }

@@ -1,6 +1,7 @@
 //! Parses a pattern.
 //!
-//! The parser is that of `fancy_regex`, so all engines agree on what a pattern means. What they do not support is refused.
+//! The parser is that of `fancy_regex`, of which nothing else is used. All engines run what it returns, so they agree
+//! on what a pattern means. Constructs that they do not support are refused.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ use crate::error::{Error, Result};
 const MAX_DEPTH: usize = 100;
 /// A bound for the memory and time to compile a pattern: the number of nodes and of ranges of characters in them.
 const MAX_SIZE: usize = 1 << 17;
-/// The number of different sets of characters: to parse one can take a millisecond.
+/// The number of different sets of characters: parsing one can take a millisecond.
 const MAX_SETS: usize = 1 << 9;
 
 /// A parsed pattern.

@@ -18,15 +18,15 @@ pub const UNBOUNDED: u32 = u32::MAX;
 pub const FAIL: u32 = 0;
 pub const START: u32 = 1;
 
-/// `set` is the number of a set of characters, and `other` and `exit` are numbers of instructions. In a look-behind, text
-/// is matched from right to left: `back`.
+/// `set` is the number of a set of characters, and `other` and `exit` are numbers of instructions. In a look-behind,
+/// text is matched from right to left: `back`.
 #[rustfmt::skip]
 #[derive(Clone, Copy, Debug)]
 pub enum Instruction {
     Fail,
     Match,
     Class { set: u32, back: bool },
-    /// Characters of a set, as many as possible. If what follows fails, and this is not possessive, then one less.
+    /// Characters of a set, as many as possible. If what follows fails, and this is not possessive, one fewer.
     Run { set: u32, min: u32, max: u32, back: bool, possessive: bool },
     /// Characters of a set, as few as possible.
     LazyRun { set: u32, back: bool },
@@ -429,7 +429,7 @@ fn nullable(node: &Node) -> bool {
     }
 }
 
-/// Returns whether a node matches at any position, if only nothing.
+/// Returns whether a node matches at any position, possibly the empty string.
 fn cannot_fail(node: &Node) -> bool {
     match node {
         Node::Class(_) | Node::End | Node::Ahead(_) => false,

@@ -183,7 +183,7 @@ fn ahead(node: Node, negative: bool) -> Result<Node> {
 struct Rest {
     /// The characters with which it can start.
     first: ClassUnicode,
-    /// Whether it always matches, if only nothing.
+    /// Whether it always matches, possibly the empty string.
     cannot_fail: bool,
 }
 
@@ -210,7 +210,8 @@ fn regular(node: Node, rest: &Rest) -> Result<Node> {
         Node::Irregular(_) => unreachable!("lowered"),
         Node::Alt(nodes) => Ok(Node::Alt(nodes.into_iter().map(|node| regular(node, rest)).collect::<Result<_>>()?)),
         Node::Concat(nodes) => {
-            // From the last node to the first: the nodes done, what follows the last of them, and what follows the next.
+            // From the last node to the first: the nodes done, what follows the last of them, and what follows the
+            // next.
             let (mut done, mut after, mut rest) = (Vec::new(), rest.clone(), rest.clone());
             for node in nodes.into_iter().rev() {
                 let node = match node {
@@ -346,7 +347,8 @@ pub fn for_each_class(node: &Node, visit: &mut impl FnMut(&ClassUnicode)) {
     }
 }
 
-/// Returns the characters that can follow `c` within a match of a regular node, of which `next` can follow the match.
+/// Returns the characters that can follow `c` within a match of a regular node. `next` are those that can follow the
+/// match.
 pub fn followers(node: &Node, c: char, next: &ClassUnicode) -> ClassUnicode {
     match node {
         Node::Class(class) if contains(class, c) => next.clone(),

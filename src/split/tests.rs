@@ -23,7 +23,7 @@ const ASCII: usize = 30;
 
 /// Other spellings of named patterns, and other members of the GPT family.
 const RELATIVES: [&str; 13] = [
-    // White space before numbers is one chunk, with newlines.
+    // Whitespace before numbers is one chunk, with newlines.
     r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?![^\s\p{N}])|\s+",
     // The original GPT-2 pattern, and the same without its redundant brackets.
     r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
@@ -117,9 +117,9 @@ proptest! {
         let spans = |scan: Scan| {
             let (mut spans, mut batch, mut start) = (Vec::new(), Spans::default(), 0);
             while start < text.len() {
-                let len;
-                (len, start) = scan.run(&text, start, &mut batch.0);
-                spans.extend_from_slice(&batch.0[..len]);
+                let chunks;
+                (chunks, start) = scan.batch(&text, start, &mut batch.0);
+                spans.extend((0..chunks.len()).map(|index| chunks.span(index)));
             }
             spans
         };
@@ -191,7 +191,7 @@ fn cut_before_finds_the_last_cut() {
     let cuts: Vec<_> = (0..=text.len()).map(|at| splitter.cut_before(text, 0, at)).collect();
     assert_eq!(cuts[1], None);
     assert_eq!(cuts[2], Some(2));
-    assert_eq!(cuts[17], Some(4), "no cut before or after white space, or before a slash");
+    assert_eq!(cuts[17], Some(4), "no cut before or after whitespace, or before a slash");
     assert_eq!(cuts[text.len()], Some(18), "no cut at the end");
     assert_eq!(splitter.cut_before(text, 2, 3), None);
     let cut = |pattern| Splitter::new(pattern).unwrap().cut_before(text, 0, text.len());

@@ -1,7 +1,7 @@
 //! Stores all sequences in one array of *cells*, with a separator before, between and after them.
 //!
 //! A token covers as many cells as it has initial ids (its *width*). Its id is in its first and last cell. When two
-//! tokens merge, the two cells at the seam are marked as inside. So both neighbours of a token are found in O(1),
+//! tokens merge, the two cells at the seam are marked as inside. So both neighbors of a token are found in O(1),
 //! merging moves nothing, and a place where a pair no longer starts does not match that pair.
 //!
 //! For parallel work the array is cut at separators into *parts*, each changed by one thread at a time.
@@ -10,9 +10,10 @@ use std::sync::Mutex;
 
 use super::Pair;
 use crate::error::{Cancel, Error, Result};
-use crate::prefetch::prefetch;
+use crate::parallel;
+use crate::table::prefetch::prefetch;
 
-/// The missing neighbour of a token at the start or end of its sequence.
+/// The missing neighbor of a token at the start or end of its sequence.
 pub const NONE: u32 = u32::MAX;
 
 /// The type of a cell. Two bytes are enough if ids are small, which halves the size of the array.
@@ -57,6 +58,11 @@ const PREFETCH_AHEAD: usize = 24;
 
 pub struct Cells {
     store: Store,
+    pub layout: Layout,
+}
+
+/// What the cells contain.
+pub struct Layout {
     weights: Weights,
     /// id → the number of cells that the token covers. 1 for ids that are not in use yet.
     pub widths: Vec<u32>,
@@ -64,11 +70,12 @@ pub struct Cells {
     cuts: Vec<usize>,
     /// Whether to count overlapping pairs in a run of one token.
     pub overlapping: bool,
-    total: u64,
+    /// The total length of all sequences, multiplied by their weights.
+    pub total: u64,
 }
 
 /// One pair of a batch: every `first` followed by `last` becomes `token`.
-pub struct Merge {
+pub struct BatchPair {
     pub first: u32,
     pub last: u32,
     pub token: u32,
@@ -81,19 +88,19 @@ pub struct Merge {
 /// One occurrence of a new token.
 pub struct NewToken {
     pub place: u32,
-    /// The left and right neighbours, or `NONE`.
+    /// The left and right neighbors, or `NONE`.
     pub left: u32,
     pub right: u32,
     pub weight: u64,
 }
 
-/// The changes that a group of merges made to one part. Aligned so that threads do not write to the same cache line.
+/// The changes that a group of pairs made to one part. Aligned so that threads do not write to the same cache line.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct PartChanges {
-    /// The new tokens, merge by merge.
+    /// The new tokens, pair by pair.
     pub new_tokens: Vec<NewToken>,
-    /// The end of each merge in `new_tokens`.
+    /// The end of each pair's tokens in `new_tokens`.
     pub ends: Vec<usize>,
     /// The losses of pairs of one repeated token. They depend on the lengths of runs, so they are computed here.
     pub lost: Vec<(Pair, u64)>,
@@ -107,22 +114,6 @@ impl PartChanges {
     }
 }
 
-/// A slice of the cells that one thread may change: from a separator up to, but not including, that of the next part.
-pub struct Part<'a> {
-    /// The index of the first cell in the whole array.
-    base: usize,
-    cells: PartCells<'a>,
-    widths: &'a [u32],
-    weights: &'a Weights,
-    overlapping: bool,
-    changes: &'a mut PartChanges,
-}
-
-enum PartCells<'a> {
-    Narrow(&'a mut [u16]),
-    Wide(&'a mut [u32]),
-}
-
 impl Cells {
     /// `ids` is one more than the largest id that will ever be used.
     pub fn new<S: Iterator<Item = u32>>(
@@ -133,19 +124,33 @@ impl Cells {
         cancel: &Cancel,
     ) -> Result<Self> {
         if ids <= u16::INSIDE as usize {
-            let (cells, weights, total, cuts) = lay_out::<u16, S>(sequences, ids, threads, cancel)?;
-            Ok(Self { store: Store::Narrow(cells), weights, widths: vec![1; ids], cuts, overlapping, total })
+            let (cells, layout) = lay_out(sequences, ids, overlapping, threads, cancel)?;
+            Ok(Self { store: Store::Narrow(cells), layout })
         } else {
-            let (cells, weights, total, cuts) = lay_out::<u32, S>(sequences, ids, threads, cancel)?;
-            Ok(Self { store: Store::Wide(cells), weights, widths: vec![1; ids], cuts, overlapping, total })
+            let (cells, layout) = lay_out(sequences, ids, overlapping, threads, cancel)?;
+            Ok(Self { store: Store::Wide(cells), layout })
         }
     }
 
-    /// Returns the total length of all sequences, multiplied by their weights.
-    pub fn total(&self) -> u64 {
-        self.total
+    /// Writes the new tokens of a group of pairs into the cells, and records the changes to each part.
+    pub fn replace(&mut self, pairs: &[BatchPair], changes: &mut [PartChanges], threads: usize) {
+        match &mut self.store {
+            Store::Narrow(cells) => replace_in_parts(cells, &self.layout, pairs, changes, threads),
+            Store::Wide(cells) => replace_in_parts(cells, &self.layout, pairs, changes, threads),
+        }
     }
 
+    /// Calls `visit(pair, place, weight)` for every pair of a part. The weight is 0 if the pair does not count there
+    /// because it overlaps the one before it in a run of one token. Returns early if cancelled.
+    pub fn scan(&self, bounds: (usize, usize), cancel: &Cancel, visit: impl FnMut(Pair, u32, u64)) {
+        match &self.store {
+            Store::Narrow(cells) => scan(cells, &self.layout, bounds, cancel, visit),
+            Store::Wide(cells) => scan(cells, &self.layout, bounds, cancel, visit),
+        }
+    }
+}
+
+impl Layout {
     /// Sets the width of a new token and returns it.
     pub fn add_token(&mut self, token: u32, (first, last): Pair) -> u32 {
         self.widths[token as usize] = self.widths[first as usize] + self.widths[last as usize];
@@ -156,78 +161,46 @@ impl Cells {
     pub fn bounds(&self) -> Vec<(usize, usize)> {
         self.cuts.windows(2).map(|cut| (cut[0], cut[1])).collect()
     }
+}
 
-    /// Returns all parts. Each will record its changes in one element of `changes`.
-    pub fn parts<'a>(&'a mut self, changes: &'a mut [PartChanges]) -> Vec<Mutex<Part<'a>>> {
-        fn cut<'a, C>(mut cells: &'a mut [C], bounds: &[(usize, usize)]) -> Vec<&'a mut [C]> {
-            let next_part = |&(start, end): &(usize, usize)| {
-                let (part, rest) = std::mem::take(&mut cells).split_at_mut(end - start);
-                cells = rest;
-                part
-            };
-            bounds.iter().map(next_part).collect()
-        }
-        let bounds = self.bounds();
-        let parts: Vec<PartCells> = match &mut self.store {
-            Store::Narrow(cells) => cut(cells, &bounds).into_iter().map(PartCells::Narrow).collect(),
-            Store::Wide(cells) => cut(cells, &bounds).into_iter().map(PartCells::Wide).collect(),
-        };
-        let (widths, weights, overlapping) = (&self.widths[..], &self.weights, self.overlapping);
-        let part =
-            |((cells, (base, _)), changes)| Mutex::new(Part { base, cells, widths, weights, overlapping, changes });
-        parts.into_iter().zip(bounds).zip(changes).map(part).collect()
-    }
-
-    /// Calls `visit(pair, place, weight)` for every pair of a part. The weight is 0 if the pair does not count there
-    /// because it overlaps the one before it in a run of one token. Returns early if cancelled.
-    pub fn scan(&self, bounds: (usize, usize), cancel: &Cancel, visit: impl FnMut(Pair, u32, u64)) {
-        match &self.store {
-            Store::Narrow(cells) => self.scan_cells(cells, bounds, cancel, visit),
-            Store::Wide(cells) => self.scan_cells(cells, bounds, cancel, visit),
-        }
-    }
-
-    fn scan_cells<C: Cell>(
-        &self,
-        cells: &[C],
-        (start, end): (usize, usize),
-        cancel: &Cancel,
-        mut visit: impl FnMut(Pair, u32, u64),
-    ) {
-        let mut cursor = 0;
-        let mut at = start;
-        while at < end && cancel.check().is_ok() {
-            at += 1;
-            let weight = self.weights.at(at as u32, &mut cursor);
-            let mut first = cells[at];
-            let mut counted = false;
-            loop {
-                let next = at + self.widths[first.id() as usize] as usize;
-                let last = cells[next];
-                if last == C::SEPARATOR {
-                    at = next;
-                    break;
-                }
-                // In a run of one token, only every other pair can be merged.
-                counted = self.overlapping || first != last || !counted;
-                visit((first.id(), last.id()), at as u32, if counted { weight } else { 0 });
-                counted &= first == last;
-                (at, first) = (next, last);
+fn scan<C: Cell>(
+    cells: &[C],
+    layout: &Layout,
+    (start, end): (usize, usize),
+    cancel: &Cancel,
+    mut visit: impl FnMut(Pair, u32, u64),
+) {
+    let mut cursor = 0;
+    let mut at = start;
+    while at < end && cancel.check().is_ok() {
+        at += 1;
+        let weight = layout.weights.at(at as u32, &mut cursor);
+        let mut first = cells[at];
+        let mut counted = false;
+        loop {
+            let next = at + layout.widths[first.id() as usize] as usize;
+            let last = cells[next];
+            if last == C::SEPARATOR {
+                at = next;
+                break;
             }
+            // In a run of one token, only every other pair can be merged.
+            counted = layout.overlapping || first != last || !counted;
+            visit((first.id(), last.id()), at as u32, if counted { weight } else { 0 });
+            counted &= first == last;
+            (at, first) = (next, last);
         }
     }
 }
-
-/// The cells, their weights, the total and the cuts.
-type Layout<C> = (Vec<C>, Weights, u64, Vec<usize>);
 
 /// Writes the sequences into cells. Sequences without pairs or weight are left out.
 fn lay_out<C: Cell, S: Iterator<Item = u32>>(
     sequences: impl Iterator<Item = (S, u64)>,
     ids: usize,
+    overlapping: bool,
     threads: usize,
     cancel: &Cancel,
-) -> Result<Layout<C>> {
+) -> Result<(Vec<C>, Layout)> {
     let mut cells = vec![C::SEPARATOR];
     let mut weights = Weights::default();
     let mut total = 0u128;
@@ -244,7 +217,7 @@ fn lay_out<C: Cell, S: Iterator<Item = u32>>(
             continue;
         }
         if cells.len() >= u32::MAX as usize {
-            return Err(Error::invalid("the unique chunks add up to more than 4 GiB; raise freq_cutoff"));
+            return Err(Error::TooManyChunks);
         }
         total += u128::from(weight) * (cells.len() - start) as u128;
         cells.push(C::SEPARATOR);
@@ -264,54 +237,58 @@ fn lay_out<C: Cell, S: Iterator<Item = u32>>(
         }
     }
     cuts.push(cells.len() - 1);
-    Ok((cells, weights, total, cuts))
+    Ok((cells, Layout { weights, widths: vec![1; ids], cuts, overlapping, total }))
 }
 
-impl Part<'_> {
-    /// Writes the new tokens of a group of merges into the cells, and records them with their neighbours.
-    pub fn replace(&mut self, merges: &[Merge]) {
-        let Self { base, widths, weights, overlapping, changes, .. } = self;
-        let (base, overlapping) = (*base, *overlapping);
-        match &mut self.cells {
-            PartCells::Narrow(cells) => Replacer { base, cells, widths, weights, overlapping, changes }.replace(merges),
-            PartCells::Wide(cells) => Replacer { base, cells, widths, weights, overlapping, changes }.replace(merges),
-        }
+/// Implements `Cells::replace`.
+fn replace_in_parts<C: Cell>(
+    mut cells: &mut [C],
+    layout: &Layout,
+    pairs: &[BatchPair],
+    changes: &mut [PartChanges],
+    threads: usize,
+) {
+    let mut parts = Vec::with_capacity(changes.len());
+    for ((base, end), changes) in layout.bounds().into_iter().zip(changes) {
+        let (part, rest) = cells.split_at_mut(end - base);
+        cells = rest;
+        parts.push(Mutex::new(Part { base, cells: part, layout, changes }));
     }
+    parallel::for_each(parts.len(), threads, |_, part| parts[part].lock().expect("no panic").replace(pairs));
 }
 
-/// A `Part` whose cells have a known type.
-struct Replacer<'a, C> {
+/// The cells that one thread may change: from a separator up to, but not including, that of the next part.
+struct Part<'a, C> {
+    /// The index of the first cell in the whole array.
     base: usize,
     cells: &'a mut [C],
-    widths: &'a [u32],
-    weights: &'a Weights,
-    overlapping: bool,
+    layout: &'a Layout,
     changes: &'a mut PartChanges,
 }
 
-impl<C: Cell> Replacer<'_, C> {
-    fn replace(&mut self, merges: &[Merge]) {
+impl<C: Cell> Part<'_, C> {
+    fn replace(&mut self, pairs: &[BatchPair]) {
         self.changes.clear();
-        for (i, merge) in merges.iter().enumerate() {
+        for (i, pair) in pairs.iter().enumerate() {
             // Most lists are short: prefetch the cells of the next one while this one is processed.
-            if let Some(later) = merges.get(i + 2) {
+            if let Some(later) = pairs.get(i + 2) {
                 prefetch(&later.places, 0);
             }
-            if let Some(next) = merges.get(i + 1) {
+            if let Some(next) = pairs.get(i + 1) {
                 for &place in next.places.iter().take(PREFETCH_AHEAD) {
                     prefetch(self.cells, (place as usize).wrapping_sub(self.base));
                 }
             }
-            self.replace_pair(merge);
+            self.replace_pair(pair);
             self.changes.ends.push(self.changes.new_tokens.len());
         }
     }
 
-    fn replace_pair(&mut self, merge: &Merge) {
-        let (first, last, token) = (C::of(merge.first), C::of(merge.last), C::of(merge.token));
+    fn replace_pair(&mut self, pair: &BatchPair) {
+        let (first, last, token) = (C::of(pair.first), C::of(pair.last), C::of(pair.token));
         let (first_width, last_width) = (self.width(first), self.width(last));
         let end = self.base + self.cells.len();
-        let places = &merge.places[merge.places.partition_point(|&place| (place as usize) < self.base)..];
+        let places = &pair.places[pair.places.partition_point(|&place| (place as usize) < self.base)..];
         let places = &places[..places.partition_point(|&place| (place as usize) < end)];
         let (mut lost_first, mut lost_last) = (0, 0);
         let mut cursor = 0;
@@ -326,7 +303,7 @@ impl<C: Cell> Replacer<'_, C> {
             }
             let stop = middle + last_width;
             let (left, right) = (self.cells[start - 1], self.cell(stop));
-            let weight = self.weights.at(place, &mut cursor);
+            let weight = self.layout.weights.at(place, &mut cursor);
             if left == first && self.shortens_run_before(start, first) {
                 lost_first += weight;
             }
@@ -340,7 +317,7 @@ impl<C: Cell> Replacer<'_, C> {
             self.cells[start] = token;
             self.cells[stop - 1] = token;
         }
-        for (token, lost) in [(merge.first, lost_first), (merge.last, lost_last)] {
+        for (token, lost) in [(pair.first, lost_first), (pair.last, lost_last)] {
             if lost > 0 {
                 self.changes.lost.push(((token, token), lost));
             }
@@ -348,7 +325,7 @@ impl<C: Cell> Replacer<'_, C> {
     }
 
     fn width(&self, token: C) -> usize {
-        self.widths[token.id() as usize] as usize
+        self.layout.widths[token.id() as usize] as usize
     }
 
     /// Returns a cell. Beyond the end of the part is the separator of the next one.
@@ -356,24 +333,24 @@ impl<C: Cell> Replacer<'_, C> {
         self.cells.get(at).copied().unwrap_or(C::SEPARATOR)
     }
 
-    /// Returns whether the run of `token` that ends with the token at `start` has one pair less without that token.
+    /// Returns whether the run of `token` that ends with the token at `start` has one pair fewer without that token.
     fn shortens_run_before(&self, mut start: usize, token: C) -> bool {
         let mut even = false;
-        while !self.overlapping && self.cells[start - 1] == token {
+        while !self.layout.overlapping && self.cells[start - 1] == token {
             start -= self.width(token);
             even = !even;
         }
-        self.overlapping || even
+        self.layout.overlapping || even
     }
 
-    /// Returns whether the run of `token` that starts with the token at `start` has one pair less without that token.
+    /// Returns whether the run of `token` that starts with the token at `start` has one pair fewer without that token.
     fn shortens_run_after(&self, mut start: usize, token: C) -> bool {
         let mut even = false;
-        while !self.overlapping && self.cell(start + self.width(token)) == token {
+        while !self.layout.overlapping && self.cell(start + self.width(token)) == token {
             start += self.width(token);
             even = !even;
         }
-        self.overlapping || even
+        self.layout.overlapping || even
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::Pair;
-use crate::hash::HashMap;
+use crate::table::hash::HashMap;
 
 /// A new pair.
 pub struct Entry {

@@ -13,18 +13,18 @@
 
 mod cells;
 mod index;
-mod neighbours;
+mod neighbors;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Mutex;
 
 use crate::error::{Cancel, Error, Result};
-use crate::hash::HashSet;
 use crate::parallel;
-use cells::{Cells, Merge, PartChanges};
+use crate::table::hash::HashSet;
+use cells::{BatchPair, Cells, PartChanges};
 use index::{Entry, PairIndex, PairMap};
-use neighbours::{Neighbours, Side};
+use neighbors::{Neighbors, Side};
 
 /// A batch is merged in groups of about this many places, which bounds the memory for their changes.
 const GROUP_PLACES: usize = if cfg!(test) { 1 << 5 } else { 1 << 21 };
@@ -50,14 +50,14 @@ pub struct PairTable {
     /// The changes that the last group of merges made to each part. Kept only to reuse the memory.
     changes: Vec<PartChanges>,
     /// The state of each thread.
-    workers: Vec<Mutex<Neighbours>>,
+    workers: Vec<Mutex<Neighbors>>,
 }
 
 impl PairTable {
     /// `sequences` are sequences of ids below `next_id`, and how often each occurs. `merges` is the total number of
     /// merges that will be made; it determines the first threshold, together with `min_count`, the least count that a
-    /// pair is likely to be merged with. `overlapping` counts overlapping pairs in a run of
-    /// one token: "aaaaa" then has four "aa", otherwise two.
+    /// pair is likely to be merged with. `overlapping` counts overlapping pairs in a run of one token: "aaaaa" then has
+    /// four "aa", otherwise two.
     pub fn new<S: Iterator<Item = u32>>(
         sequences: impl Iterator<Item = (S, u64)>,
         next_id: u32,
@@ -70,8 +70,8 @@ impl PairTable {
         let ids = next_id as usize + merges;
         let cells = Cells::new(sequences, ids, overlapping, threads, cancel)?;
         // On real text, the count of the last merged pair is 1/20 to 1/90 of `total / merges`.
-        let threshold = (cells.total() / (merges.max(1) as u64).saturating_mul(256)).max(min_count);
-        let changes = cells.bounds().iter().map(|_| PartChanges::default()).collect();
+        let threshold = (cells.layout.total / (merges.max(1) as u64).saturating_mul(256)).max(min_count);
+        let changes = cells.layout.bounds().iter().map(|_| PartChanges::default()).collect();
         Ok(Self {
             cells,
             changes,
@@ -85,8 +85,8 @@ impl PairTable {
         })
     }
 
-    /// Compares tokens by these ranks instead of their ids when the counts of two pairs are equal. `ranks` has the ranks
-    /// of the first ids; others are their own ranks. Call it before `top`.
+    /// Compares tokens by these ranks instead of their ids when the counts of two pairs are equal. `ranks` has the
+    /// ranks of the first ids; others are their own ranks. Call it before `top`.
     pub fn break_ties_by(mut self, ranks: Vec<u32>) -> Self {
         debug_assert!(!self.scanned);
         self.index = PairIndex::new(self.index.threshold(), ranks);
@@ -107,7 +107,7 @@ impl PairTable {
         Ok(self.index.top(n))
     }
 
-    /// Returns whether the pairs have been counted. The first call of `top` counts them, which takes long.
+    /// Returns whether the pairs have been counted. The first call of `top` counts them, which is slow.
     pub fn is_counted(&self) -> bool {
         self.scanned
     }
@@ -123,25 +123,25 @@ impl PairTable {
     /// Merges all pairs of `batch` at once. The new tokens get the next ids, in the order of the batch.
     pub fn merge(&mut self, batch: &[Pair]) -> Result<()> {
         self.check(batch)?;
-        let mut merges = Vec::with_capacity(batch.len());
+        let mut pairs = Vec::with_capacity(batch.len());
         for (&(first, last), token) in batch.iter().zip(self.next_id..) {
-            let width = self.cells.add_token(token, (first, last));
+            let width = self.cells.layout.add_token(token, (first, last));
             let places = self.index.take((first, last)).unwrap_or_default();
-            merges.push(Merge { first, last, token, width, places });
+            pairs.push(BatchPair { first, last, token, width, places });
         }
         self.next_id += batch.len() as u32;
-        let mut rest = &mut merges[..];
+        let mut rest = &mut pairs[..];
         while !rest.is_empty() {
             let mut places = 0;
-            let fits = |merge: &&Merge| {
-                places += merge.places.len();
+            let fits = |pair: &&BatchPair| {
+                places += pair.places.len();
                 places <= GROUP_PLACES
             };
             let size = rest.iter().take_while(fits).count().max(1);
             let (group, others) = rest.split_at_mut(size);
             self.merge_group(group);
             // These lists are most of the memory: free them before new ones are written.
-            group.iter_mut().for_each(|merge| merge.places = Vec::new());
+            group.iter_mut().for_each(|pair| pair.places = Vec::new());
             rest = others;
         }
         Ok(())
@@ -188,22 +188,20 @@ impl PairTable {
         Ok(())
     }
 
-    fn merge_group(&mut self, merges: &[Merge]) {
-        let places: usize = merges.iter().map(|merge| merge.places.len()).sum();
+    fn merge_group(&mut self, pairs: &[BatchPair]) {
+        let places: usize = pairs.iter().map(|pair| pair.places.len()).sum();
         let threads = if places > MIN_PARALLEL_PLACES { self.threads } else { 1 };
-        let parts = self.cells.parts(&mut self.changes);
-        parallel::for_each(parts.len(), threads, |_, part| parts[part].lock().expect("no panic").replace(merges));
-        drop(parts);
+        self.cells.replace(pairs, &mut self.changes, threads);
 
-        // Each merge and side is a separate job: the new pairs on one side of a new token belong to that token alone.
+        // Each pair and side is a separate job: the new pairs on one side of a new token belong to that token alone.
         let threshold = self.index.threshold();
-        parallel::for_each(merges.len() * 2, threads, |worker, job| {
+        parallel::for_each(pairs.len() * 2, threads, |worker, job| {
             let side = if job % 2 == 0 { Side::Left } else { Side::Right };
             let mut worker = self.workers[worker].lock().expect("no panic");
-            worker.add(&merges[job / 2], job / 2, side, &self.changes, &self.cells, threshold);
+            worker.add(&pairs[job / 2], job / 2, side, &self.changes, &self.cells.layout, threshold);
         });
 
-        // Insert all new pairs before subtracting any losses: a later merge of the batch may reduce a new pair.
+        // Insert all new pairs before subtracting any losses: a later pair of the batch may reduce a new pair.
         for worker in &mut self.workers {
             self.index.insert(worker.get_mut().expect("no panic").entries.drain(..));
         }
@@ -219,9 +217,9 @@ impl PairTable {
     /// above the threshold run out.
     fn rescan(&mut self, cancel: &Cancel) -> Result<()> {
         /// pair → (count, number of places)
-        type Counts = PairMap<(u64, usize)>;
-        let parts = self.cells.bounds();
-        let counted: Vec<Mutex<Counts>> = parts.iter().map(|_| Mutex::default()).collect();
+        type PairSums = PairMap<(u64, usize)>;
+        let parts = self.cells.layout.bounds();
+        let counted: Vec<Mutex<PairSums>> = parts.iter().map(|_| Mutex::default()).collect();
         parallel::for_each(parts.len(), self.threads, |_, part| {
             let mut counts = counted[part].lock().expect("no panic");
             self.cells.scan(parts[part], cancel, |pair, _, weight| {
@@ -230,9 +228,9 @@ impl PairTable {
                 *places += 1;
             });
         });
-        let counted: Vec<Counts> = counted.into_iter().map(|counts| counts.into_inner().expect("no panic")).collect();
+        let counted: Vec<PairSums> = counted.into_iter().map(|counts| counts.into_inner().expect("no panic")).collect();
 
-        let mut sums = Counts::default();
+        let mut sums = PairSums::default();
         for (pair, &(sum, places)) in counted.iter().flat_map(PairMap::iter) {
             let total = sums.entry(pair);
             total.0 += sum;

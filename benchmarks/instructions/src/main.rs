@@ -4,19 +4,20 @@
 
 mod inputs;
 
-use batchbpe::count::{ChunkTable, Counted, SharedText, What};
-use batchbpe::encode::{Encoder, RankedTokens, SpecialRules, SpecialSet};
+use batchbpe::count::{ChunkTable, Counted, Counting, SharedText};
+use batchbpe::encode::{Encoder, Phrase, RankedTokens, SpecialRules, SpecialSet};
 use batchbpe::error::NEVER;
 use batchbpe::split::{NAMED, Splitter};
 use batchbpe::train::{Pair, PairTable};
 use inputs::{code, latin, mixed};
 
-const CASES: [(&str, fn()); 19] = [
+const CASES: [(&str, fn()); 21] = [
     ("split-gpt2", || split("gpt2", &latin(LARGE))),
     ("split-cl100k", || split("cl100k", &latin(LARGE))),
     ("split-cl100k-code", || split("cl100k", &code(LARGE))),
     ("split-cl100k-mixed", || split("cl100k", &mixed(LARGE))),
     ("split-o200k-mixed", || split("o200k", &mixed(LARGE))),
+    ("split-deepseek", || split("deepseek", &latin(LARGE))), // by an automaton
     ("count", || {
         let documents = latin_documents();
         measured(|| count(&documents));
@@ -34,6 +35,7 @@ const CASES: [(&str, fn()); 19] = [
     ("encode-repeated", || encode(&[&latin(SMALL)], true)),
     ("encode-mixed-first", || encode(&[&mixed(SMALL)], false)),
     ("encode-short", || encode(&["The theory is in the inaccessible parts."; 1000], true)),
+    ("encode-phrases", encode_phrases),
     ("encode-one-chunk-100k", || encode(&[&"=".repeat(100_000)], false)),
     ("encode-one-chunk-300k", || encode(&[&"=".repeat(300_000)], false)),
     ("decode", decode),
@@ -100,7 +102,8 @@ fn latin_documents() -> Vec<SharedText> {
 }
 
 fn count(texts: &[SharedText]) -> Counted {
-    let mut table = ChunkTable::new(What::Chunks, splitter("cl100k"), &[], usize::MAX, 1).expect("no special tokens");
+    let mut table =
+        ChunkTable::new(Counting::Chunks, splitter("cl100k"), &[], usize::MAX, 1).expect("no special tokens");
     table.add(texts.iter().cloned().map(Ok), &NEVER).expect("named patterns do not fail");
     table.finish(&NEVER).expect("named patterns do not fail").0
 }
@@ -148,9 +151,13 @@ fn trained() -> Vec<(u32, u32, u32)> {
 }
 
 fn build(merges: &[(u32, u32, u32)]) -> Encoder {
+    build_with(merges, &[])
+}
+
+fn build_with(merges: &[(u32, u32, u32)], phrases: &[Phrase]) -> Encoder {
     let bytes: [u32; 256] = std::array::from_fn(|byte| byte as u32);
     let tokens = RankedTokens::from_merges(&bytes, merges.iter().copied()).expect("valid merges");
-    Encoder::new(splitter("cl100k"), &tokens, &[], vec![], vec![], &[], &NEVER).expect("small")
+    Encoder::new(splitter("cl100k"), &tokens, &[], vec![], vec![], phrases, &NEVER).expect("small")
 }
 
 fn merges_of_ranks() {
@@ -180,6 +187,27 @@ fn encode(texts: &[&str], again: bool) {
         call();
     }
     assert!(measured(call) > 0);
+}
+
+/// Encodes with a phrase for every third place where three chunks in a row are single tokens.
+fn encode_phrases() {
+    let (merges, text) = (trained(), latin(SMALL));
+    let (encoder, mut ids) = (build(&merges), Vec::new());
+    let add = |chunk: &str| {
+        ids.push(encoder.encode(chunk, &rules(), 1, &NEVER)?);
+        Ok(())
+    };
+    splitter("cl100k").split(&text, &NEVER, add).expect("named patterns do not fail");
+    let single_tokens = |chunks: &&[Vec<u32>]| chunks.iter().all(|ids| ids.len() == 1);
+    let mut phrases: Vec<Vec<u32>> = ids.windows(3).step_by(3).filter(single_tokens).map(<[_]>::concat).collect();
+    phrases.sort_unstable();
+    phrases.dedup();
+    let phrases: Vec<Phrase> = phrases.into_iter().zip(10_000..).collect();
+    assert!(phrases.len() > 1000);
+    let encoder = build_with(&merges, &phrases);
+    let call = || encoder.encode(&text, &rules(), 1, &NEVER).expect("no special tokens").len();
+    assert!(call() < ids.len());
+    measured(call);
 }
 
 /// Merges that double a byte six times.

@@ -7,7 +7,7 @@ use std::sync::{Arc, RwLock};
 use aho_corasick::AhoCorasick;
 
 use crate::error::{Result, try_push};
-use crate::special::special_matcher;
+use crate::special_matcher::special_matcher;
 
 /// The number of subsets whose matchers are kept.
 const MAX_SUBSETS: usize = 8;

@@ -1,14 +1,15 @@
 //! `ChunkMap`: a hash map from chunks (non-empty byte strings) to `u64`, for counting chunks and looking up tokens.
 //!
-//! Short chunks are stored in their slots, and long ones in an arena: see `chunk_key`. The table uses open addressing with linear probing; its size is a power of two. Entries cannot be removed.
+//! Short chunks are stored in their slots, and long ones in an arena: see `chunk_key`. The table uses open addressing
+//! with linear probing; its size is a power of two. Entries cannot be removed.
 
 use std::iter::StepBy;
 use std::ops::Range;
 
-use crate::chunk_key::{Key, LONG, SHORT_MAX, word};
 use crate::error::{OutOfMemory, try_with_capacity};
-use crate::prefetch::prefetch;
 use crate::split::LOOKUP_GROUP;
+use crate::table::chunk_key::{Key, LONG, SHORT_MAX, word};
+use crate::table::prefetch::prefetch;
 
 type Result<T> = std::result::Result<T, OutOfMemory>;
 
@@ -44,8 +45,9 @@ pub struct ChunkMap {
     len: usize,
 }
 
-/// A number that sorts as the chunk's bytes do. It holds all of a short chunk and its length, so a chunk sorts before
-/// the chunks it is a prefix of. Of a long chunk it holds only the first 15 bytes: ties must be settled elsewhere.
+/// A number that sorts as the chunk's bytes do. It contains all of a short chunk and its length, so a chunk sorts
+/// before the chunks it is a prefix of. For a long chunk, it contains only the first 15 bytes: ties must be settled
+/// elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sortable(u128);
 

@@ -1,13 +1,13 @@
-//! A hint to the system that large pages suit an allocation.
+//! A hint to the system that an allocation should use huge pages.
 
 /// Smaller allocations are left alone: a huge page has 2 MiB on most systems.
 const MIN_BYTES: usize = 1 << 22;
 
 /// Asks for huge pages for the memory of `values`, which has been reserved but not yet written to.
 ///
-/// This is for hash tables: they are read at random places, which with small pages means a miss in the processor's table
-/// of pages each time. Memory that is read and written in order gains nothing from it, and large pages are more often
-/// new to the process, and in a virtual machine even to the machine.
+/// This is for hash tables: they are read at random places, which with small pages means a miss in the processor's
+/// table of pages each time. Memory that is read and written in order gains nothing from it, and large pages are more
+/// often new to the process, and in a virtual machine even to the machine.
 pub fn use_huge_pages<T>(values: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     if values.capacity() * size_of::<T>() >= MIN_BYTES {

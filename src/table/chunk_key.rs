@@ -4,7 +4,7 @@
 //! nine in ten chunks are at most 15 bytes long, so here a short chunk is its own key: 15 bytes and the length in 16
 //! bytes, compared as two words. Longer chunks are compared only if their hashes are equal.
 
-use crate::hash::Seeds;
+use crate::table::hash::Seeds;
 
 /// Marks the key of a long chunk: the highest bit of `hi`.
 pub const LONG: u64 = 1 << 63;
