@@ -1,4 +1,4 @@
-"""Hugging Face's `tokenizer.json`, as far as it describes byte-level BPE. See `tokenizer_json` for reading it.
+"""The byte-level BPE subset of Hugging Face's `tokenizer.json`. See `tokenizer_json` for reading it.
 
 Special and added tokens are written as `added_tokens`, and the pattern as a pre-tokenizer that splits by a regular
 expression.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,13 +22,20 @@ from . import native
 from .byte_level import from_byte_level, to_byte_level
 from .file_errors import check_model_path, locate_errors, not_found
 from .ignored import folder_settings, ignored_parts, object_settings, read_config, warn_ignored
-from .phrase_pattern import pattern_with_phrases, without_unsupported
+from .phrase_pattern import pattern_with_phrases
 from .placeholders import unused_tokens
 from .portability import check_portable
 from .tokenizer_json import AddedTokens, parse, pattern_for_oniguruma
+from .unsupported import check_supported, without_unsupported
 
 DOWNLOADED = "transformers.AutoTokenizer.from_pretrained({})"
 """Code that downloads a tokenizer by its name."""
+SUPPORTED = frozenset({"phrases", "added_tokens"})
+
+
+def is_format(content: bytes) -> bool:
+    """Return whether the content of a file is JSON, and therefore may be a tokenizer.json."""
+    return bool(re.match(rb"\s*\{", content))
 
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
@@ -46,7 +54,7 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
     [['a', 'a']]
     """
     if allow_inexact:
-        model = without_unsupported(model, "Hugging Face")
+        model = without_unsupported(model, "Hugging Face", SUPPORTED)
     else:
         check(model)
     _check_special(model)
@@ -58,7 +66,7 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
     vocab |= model.found_tokens
     if fill_gaps:
         vocab |= unused_tokens(model, vocab.values())
-    split = {"Regex": pattern_for_oniguruma(pattern_with_phrases(model) if model.phrases else model.pattern)}
+    split = {"Regex": pattern_for_oniguruma(pattern_with_phrases(model))}
     return {
         "version": "1.0",
         "truncation": None,
@@ -104,12 +112,8 @@ def check(model: Model) -> None:
     batchbpe.errors.DataError: tokenizer.json does not support stop words; the model has 1, such as b'the'; use format="transformers" to keep them, or allow_inexact=True to drop them
     """  # noqa: E501  the last line is an error message
     keep, drop = Setting("format", "transformers"), Setting("allow_inexact", True)
-    if model.stop_words:
-        word = short(next(iter(model.stop_words)))
-        raise DataError(
-            f"tokenizer.json does not support stop words; the model has {len(model.stop_words)}, such as {word}",
-            remedy=("use ", keep, " to keep them, or ", drop, " to drop them"),
-        )
+    remedy = ("use ", keep, " to keep them, or ", drop, " to drop them")
+    check_supported(model, "tokenizer.json", SUPPORTED, remedy)
     check_portable(model.pattern, "Oniguruma")
     seen: dict[bytes, int] = {model.vocab[token]: token for token in model.byte_ids}
     for token in (*model.merges.values(), *model.phrases.values()):

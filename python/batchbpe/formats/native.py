@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,13 @@ VERSION_WITH_ADDED = 3
 _JSON_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a string"}
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model. An existing file is replaced when the new one is complete."""
+def is_format(content: bytes) -> bool:
+    """Return whether the content of a file is a model file of batchbpe, complete or not."""
+    return bool(re.match(rb"\s*\{", content) and re.search(rb'"format"\s*:\s*"batchbpe"', content))
+
+
+def save(model: Model, path: str | os.PathLike[str], *, allow_inexact: bool = False) -> None:
+    """Write a model, which is always exact. An existing file is replaced when the new one is complete."""
     with replacing(path) as temporary:
         write(model, temporary)
 

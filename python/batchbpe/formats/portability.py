@@ -7,6 +7,8 @@ import re
 from .._core import matches_empty, patterns
 from ..errors import DataError, short
 
+WHOLE_TEXT = r"[\s\S]+"
+"""A pattern that does not split text, for tools that have no pattern."""
 _PORTABLE = {
     *dict(patterns()).values(),
     # r50k and p50k in tiktoken.

@@ -18,7 +18,7 @@ from . import tiktoken
 from .byte_level import from_byte_level, to_byte_level
 from .phrase_pattern import has_phrases, model_with_phrases
 from .placeholders import unused_name
-from .portability import check_portable
+from .portability import WHOLE_TEXT, check_portable
 
 _NAMED = dict(patterns())
 # Oniguruma interprets {1,3}+ as a repetition of {1,3}, and $ as the end of any line.
@@ -26,7 +26,6 @@ _FOR_ONIGURUMA = {regex: regex.replace("{1,3}+", "{1,3}").replace("$|", r"\z|") 
 _FROM_ONIGURUMA = {translated: regex for regex, translated in _FOR_ONIGURUMA.items()}
 MAX_SEARCHED = 1000
 """Maximum length of an added token in which others are searched, since that takes quadratic time."""
-_WHOLE_TEXT = r"[\s\S]+"
 _SINGLE_DIGITS = {"type": "Split", "pattern": {"Regex": r"\p{N}"}, "behavior": "Isolated", "invert": False}
 _STEPS = {
     (
@@ -87,7 +86,9 @@ def parse(fields: Any) -> Model:
     ranks = _ranks(model.get("vocab"), added.ids)
     _check_added_ids(added.ids, model["vocab"])
     pattern = _pattern(fields.get("pre_tokenizer"))
-    tiktoken.check_bytes(ranks)
+    for byte in range(256):
+        if bytes([byte]) not in ranks:
+            raise DataError(f"byte {byte} is not a token; only byte-level vocabularies are supported")
     if has_phrases(pattern):
         read = model_with_phrases(
             pattern, ranks, lambda plain, others: _model(plain, others, merges, added.special, ignore_merges=False)
@@ -236,7 +237,7 @@ def _model(
         return _model_of_ranks(pattern, ranks, merges, special_tokens)
     unmade = next((value for value in ranks if len(value) > 1 and value not in made), None)
     if unmade is not None:
-        raise DataError(f"token {short(unmade)} is not made by any merge, which is not supported")
+        raise DataError(f"no merge produces token {short(unmade)}, which is not supported")
     return Model(
         pattern=pattern,
         merges={(ranks[first], ranks[last]): ranks[first + last] for first, last in merges},
@@ -281,7 +282,7 @@ def _pattern(pre_tokenizer: Any) -> str:
         return _STEPS[tuple(steps)]
     if len(steps) > 1:
         raise DataError(f"expected one regular expression that splits text, got {len(steps)}")
-    return _keep_between(steps[0], splits[0] if splits else {}) if steps else _WHOLE_TEXT
+    return _keep_between(steps[0], splits[0] if splits else {}) if steps else WHOLE_TEXT
 
 
 def _split(part: Mapping[str, Any]) -> str:

@@ -18,7 +18,6 @@ from ..storage.atomic import new_folder, replacing_all, writing
 from ..storage.locks import check_parent
 from . import huggingface, native
 from .ignored import CONFIG, END, ignored_settings, read_config
-from .placeholders import check_unused as check_unused  # imported from here by folders of older versions
 from .placeholders import unused_tokens
 
 _CODE = Path(__file__).parent / "tokenization_batchbpe.py"

@@ -249,7 +249,7 @@ class Tokenizer(Codec):
                     remedy="rename one of them",
                 )
         ranks = rank_file.ranks_of(self.model, remedy="export to another format to keep them")
-        pattern = pattern_with_phrases(self.model) if self.phrases else self.pattern
+        pattern = pattern_with_phrases(self.model)
         return tiktoken.Encoding(self.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special_tokens)
 
     def view(self, text: str, *, errors: Errors = "strict") -> Encoding:
