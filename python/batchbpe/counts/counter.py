@@ -17,15 +17,12 @@ from ..data.sampling import Sampling
 from ..data.source import Source
 from ..data.text_files import read_blocks
 from ..errors import ArgumentError, ArgumentTypeError, DataError, plural, short, warn
+from ..formats.counts_csv import Arrays
 from ..patterns import PATTERNS, check_pattern, describe_pattern, resolve_pattern
 from ..util.surrogates import combine_documents
 
 FEW_ROWS = 64
 """Rows of a file of counts to read at once if each may refer to a megabyte in a dictionary."""
-
-
-Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]
-"""The bytes of all chunks, the offset of each chunk, and the counts."""
 
 
 class ChunkArrays(NamedTuple):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from .._core import read_counts_csv
 from ..errors import DataError, Setting, short
+from .file_errors import line_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,9 +36,7 @@ def read_csv(path: Path, max_bytes: int | None) -> tuple[Arrays, str]:
         if str(error).startswith("expected the header"):
             remedy = "if these are documents, save them as parquet or jsonl"
             raise DataError(f"not a file of chunk counts: {error}", remedy=remedy) from None
-        line, separator, reason = str(error).partition(": ")
-        is_located = separator and line.startswith("line ")
-        raise DataError(reason if is_located else str(error), where=line if is_located else "") from None
+        raise line_error(error) from None
     return (data, offsets, counts), pattern
 
 

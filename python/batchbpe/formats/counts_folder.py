@@ -22,6 +22,7 @@ from ..util.arrow import bytes_and_offsets, mask_array
 from .checksums import checksum_of_file, damaged
 from .counts_csv import Arrays, check_size
 from .file_errors import locate_errors
+from .parquet_files import open_parquet, parse_metadata, read_columns
 
 VERSION = 1
 ROWS = 1 << 18
@@ -39,11 +40,12 @@ def read_metadata(folder: Path, column: str) -> dict[str, Any]:
     metadata: dict[str, Any] | None = None
     rows = 0
     for path in parts(folder):
-        with locate_errors(path), _open(path) as file:
+        with locate_errors(path), open_parquet(path) as file:
             rows += file.metadata.num_rows
             found = _metadata_of(file.schema_arrow, column)
             if metadata not in (None, found):
-                raise DataError("counted in another way than the other files", remedy="count again into a new folder")
+                reason = "counted with different settings than the other files"
+                raise DataError(reason, remedy="count again into a new folder")
             metadata = found
     if metadata is None:
         raise DataError("the folder has no parquet files", where=str(folder), remedy="count again")
@@ -84,13 +86,13 @@ def read(
         freq_cutoff = 1
     size = largest = 0
     for path in parts(folder):
-        with locate_errors(path), _open(path) as file:
+        with locate_errors(path), open_parquet(path) as file:
             for chunks, numbers in _batches(file, column, freq_cutoff, rows_at_once):
                 largest = max(largest, int(numbers.max(initial=0)))
                 if chunks is None:
                     continue
                 is_kept = numbers >= freq_cutoff
-                data, offsets = bytes_and_offsets(chunks.filter(mask_array(is_kept)).cast(pa.large_binary()))
+                data, offsets = bytes_and_offsets(chunks.filter(mask_array(is_kept)))
                 size += len(data)
                 check_size(size, max_bytes)
                 yield data, offsets, numbers[is_kept]
@@ -106,26 +108,13 @@ def parts(folder: Path) -> list[Path]:
 
 def _metadata_of(schema: pa.Schema, column: str) -> dict[str, Any]:
     """Return what a file of counts says about how they were counted."""
-    try:
-        described = parse_json((schema.metadata or {})[KEY])
-        metadata = described["fields"][0]["metadata"]["batchbpe"]
-        version = metadata.pop("version")
-    except (KeyError, IndexError, ValueError, TypeError, AttributeError):
-        raise DataError(f"not a file of {column} counts that batchbpe.spark has made") from None
-    if version != VERSION:
-        remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
-        raise DataError(f"version must be {VERSION}, got {short(version)}", remedy=remedy)
+    otherwise = DataError(f"not a file of {column} counts that batchbpe.spark has made")
+    path = ("fields", 0, "metadata", "batchbpe")
+    metadata = parse_metadata(schema, KEY, *path, version=VERSION, otherwise=otherwise)
     types = [(field.name, str(field.type)) for field in schema]
     if types != [(column, "binary"), ("count", "int64")]:
         raise DataError(f"expected the columns {column} (binary) and count (int64), got {types}")
-    return dict(metadata)
-
-
-def _open(path: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError("not a parquet file, or damaged") from error
+    return metadata
 
 
 def _batches(
@@ -135,19 +124,9 @@ def _batches(
     # Not with the statistics of row groups: pyarrow crashes if they are malformed.
     for group in range(file.num_row_groups):
         if freq_cutoff > 1:
-            largest = [numbers.max(initial=0) for (numbers,) in _columns(file, group, rows, ["count"])]
+            batches = read_columns(file, ["count"], rows, row_groups=[group])
+            largest = [numbers.max(initial=0) for (numbers,) in batches]
             if max(largest, default=0) < freq_cutoff:
                 yield None, np.array(largest, np.uint64)
                 continue
-        yield from _columns(file, group, rows, [column, "count"])
-
-
-def _columns(file: pq.ParquetFile, group: int, rows: int, columns: list[str]) -> Iterator[Any]:
-    """Yield batches of some columns of a row group, the last of which is the counts, as a numpy array."""
-    try:
-        for batch in file.iter_batches(rows, row_groups=[group], columns=columns):
-            if any(each.null_count for each in batch.columns):
-                raise DataError("the columns contain nulls", remedy="count again")
-            yield *batch.columns[:-1], batch.columns[-1].cast(pa.uint64()).to_numpy()
-    except (pa.ArrowException, OSError) as error:
-        raise DataError("the columns are damaged or contain invalid numbers") from error
+        yield from read_columns(file, [column, "count"], rows, row_groups=[group])

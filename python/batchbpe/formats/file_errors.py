@@ -11,7 +11,7 @@ from pathlib import Path
 from ..arguments import check_path
 from ..errors import ArgumentError, DataError, UserError, opening, short
 
-SUFFIXES = (".model", ".tiktoken", ".json")
+MODEL_SUFFIXES = (".model", ".tiktoken", ".json")
 
 
 @contextmanager
@@ -39,6 +39,31 @@ def locate_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         raise DataError(str(error), where=os.fspath(path)) from None
 
 
+def line_error(error: ValueError) -> DataError:
+    """Convert an error of the core about a file that it has parsed, whose message may start with the line.
+
+    >>> line_error(ValueError("line 3: empty chunk"))
+    DataError('empty chunk')
+    """
+    where, separator, reason = str(error).partition(": ")
+    is_located = separator and where.startswith("line ")
+    return DataError(reason, where=where) if is_located else DataError(str(error))
+
+
+def check_version(version: object, *supported: int) -> None:
+    """Raise unless a file has one of the supported versions, in ascending order.
+
+    >>> check_version(3, 1, 2)
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: version must be from 1 to 2, got 3; upgrade batchbpe
+    """
+    if type(version) is not int or version not in supported:
+        expected = f"from {supported[0]} to {supported[-1]}" if len(supported) > 1 else f"{supported[0]}"
+        remedy = "upgrade batchbpe" if type(version) is int and version > supported[-1] else ""
+        raise DataError(f"version must be {expected}, got {short(version)}", remedy=remedy)
+
+
 def check_model_path(parameter: str, path: object) -> None:
     """Raise unless a value is a path. It may be the content of a model file by mistake.
 
@@ -64,7 +89,8 @@ def not_found(source: str | os.PathLike[str], instead: str = "") -> FileNotFound
     FileNotFoundError: model file not found: gpt2; batchbpe does not download tokenizers; for a published one, pass tiktoken.get_encoding('gpt2')
     """  # noqa: E501  the last line is an error message
     name = os.fspath(source)
-    hint = next((f"; did you mean {name + suffix!r}?" for suffix in SUFFIXES if Path(name + suffix).is_file()), "")
+    similar = (name + suffix for suffix in MODEL_SUFFIXES if Path(name + suffix).is_file())
+    hint = next((f"; did you mean {other!r}?" for other in similar), "")
     is_name = (
         isinstance(source, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) and not re.search(r"\.[a-z]+$", name)
     )

@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import DataError, parse_json, short
+from ..errors import DataError
 from . import checksums
 from .checksums import Checksum
 from .counts_csv import Arrays
+from .parquet_files import open_parquet, parse_metadata
 
 VERSION = 1
 KEY = b"batchbpe_runs"
@@ -42,31 +43,27 @@ def write(
 
 def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     """Read runs, and what they were counted with. Errors do not name the file."""
-    try:
-        table = pq.read_table(path, page_checksum_verification=True)
-        stored = table.schema.metadata or {}
-        metadata = parse_json(stored[KEY])
-        version = metadata.pop("version")
-    except (pa.ArrowException, OSError) as error:
-        raise DataError("not a parquet file, or damaged") from error
-    except (KeyError, ValueError, TypeError, AttributeError):
-        raise DataError("not a file of runs", remedy="create one with RunCounts.save") from None
-    if version != VERSION:
-        remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
-        raise DataError(f"version must be {VERSION}, got {short(version)}", remedy=remedy)
-    columns = [table.column(name).combine_chunks() for name in SCHEMA.names if name in table.column_names]
-    is_whole = not any(column.null_count for column in columns) and metadata.pop("unique", None) == table.num_rows
+    with open_parquet(path) as file:
+        otherwise = DataError("not a file of runs", remedy="create one with RunCounts.save")
+        metadata = parse_metadata(file.schema_arrow, KEY, version=VERSION, otherwise=otherwise)
+        stored = file.schema_arrow.metadata
+        try:
+            table = file.read()
+        except (pa.ArrowException, OSError) as error:
+            raise DataError("not a parquet file, or damaged") from error
+    is_whole = metadata.pop("unique", None) == table.num_rows and table.schema.equals(SCHEMA)
     checked(metadata)
-    if not is_whole or not table.schema.equals(SCHEMA):
+    if not is_whole or any(column.null_count for column in table.columns):
         raise DataError("not a file of runs, or damaged", remedy="count again")
-    runs: Any = columns[0]
+    columns: list[Any] = [column.combine_chunks() for column in table.columns]
+    runs, counts = columns
     if runs.values.null_count:
         raise DataError("a run contains a null", remedy="count again")
     offsets = runs.offsets.to_numpy()
     ids = runs.values.to_numpy()[offsets[0] : offsets[-1]]
     if np.diff(offsets).min(initial=2) < 2:
         raise DataError("a run must have two or more ids", remedy="count again")
-    arrays = (ids.view(np.uint8), 4 * (offsets - offsets[0]), columns[1].to_numpy())
+    arrays = (ids.view(np.uint8), 4 * (offsets - offsets[0]), counts.to_numpy())
     checksum = Checksum(stored[KEY])
     checksum.add(*arrays)
     checksum.check(stored.get(checksums.KEY))

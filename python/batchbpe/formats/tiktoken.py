@@ -17,7 +17,7 @@ from ..model import Model, check_special_tokens
 from ..model.merges import Merges
 from ..patterns import describe_pattern
 from ..storage.atomic import replacing_all, writing
-from .file_errors import check_model_path, locate_errors, not_found
+from .file_errors import check_model_path, line_error, locate_errors, not_found
 from .phrase_pattern import (
     check_not_in_chunks,
     has_phrases,
@@ -147,8 +147,7 @@ def _parse(content: bytes) -> _Ranks:
     try:
         return _Ranks(*parse_ranks(content))
     except ValueError as error:
-        line, _, reason = str(error).partition(": ")
-        raise DataError(reason, where=line) from None
+        raise line_error(error) from None
 
 
 def _model(ranks: _Ranks, pattern: str, special_tokens: Mapping[str, int]) -> Model:

@@ -214,7 +214,7 @@ class Tokenizer(Codec):
             with writing(vocab_path):
                 native.write_vocab(self.model, temporary_vocab)
             with writing(path):
-                native.write(self.model, temporary_model)
+                temporary_model.write_text(native.render(self.model), encoding="utf-8")
 
     def export(self, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
         """Write a file for another tool, or a folder for transformers.
