@@ -32,7 +32,7 @@ def valid_fields() -> dict[str, Any]:
         (["model", "vocab", "Ġ"], "x", r"model\.vocab: must be an object of tokens and their ids"),
         (["model", "vocab", "▁the"], 900, "token '▁the' is not in byte-level spelling"),
         (["model", "vocab", "zz"], 900, "no merge produces token b'zz'"),
-        (["added_tokens", 0, "content"], "th", "added token 'th' is also made by a merge"),
+        (["added_tokens", 0, "content"], "th", "added token 'th' is also produced by a merge"),
         (["model", "merges"], None, r"model\.merges: must be an array, got None"),
         (["model", "merges", 0], "t h e", "merge 0: expected two tokens, got 't h e'"),
         (["model", "merges", 0], ["t", "▁"], r"merge 0: .* is not in byte-level spelling"),

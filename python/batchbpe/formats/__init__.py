@@ -1,4 +1,4 @@
-"""File formats of models and chunk counts, one module per format. They depend on `Model`, not on `Tokenizer`."""
+"""Model and chunk count file formats, one module per format. They depend on `Model`, not on `Tokenizer`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class _Save(Protocol):
 
 
 class ModelFormat(NamedTuple):
-    """How a format of model files is recognized, read and written."""
+    """How files of a model format are recognized, read and written."""
 
     is_format: Callable[[bytes], bool] | None
-    """Whether the content of a file is in this format, or None if it is a format of folders."""
+    """Whether the content of a file is in this format, or None if the format is a folder."""
     load: Callable[[Path], Model]
     save: _Save
 
@@ -40,7 +40,7 @@ FORMATS: Mapping[str, ModelFormat] = {
     "minbpe": ModelFormat(minbpe.is_format, minbpe.load, minbpe.save),
     "batchbpe-v1": ModelFormat(minbpe.is_format, minbpe.load, partial(minbpe.save, version=minbpe.PAPER)),
 }
-"""The formats of models. If the content of a file fits several of them, it is in the first."""
+"""The model formats. If the content of a file matches several, it is in the first of them."""
 
 
 def load_file(path: str | os.PathLike[str]) -> Model:
@@ -68,11 +68,7 @@ def load_file(path: str | os.PathLike[str]) -> Model:
 
 
 def is_rank_file(path: Path) -> bool:
-    """Return whether a file is a rank file of tiktoken, which does not state its pattern.
-
-    >>> is_rank_file(Path(__file__))
-    False
-    """
+    """Return whether a file is a tiktoken rank file, which does not store its pattern."""
     with locate_errors(path), path.open("rb") as file:
         return tiktoken.is_format(file.readline(1 << 16))
 

@@ -1,7 +1,7 @@
-"""Checksums of counts in parquet files.
+"""Checksums for parquet files of counts.
 
-The page checksums of parquet do not cover the headers of pages and the footer of the file, where a flipped bit can
-change what is read without an error. This one covers what is read back: the metadata, the rows and their counts.
+Parquet's page checksums do not cover page headers and the footer, where a flipped bit can silently change what is read.
+These checksums cover the metadata, the rows and their counts as they are read.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy.typing as npt
 from ..errors import DataError
 
 KEY = b"batchbpe_checksum"
-"""Key in the metadata of a file."""
+"""Metadata key of the checksum."""
 
 
 class Checksum:
-    """A checksum of metadata and rows, which does not depend on how the rows are divided into batches.
+    """A checksum of metadata and rows that does not depend on how the rows are divided into batches.
 
     >>> checksum = Checksum(b"{}")
     >>> checksum.add(np.frombuffer(b"tobe", np.uint8), np.array([0, 2, 4]), np.array([7, 5], np.uint64))
@@ -45,7 +45,7 @@ class Checksum:
         return "".join(f"{crc:08x}" for crc in (self._metadata, *self._rows))
 
     def check(self, expected: bytes | None) -> None:
-        """Raise unless this is the checksum that a file states. A file of an earlier version has none."""
+        """Raise unless a file has this checksum or, like files of earlier versions, none."""
         if expected is not None and expected != str(self).encode():
             raise damaged()
 

@@ -28,7 +28,7 @@ Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint
 
 
 def read_csv(path: Path, max_bytes: int | None) -> tuple[Arrays, str]:
-    """Read counts and their pattern. Errors do not name the file. A file of more than `max_bytes` is an error."""
+    """Read counts and their pattern. Errors do not name the file. Raise if it has more than `max_bytes`."""
     check_size(path.stat().st_size, max_bytes)
     try:
         data, offsets, counts, pattern = read_counts_csv(path)
@@ -58,19 +58,11 @@ def write_csv(batches: Iterable[pa.RecordBatch], pattern: str, path: Path) -> No
 
 
 def _quoted(field: str) -> str:
-    """Quote a field if necessary.
-
-    >>> print(_quoted(" to"), _quoted('a "b" c'))
-     to "a ""b"" c"
-    """
     return f'"{field.replace(chr(34), chr(34) * 2)}"' if re.search('[,"\r\n]', field) else field
 
 
 def check_size(size: int, max_bytes: int | None) -> None:
-    """Raise if counts are too large to be loaded.
-
-    >>> check_size(1 << 20, None)
-    """
+    """Raise if counts are too large to be loaded."""
     if max_bytes is not None and size > max_bytes:
         raise DataError(
             f"the counts have more than {max_bytes} bytes, and are loaded as a whole",

@@ -1,8 +1,8 @@
-"""Folders of counts that Spark writes: parquet files, and an empty file `_SUCCESS` when all of them are complete.
+"""Count folders that Spark writes: parquet files, and an empty file `_SUCCESS` when all of them are complete.
 
-Their columns are `chunk` or `run` (binary) and `count` (int64). Spark stores the metadata of its columns in each
-parquet file; that of the first column has an object under the key `batchbpe`. `batchbpe count` also writes the number
-of rows and the checksum of each file to `_batchbpe.json`, so that missing and damaged files are noticed.
+The columns are `chunk` or `run` (binary) and `count` (int64). Spark stores column metadata in each parquet file; for
+the first column, it has an object under the key `batchbpe`. `batchbpe count` also writes the number of rows and the
+checksum of each file to `_batchbpe.json`, so that missing and damaged files are detected.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def read_metadata(folder: Path, column: str) -> dict[str, Any]:
-    """Return how the counts of a folder were made, or raise if it is incomplete or its files disagree."""
+    """Return the settings a folder was counted with, or raise if it is incomplete or its files disagree."""
     if not (folder / "_SUCCESS").is_file():
         remedy = "wait for the job that writes it, or count again"
         raise DataError("the folder is incomplete: it has no file _SUCCESS", where=str(folder), remedy=remedy)
@@ -51,13 +51,13 @@ def read_metadata(folder: Path, column: str) -> dict[str, Any]:
         raise DataError("the folder has no parquet files", where=str(folder), remedy="count again")
     if unique not in (None, rows):
         reason = f"the files have {rows} rows, expected {short(unique)}"
-        remedy = "copy the missing files, or remove those of other folders"
+        remedy = "copy the missing files, or remove files that belong to other folders"
         raise DataError(reason, where=str(folder / TOTALS), remedy=remedy)
     return metadata
 
 
 def _check_files(folder: Path) -> Any:
-    """Raise if a file has another checksum than `TOTALS` states, and return how many rows there should be."""
+    """Raise if the checksum of a file differs from that in `TOTALS`, and return the expected number of rows."""
     path = folder / TOTALS
     if not path.is_file():
         return None
@@ -77,10 +77,10 @@ def _check_files(folder: Path) -> Any:
 def read(
     folder: Path, column: str, freq_cutoff: int = 1, max_bytes: int | None = None, rows_at_once: int = ROWS
 ) -> Iterator[Arrays]:
-    """Yield batches of the counts of at least `freq_cutoff`. Call `read_metadata` first, which checks the folder.
+    """Yield the counts that are at least `freq_cutoff`, in batches. Call `read_metadata` first: it checks the folder.
 
-    The chunks of row groups without such counts are not read, which makes a cutoff cheap if rows are sorted by count.
-    If several jobs have written to the folder, all counts are yielded: a chunk can be in files of each of them.
+    Chunks of row groups without such counts are not read, which makes a cutoff cheap if rows are sorted by count. If
+    several jobs have written to the folder, all counts are yielded, because each of them can have counted a chunk.
     """
     if len({re.sub(r"^part-\d+-|-c\d+\..*", "", path.name) for path in parts(folder)}) > 1:
         freq_cutoff = 1
@@ -102,12 +102,12 @@ def read(
 
 
 def parts(folder: Path) -> list[Path]:
-    """Return the parquet files of a folder, without hidden ones."""
+    """Return the parquet files of a folder, except hidden ones."""
     return sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "._")
 
 
 def _metadata_of(schema: pa.Schema, column: str) -> dict[str, Any]:
-    """Return what a file of counts says about how they were counted."""
+    """Return the settings that a file was counted with."""
     otherwise = DataError(f"not a file of {column} counts that batchbpe.spark has made")
     path = ("fields", 0, "metadata", "batchbpe")
     metadata = parse_metadata(schema, KEY, *path, version=VERSION, otherwise=otherwise)
@@ -121,7 +121,7 @@ def _batches(
     file: pq.ParquetFile, column: str, freq_cutoff: int, rows: int
 ) -> Iterator[tuple[Any, npt.NDArray[np.uint64]]]:
     """Yield chunks and counts; None instead of the chunks if their row group has no count of at least `freq_cutoff`."""
-    # Not with the statistics of row groups: pyarrow crashes if they are malformed.
+    # Row group statistics are not used: pyarrow crashes if they are malformed.
     for group in range(file.num_row_groups):
         if freq_cutoff > 1:
             batches = read_columns(file, ["count"], rows, row_groups=[group])

@@ -1,7 +1,7 @@
 """Parquet files of chunk counts.
 
-They have the columns `chunk` (binary) and `count` (uint64). The metadata has the version, the pattern and the totals as
-JSON under the key `batchbpe`.
+They have the columns `chunk` (binary) and `count` (uint64). The metadata key `batchbpe` has the version, the pattern
+and the totals as JSON.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def write(
         return
     metadata = json.dumps({"version": VERSION, "pattern": pattern, "total": total, "unique": unique})
     schema, checksum = SCHEMA.with_metadata({KEY: metadata}), Checksum(metadata.encode())
-    # Chunks are unique and not sorted, so a dictionary or statistics of them would be useless.
+    # Chunks are unique and not sorted, so a dictionary or statistics for them would be useless.
     options: dict[str, Any] = {"use_dictionary": ["count"], "write_statistics": ["count"], "compression": "zstd"}
     with pq.ParquetWriter(path, schema, write_page_checksum=True, **options) as writer:
         for batch in batches:
@@ -60,9 +60,9 @@ def write(
 
 
 def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[Arrays, str, int | None]:
-    """Read a parquet file: the counts, their pattern and, if the file states it, their total.
+    """Read a parquet file: the counts, their pattern and, if the file has it, their total.
 
-    Errors do not name the file. Chunks of more than `max_bytes` in total are an error.
+    Errors do not name the file. Raise if the chunks have more than `max_bytes` in total.
     """
     with open_parquet(path) as file:
         reason = "not a file of chunk counts: the metadata has no valid key 'batchbpe'"
@@ -78,7 +78,7 @@ def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[A
         if not re.match(r"chunk \((large_)?(binary|string)\) count \(u?int\d+\)", " ".join(columns)):
             expected = "expected the columns chunk (binary) and count (uint64)"
             raise DataError(f"not a file of chunk counts: {expected}, got {listed(columns)}")
-        # Reading batch by batch into preallocated arrays takes a third of the memory of reading the whole table.
+        # Reading batch by batch into preallocated arrays takes a third of the memory of a whole table.
         offsets, counts = np.zeros(rows + 1, np.int64), np.zeros(rows, np.uint64)
         data, row, size, checksum = [], 0, 0, Checksum(file.schema_arrow.metadata[KEY])
         for chunks, numbers in read_columns(file, ["chunk", "count"], rows_at_once):

@@ -40,24 +40,14 @@ def locate_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def line_error(error: ValueError) -> DataError:
-    """Convert an error of the core about a file that it has parsed, whose message may start with the line.
-
-    >>> line_error(ValueError("line 3: empty chunk"))
-    DataError('empty chunk')
-    """
+    """Convert an error of the core about a file that it has parsed. Its message may start with the line."""
     where, separator, reason = str(error).partition(": ")
     is_located = separator and where.startswith("line ")
     return DataError(reason, where=where) if is_located else DataError(str(error))
 
 
 def check_version(version: object, *supported: int) -> None:
-    """Raise unless a file has one of the supported versions, in ascending order.
-
-    >>> check_version(3, 1, 2)
-    Traceback (most recent call last):
-    ...
-    batchbpe.errors.DataError: version must be from 1 to 2, got 3; upgrade batchbpe
-    """
+    """Raise unless a file has one of the supported versions, which are in ascending order."""
     if type(version) is not int or version not in supported:
         expected = f"from {supported[0]} to {supported[-1]}" if len(supported) > 1 else f"{supported[0]}"
         remedy = "upgrade batchbpe" if type(version) is int and version > supported[-1] else ""
@@ -81,7 +71,7 @@ def check_model_path(parameter: str, path: object) -> None:
 def not_found(source: str | os.PathLike[str], instead: str = "") -> FileNotFoundError:
     """Return the error for a model file that does not exist.
 
-    A string may also be the name of a published tokenizer. `instead` is code that loads it, with {} for the name.
+    A string may be the name of a published tokenizer. `instead` is code that loads it, with {} for the name.
 
     >>> raise not_found("gpt2", instead="pass tiktoken.get_encoding({})")
     Traceback (most recent call last):

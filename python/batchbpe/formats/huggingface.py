@@ -48,7 +48,7 @@ def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
 def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = False) -> dict[str, Any]:
     """Return the content of a tokenizer.json.
 
-    `fill_gaps` adds placeholders for unused ids, to which no text is encoded.
+    `fill_gaps` adds placeholders for unused ids. No text is encoded to them.
 
     >>> to_json(Model(pattern=r"\\p{L}+", merges={(97, 97): 256}))["model"]["merges"]
     [['a', 'a']]
@@ -131,7 +131,7 @@ def check(model: Model) -> None:
 
 
 def _check_whole_tokens(model: Model) -> None:
-    """Raise if a token is not what its own bytes are encoded to: with phrases, whole chunks are not merged."""
+    """Raise if the bytes of a token do not encode to it: with phrases, whole chunks are looked up instead of merged."""
     import numpy as np  # not above, because every command would import it
 
     tokens = [*model.merges.values()]
@@ -163,7 +163,7 @@ def _check_special(model: Model) -> None:
 
 
 def load(source: Any) -> Model:
-    """Load a tokenizer.json, a folder that contains one, or a tokenizer object of tokenizers or transformers."""
+    """Load a tokenizer.json, a folder that contains one, or a tokenizers or transformers object."""
     if not isinstance(source, str | os.PathLike):
         return _load_object(source)
     check_model_path("source", source)
@@ -191,14 +191,14 @@ def load(source: Any) -> Model:
 
 
 def _load_object(source: Any) -> Model:
-    """Convert a tokenizer object of tokenizers or transformers."""
+    """Convert a tokenizers or transformers object."""
     name = type(source).__name__
-    held_model = getattr(getattr(source, "tokenizer", None), "model", None)  # if it is a BatchBPETokenizer
-    if isinstance(held_model, Model):
+    inner_model = getattr(getattr(source, "tokenizer", None), "model", None)  # if it is a BatchBPETokenizer
+    if isinstance(inner_model, Model):
         flags = ("content", "special", "normalized", "lstrip", "rstrip", "single_word")
         added = source.added_tokens_decoder.items()
         model = _with_added(
-            held_model, [{"id": id} | {flag: getattr(token, flag) for flag in flags} for id, token in added]
+            inner_model, [{"id": id} | {flag: getattr(token, flag) for flag in flags} for id, token in added]
         )
         warn_ignored(name, object_settings(source))
         return model
@@ -220,17 +220,16 @@ def _entries(added: Any, config: Mapping[str, Any]) -> list[Any]:
     """Return the tokens of an added_tokens.json, with their flags in a tokenizer_config.json if it has them."""
     if not isinstance(added, Mapping):
         raise DataError(f"expected an object of added tokens and their ids, got {short(added)}")
-    flags = config.get("added_tokens_decoder")
-    known = flags if isinstance(flags, Mapping) else {}
-    given = {name: known.get(str(id)) for name, id in added.items()}
-    return [
-        {**(flags if isinstance(flags, Mapping) else {}), "content": name, "id": added[name]}
-        for name, flags in given.items()
-    ]
+    decoder = config.get("added_tokens_decoder")
+    entries = []
+    for name, id in added.items():
+        flags = decoder.get(str(id)) if isinstance(decoder, Mapping) else None
+        entries.append({**(flags if isinstance(flags, Mapping) else {}), "content": name, "id": id})
+    return entries
 
 
 def _with_added(model: Model, entries: list[Any]) -> Model:
-    """Add the tokens that were added in transformers."""
+    """Add the tokens that transformers has added."""
     added = AddedTokens.parse(entries)
     special_tokens = {**model.special_tokens, **added.special}
     return replace(model, special_tokens=special_tokens, added_tokens={**model.added_tokens, **added.others})

@@ -1,4 +1,4 @@
-"""The `.model` file of minbpe, and that of the paper's program, which differs only in the first line.
+"""minbpe's `.model` file. The format of the paper's program differs only in the first line.
 
 Line 1 is the version, line 2 the pattern, line 3 the number of special tokens. Then there is one line for each special
 token, with its text and id, and one line for each merge, with two ids. Merges have the ids 256, 257, … in file order.
@@ -16,7 +16,7 @@ from .portability import WHOLE_TEXT, check_portable
 from .unsupported import check_supported
 
 MINBPE, PAPER = VERSIONS = ("minbpe v1", "BatchBPE v1")
-"""The first line of files of minbpe and of the paper's program."""
+"""The first line of a file."""
 SUPPORTED: frozenset[str] = frozenset()
 
 
@@ -58,7 +58,7 @@ def _parse(content: bytes) -> Model:
         if pair in merges:
             raise DataError(f"{short(line)} repeats the pair of token {merges[pair]}", where=f"line {number}")
         merges[pair] = 256 + len(merges)
-    # The BasicTokenizer of minbpe writes an empty pattern.
+    # minbpe's BasicTokenizer writes an empty pattern.
     return Model(pattern=body[0][1] or WHOLE_TEXT, merges=merges, special_tokens=special_tokens)
 
 

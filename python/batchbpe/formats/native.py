@@ -25,7 +25,7 @@ _JSON_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a str
 
 
 def is_format(content: bytes) -> bool:
-    """Return whether the content of a file is a model file of batchbpe, complete or not."""
+    """Return whether the content of a file looks like a native model file."""
     return bool(re.match(rb"\s*\{", content) and re.search(rb'"format"\s*:\s*"batchbpe"', content))
 
 
@@ -141,7 +141,7 @@ def _field(fields: dict[str, Any], name: str, kind: type) -> Any:
 
 
 def write_vocab(model: Model, path: Path) -> None:
-    """Write a human-readable list of tokens: the parts of each merge, the text and the id."""
+    """Write a human-readable list of tokens: the parts that were merged, the text and the id."""
     parts: dict[int, tuple[int, ...]] = {token: pair for pair, token in model.merges.items()}
     parts |= {token: phrase for phrase, token in model.phrases.items()}
     with path.open("w", encoding="utf-8") as file:
@@ -151,10 +151,6 @@ def write_vocab(model: Model, path: Path) -> None:
 
 
 def _readable(token: bytes) -> str:
-    """Return a token as text on one line, with control characters escaped.
-
-    >>> _readable(b"a\\n\\xff")
-    'a\\\\u000a\\ufffd'
-    """
+    """Return a token as text on one line, with control characters escaped."""
     text = token.decode("utf-8", "replace")
     return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c)[0] == "C" else c for c in text)

@@ -1,7 +1,7 @@
 r"""Phrases as a regular expression, for tools that do not support them: all phrases, or else the pattern of the model.
 
 tiktoken and Hugging Face then find each phrase as one chunk, which is a token. The pattern of the model follows the
-phrases, which are written as a tree, so that each branch shares its beginning:
+phrases, which are written as a tree, so that common beginnings are written once:
 
     pattern      = "(?:" alternatives ")|" the pattern of the model
     alternatives = alternative { "|" alternative }
@@ -12,8 +12,8 @@ phrases, which are written as a tree, so that each branch shares its beginning:
 
 Branches are in the order in which the phrases first need them. The alternative with an empty literal is the last of its
 group, because engines try alternatives in order, and the longest phrase must be found. Groups are nested up to
-`_MAX_DEPTH`; deeper phrases are written out one by one. `split_pattern` reads exactly what `pattern_with_phrases`
-writes: it writes the phrases that it has found again, and compares.
+`_MAX_DEPTH`; deeper phrases are written out one by one. `split_pattern` accepts exactly what `pattern_with_phrases`
+writes: it renders the phrases that it has found again, and compares.
 
 A phrase ends where its last chunk ends, unless what follows changes its chunks: " of the" must not match the start of
 " of them". So each phrase is followed by a negative look-ahead, which is computed (see `boundaries`). A phrase then
@@ -57,7 +57,7 @@ _FORMER = frozenset(
         r"(?![\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]|'(?i:[sdmt]|ll|ve|re))",
     }
 )
-"""The look-aheads of files that were written when the patterns in `_FORMERLY_SUPPORTED` had fixed ones."""
+"""The look-aheads in files from when the patterns in `_FORMERLY_SUPPORTED` had fixed look-aheads."""
 _FORMERLY_SUPPORTED = frozenset(regex for name, regex in patterns() if name not in ("deepseek", "kimi"))
 _OTHER_FORMATS: Message = ("use ", Setting("format", "batchbpe"), " or ", Setting("format", "transformers"))
 
@@ -111,13 +111,13 @@ def _boundaries(model: Model) -> Boundaries:
 
 
 def _lookahead_after(boundaries: Boundaries, model: Model, parts: tuple[int, ...]) -> str:
-    """Return the look-ahead that stands after a phrase. Raise `NotSupportedError` if it cannot be found exactly."""
+    """Return the look-ahead that follows a phrase. Raise `NotSupportedError` if it cannot be found exactly."""
     chunks = [model.vocab[part].decode(errors="replace") for part in parts]
     text = "".join(chunks)
     if boundaries.chunks(text) != chunks:
         raise NotSupportedError("is not split into its chunks by the pattern")
     if boundaries.is_chunk(text):
-        raise NotSupportedError("can be a single chunk, too")
+        raise NotSupportedError("can be a single chunk too")
     return _lookahead(boundaries, text)
 
 
@@ -144,7 +144,7 @@ class _Tree:
     branches: dict[str, _Tree] = field(default_factory=dict)
     """The phrases that continue with each character."""
     lookahead: str | None = None
-    """The look-ahead of the phrase that ends here, or None if none does."""
+    """The look-ahead of the phrase that ends here, or None if no phrase does."""
 
     @classmethod
     def build(cls, lookaheads: Mapping[str, str]) -> _Tree:
@@ -295,11 +295,7 @@ class _Reader:
 
 
 def has_phrases(pattern: str) -> bool:
-    """Return whether a pattern is what `pattern_with_phrases` returned.
-
-    >>> has_phrases(dict(patterns())["gpt2"])
-    False
-    """
+    """Return whether a pattern is what `pattern_with_phrases` returned for a model with phrases."""
     return bool(split_pattern(pattern)[1])
 
 

@@ -1,4 +1,4 @@
-"""Placeholder tokens for ids that no token has.
+"""Placeholder tokens for unused ids.
 
 transformers uses the number of tokens as the next free id and as the number of embeddings. A vocabulary with gaps
 in its ids therefore needs a placeholder for each gap: otherwise `model.resize_token_embeddings(len(tokenizer))` cuts
@@ -26,7 +26,7 @@ def unused_name(token: int) -> str:
 
 
 def unused_tokens(model: Model, used: Collection[int] | None = None) -> dict[str, int]:
-    """Return placeholders for all ids up to the largest that are not `used`, by default those that no token has.
+    """Return placeholders for all ids up to the largest that are not `used`, by default the ids of all tokens.
 
     >>> unused_tokens(Model(pattern=r"\\w+", merges={}, special_tokens={"<e>": 258}))
     {'<|unused 256|>': 256, '<|unused 257|>': 257}

@@ -1,4 +1,4 @@
-"""Parquet files of runs: the columns `run` (list of uint32) and `count` (uint64), and metadata as JSON."""
+"""Parquet files of run counts: the columns `run` (list of uint32) and `count` (uint64), and JSON metadata."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write(
 
 
 def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
-    """Read runs, and what they were counted with. Errors do not name the file."""
+    """Read runs and the settings they were counted with. Errors do not name the file."""
     with open_parquet(path) as file:
         otherwise = DataError("not a file of runs", remedy="create one with RunCounts.save")
         metadata = parse_metadata(file.schema_arrow, KEY, version=VERSION, otherwise=otherwise)
@@ -71,7 +71,7 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
 
 
 def checked(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return what runs were counted with, or raise unless it is complete."""
+    """Return the settings that runs were counted with, or raise unless they are complete."""
     is_complete = metadata.keys() == _TYPES.keys() and all(type(metadata[name]) is _TYPES[name] for name in _TYPES)
     if not is_complete or not 1 <= metadata["min_count"] < 1 << 32:
         raise DataError("not a file of runs, or damaged", remedy="count again")

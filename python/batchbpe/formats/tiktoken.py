@@ -1,4 +1,4 @@
-"""tiktoken's rank file: one line for each token, with its bytes in base64 and its rank."""
+"""tiktoken's rank file: one line per token, with its bytes in base64 and its rank."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def is_format(content: bytes) -> bool:
 
 
 class _Ranks(NamedTuple):
-    """Tokens and their ranks, as the core takes them."""
+    """Tokens and their ranks as arrays for the core."""
 
     data: npt.NDArray[np.uint8]
     """The bytes of all tokens."""
@@ -178,11 +178,11 @@ def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
             with writing(target):
                 temporary.write_bytes(each)
     if len(files) == 1:
-        _companion(path).unlink(missing_ok=True)  # of a model with phrases that was here before
+        _companion(path).unlink(missing_ok=True)  # from a model with phrases, which this one replaces
 
 
 def _companion(path: Path) -> Path:
-    """Return the JSON file next to a rank file with phrases, which has other arguments of `tiktoken.Encoding`."""
+    """Return the path of the JSON file next to a rank file with phrases: other arguments of `tiktoken.Encoding`."""
     return path.with_name(f"{path.name}.json")
 
 

@@ -26,7 +26,7 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
     """Write the folder, creating it if necessary.
 
     A new folder appears with all its files. In an existing folder, which may contain other files such as weights,
-    files are replaced when all new files are complete.
+    files are replaced once all new files are complete.
     """
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"cannot write {folder}: it is a file, but this format needs a folder")
