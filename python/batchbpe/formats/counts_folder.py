@@ -19,10 +19,9 @@ import pyarrow.parquet as pq
 
 from ..errors import ArgumentError, DataError, parse_json, short
 from ..util.arrow import bytes_and_offsets, mask_array
-from .checksums import checksum_of_file, damaged
 from .counts_csv import Arrays, check_size
 from .file_errors import locate_errors
-from .parquet_files import open_parquet, parse_metadata, read_columns
+from .parquet_files import checksum_of_file, damaged, open_parquet, parse_metadata, read_columns
 
 VERSION = 1
 ROWS = 1 << 18

@@ -19,10 +19,8 @@ import pyarrow.parquet as pq
 
 from ..errors import DataError, listed, short
 from ..util.arrow import bytes_and_offsets
-from . import checksums
-from .checksums import Checksum
 from .counts_csv import Arrays, check_size, write_csv
-from .parquet_files import open_parquet, parse_metadata, read_columns
+from .parquet_files import CHECKSUM_KEY, Checksum, open_parquet, parse_metadata, read_columns
 
 VERSION = 1
 KEY = b"batchbpe"
@@ -56,7 +54,7 @@ def write(
             writer.write_batch(batch)
             checksum.add(*bytes_and_offsets(batch["chunk"]), np.asarray(batch["count"]))
         if hasattr(writer, "add_key_value_metadata"):  # since pyarrow 17
-            writer.add_key_value_metadata({checksums.KEY.decode(): str(checksum)})
+            writer.add_key_value_metadata({CHECKSUM_KEY.decode(): str(checksum)})
 
 
 def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[Arrays, str, int | None]:
@@ -90,5 +88,5 @@ def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[A
             counts[row : row + len(numbers)] = numbers
             checksum.add(part, ends, numbers)
             row += len(numbers)
-        checksum.check((file.metadata.metadata or {}).get(checksums.KEY))
+        checksum.check((file.metadata.metadata or {}).get(CHECKSUM_KEY))
     return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern, metadata.get("total")

@@ -55,9 +55,9 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
     """
     if allow_inexact:
         model = without_unsupported(model, "Hugging Face", SUPPORTED)
+        _check_special(model)
     else:
         check(model)
-    _check_special(model)
     ids = (*model.byte_ids, *model.merges.values(), *model.phrases.values())
     merged = {token: model.vocab[token] for token in ids}
     vocab: dict[str, int] = {}
@@ -104,13 +104,7 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
 
 
 def check(model: Model) -> None:
-    """Raise if a tokenizer.json, which identifies tokens by their bytes, cannot represent the model.
-
-    >>> check(Model(pattern=r"\\p{L}+", merges={}, stop_words={b"the": 256}))
-    Traceback (most recent call last):
-    ...
-    batchbpe.errors.DataError: tokenizer.json does not support stop words; the model has 1, such as b'the'; use format="transformers" to keep them, or allow_inexact=True to drop them
-    """  # noqa: E501  the last line is an error message
+    """Raise if a tokenizer.json, which identifies tokens by their bytes, cannot represent the model."""
     keep, drop = Setting("format", "transformers"), Setting("allow_inexact", True)
     remedy = ("use ", keep, " to keep them, or ", drop, " to drop them")
     check_supported(model, "tokenizer.json", SUPPORTED, remedy)

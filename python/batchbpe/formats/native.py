@@ -6,7 +6,6 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +48,10 @@ def render(model: Model) -> str:
         "stop_words": {word.decode("utf-8", "surrogateescape"): token for word, token in model.stop_words.items()},
     }
     head = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in fields.items())
-    tail = f',\n"phrases": {_render_rows(model.phrases)}' if version >= ADDED_IN["phrases"] else ""
-    return f'{{\n{head}"merges": {_render_rows(model.merges)}{tail}\n}}\n'
-
-
-def _render_rows(tokens: Mapping[Any, int]) -> str:
-    rows = ",\n".join(f"[{','.join(map(str, parts))},{token}]" for parts, token in tokens.items())
-    return f"[\n{rows}\n]"
+    merges = ",\n".join(f"[{first},{last},{token}]" for (first, last), token in model.merges.items())
+    phrases = ",\n".join(f"[{','.join(map(str, (*parts, token)))}]" for parts, token in model.phrases.items())
+    tail = f',\n"phrases": [\n{phrases}\n]' if version >= ADDED_IN["phrases"] else ""
+    return f'{{\n{head}"merges": [\n{merges}\n]{tail}\n}}\n'
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -122,8 +118,8 @@ def _parse_rows(fields: dict[str, Any], name: str) -> dict[Any, int]:
     }[name]
     tokens: dict[tuple[int, ...], int] = {}
     for number, row in enumerate(_field(fields, name, list)):
-        is_valid = isinstance(row, list) and (len(row) == 3 or (len(row) > 3 and name == "phrases"))
-        if not is_valid or not all(type(token) is int for token in row):
+        is_row = isinstance(row, list) and (len(row) == 3 or (len(row) > 3 and name == "phrases"))
+        if not is_row or {*map(type, row)} != {int}:
             raise DataError(f"expected {expected}, got {short(row)}", where=f"{kind} {number}")
         parts = tuple(row[:-1])
         if parts in tokens:

@@ -12,10 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import DataError
-from . import checksums
-from .checksums import Checksum
 from .counts_csv import Arrays
-from .parquet_files import open_parquet, parse_metadata
+from .parquet_files import CHECKSUM_KEY, Checksum, open_parquet, parse_metadata
 
 VERSION = 1
 KEY = b"batchbpe_runs"
@@ -36,7 +34,7 @@ def write(
     text = json.dumps({"version": VERSION, "unique": len(counts)} | metadata)
     checksum = Checksum(text.encode())
     checksum.add(data, offsets, counts)
-    schema = SCHEMA.with_metadata({KEY: text, checksums.KEY: str(checksum)})
+    schema = SCHEMA.with_metadata({KEY: text, CHECKSUM_KEY: str(checksum)})
     table = pa.Table.from_arrays([runs, pa.array(counts, pa.uint64())], schema=schema)
     pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
@@ -66,7 +64,7 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     arrays = (ids.view(np.uint8), 4 * (offsets - offsets[0]), counts.to_numpy())
     checksum = Checksum(stored[KEY])
     checksum.add(*arrays)
-    checksum.check(stored.get(checksums.KEY))
+    checksum.check(stored.get(CHECKSUM_KEY))
     return arrays, metadata
 
 
