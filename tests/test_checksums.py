@@ -11,8 +11,9 @@ import pytest
 from test_counts_folder import part
 
 from batchbpe import ChunkCounts, Model, RunCounts
-from batchbpe.formats.checksums import KEY, Checksum
 from batchbpe.formats.counts_folder import TOTALS
+from batchbpe.formats.parquet_files import CHECKSUM_KEY as KEY
+from batchbpe.formats.parquet_files import Checksum
 
 COUNTS = ChunkCounts.count(texts=["to be or not to be, that is the question"])
 EMPTY = ChunkCounts.count(texts=[""])

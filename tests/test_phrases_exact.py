@@ -11,8 +11,8 @@ from batchbpe import PATTERNS, Model, Tokenizer, split, train
 from batchbpe.boundaries import boundaries_of
 from batchbpe.errors import DataError
 from batchbpe.formats.huggingface import to_json
-from batchbpe.formats.phrase_pattern import without_unsupported
 from batchbpe.formats.tiktoken import ranks_of
+from batchbpe.formats.unsupported import without_unsupported
 
 pytestmark = [pytest.mark.filterwarnings("ignore:the file for"), pytest.mark.filterwarnings("ignore:the pattern")]
 CUSTOM = [r" ?\p{L}+", r"\p{Lu}?\p{Ll}+|\p{N}{2,4}|[^\S\n]+(?!\S)|\s|[^\s\p{L}\p{N}]", r"(?:ab)+|ab{2,3}c|[a-e]|."]
@@ -67,7 +67,9 @@ def check_random_model(pattern: str, seed: int, texts: int = 50) -> tuple[int, i
     chance = random.Random(f"{seed} {pattern}")
     pieces = ["e", *chance.sample(ODDITIES, 5), *chance.sample(alphabet(pattern), 4)]
     model = random_model(chance, pattern, pieces)
-    for_tiktoken, for_tokenizers = (without_unsupported(model, tool) for tool in ("tiktoken", "Hugging Face"))
+    for_tiktoken, for_tokenizers = (
+        without_unsupported(model, "tool", ["phrases"], by_rank=by_rank) for by_rank in (True, False)
+    )
     compared = 0
     if for_tiktoken.phrases:
         try:

@@ -256,7 +256,7 @@ def test_any_pattern_takes_little_memory() -> None:
 def test_a_long_chunk_is_encoded_in_n_log_n_steps(unit: str, token: int) -> None:
     """One chunk of 256 KiB is compared with as many bytes in short chunks."""
     merges = {(97, 98): 256, (token, token): 257} | {(half, half): half + 1 for half in range(257, 270)}
-    tokenizer = Tokenizer(Model(pattern=r"\S+|\s", merges=merges))
+    tokenizer = Tokenizer(Model(split=r"\S+|\s", merges=merges))
 
     def processor_time(text: str) -> float:
         start = time.process_time()

@@ -129,7 +129,7 @@ def test_long_tokens_are_shortened() -> None:
 
 def test_rows_and_merge_trees_are_bounded() -> None:
     chain = {(97, 97): 256} | {(token, 97): token + 1 for token in range(256, 5000)}
-    space = Workspace({"long": Tokenizer(Model(pattern="a+", merges=chain))})
+    space = Workspace({"long": Tokenizer(Model(split="a+", merges=chain))})
     assert len(api.token(space, {"id": "5000"})["parts"]) == 2000
     assert len(api.token(space, {"id": "97"})["built"]) == 200
     counts = ChunkCounts.count(texts=[f"{n}" for n in range(1000)])

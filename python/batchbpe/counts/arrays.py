@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
+from ..formats.counts_csv import Arrays
 
-Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]
-"""The bytes of all strings, the offset of each and the end of the last one, and the counts."""
 T = TypeVar("T", bound="ArrayCounts")
 
 

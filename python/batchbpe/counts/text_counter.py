@@ -9,8 +9,8 @@ from ..data.documents import ArrowTexts, Documents, TextFile, Texts
 from ..data.source import Source
 from ..data.text_files import read_blocks
 from ..errors import ArgumentTypeError
+from ..formats.counts_csv import Arrays
 from ..util.surrogates import combine_documents
-from .arrays import Arrays
 
 
 class TextCounter:

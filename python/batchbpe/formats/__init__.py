@@ -1,12 +1,13 @@
-"""File formats of models and chunk counts, one module per format. They depend on `Model`, not on `Tokenizer`."""
+"""Model and chunk count file formats, one module per format. They depend on `Model`, not on `Tokenizer`."""
 
 from __future__ import annotations
 
 import codecs
 import os
-import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, Protocol
 
 from ..arguments import check_path
 from ..errors import ArgumentError, DataError
@@ -15,7 +16,31 @@ from . import huggingface, minbpe, native, tiktoken, transformers
 from .file_errors import check_model_path, locate_errors, not_found
 
 Format = Literal["batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1"]
-FORMATS = ("batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1")
+"""The names in `FORMATS`, for type checkers."""
+
+
+class _Save(Protocol):
+    def __call__(self, model: Model, path: Path, /, *, allow_inexact: bool) -> None: ...
+
+
+class ModelFormat(NamedTuple):
+    """How files of a model format are recognized, read and written."""
+
+    is_format: Callable[[bytes], bool] | None
+    """Whether the content of a file is in this format, or None if the format is a folder."""
+    load: Callable[[Path], Model]
+    save: _Save
+
+
+FORMATS: Mapping[str, ModelFormat] = {
+    "batchbpe": ModelFormat(native.is_format, native.load, native.save),
+    "tiktoken": ModelFormat(tiktoken.is_format, tiktoken.load, tiktoken.save),
+    "huggingface": ModelFormat(huggingface.is_format, huggingface.load, huggingface.save),
+    "transformers": ModelFormat(None, huggingface.load, transformers.save),
+    "minbpe": ModelFormat(minbpe.is_format, minbpe.load, minbpe.save),
+    "batchbpe-v1": ModelFormat(minbpe.is_format, minbpe.load, partial(minbpe.save, version=minbpe.PAPER)),
+}
+"""The model formats. If the content of a file matches several, it is in the first of them."""
 
 
 def load_file(path: str | os.PathLike[str]) -> Model:
@@ -36,24 +61,16 @@ def load_file(path: str | os.PathLike[str]) -> Model:
         raise not_found(given, f"use Tokenizer.from_huggingface({huggingface.DOWNLOADED})")
     with locate_errors(path):
         content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
-    if content.lstrip()[:1] == b"{":
-        is_native = re.search(rb'"format"\s*:\s*"batchbpe"', content)
-        return native.load(path) if is_native else huggingface.load(path)
-    if content.startswith(tuple(version.encode() for version in minbpe.VERSIONS)):
-        return minbpe.load(path)
-    if tiktoken.is_rank(content.split(b"\n", 1)[0]):
-        return tiktoken.load(path)
+    for format in FORMATS.values():
+        if format.is_format and format.is_format(content):
+            return format.load(path)
     raise DataError(f"not a model file in any of the formats {', '.join(FORMATS)}", where=str(path))
 
 
 def is_rank_file(path: Path) -> bool:
-    """Return whether a file is a rank file of tiktoken, which does not state its pattern.
-
-    >>> is_rank_file(Path(__file__))
-    False
-    """
+    """Return whether a file is a tiktoken rank file, which does not store its pattern."""
     with locate_errors(path), path.open("rb") as file:
-        return tiktoken.is_rank(file.readline(1 << 16).rstrip(b"\r\n"))
+        return tiktoken.is_format(file.readline(1 << 16))
 
 
 def save_file(model: Model, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
@@ -69,18 +86,6 @@ def save_file(model: Model, path: str | os.PathLike[str], format: Format, *, all
     True
     """
     check_path("path", path)
-    path = Path(path)
-    if format == "batchbpe":
-        native.save(model, path)
-    elif format == "tiktoken":
-        tiktoken.save(model, path, allow_inexact=allow_inexact)
-    elif format == "huggingface":
-        huggingface.save(model, path, allow_inexact=allow_inexact)
-    elif format == "transformers":
-        transformers.save(model, path, allow_inexact=allow_inexact)
-    elif format == "minbpe":
-        minbpe.save(model, path, "minbpe v1")
-    elif format == "batchbpe-v1":
-        minbpe.save(model, path, "BatchBPE v1")
-    else:
+    if format not in [*FORMATS]:  # it may not be hashable
         raise ArgumentError("format", format, f"must be one of {', '.join(FORMATS)}")
+    FORMATS[format].save(model, Path(path), allow_inexact=allow_inexact)

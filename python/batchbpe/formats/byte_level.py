@@ -1,4 +1,4 @@
-"""The byte-level spelling of tokens that GPT-2 and Hugging Face use: one printable character for each byte."""
+"""The byte-level spelling of tokens that GPT-2 and Hugging Face use: one printable character per byte."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from .._core import read_counts_csv
 from ..errors import DataError, Setting, short
+from .file_errors import line_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +28,7 @@ Arrays = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint
 
 
 def read_csv(path: Path, max_bytes: int | None) -> tuple[Arrays, str]:
-    """Read counts and their pattern. Errors do not name the file. A file of more than `max_bytes` is an error."""
+    """Read counts and their pattern. Errors do not name the file. Raise if it has more than `max_bytes`."""
     check_size(path.stat().st_size, max_bytes)
     try:
         data, offsets, counts, pattern = read_counts_csv(path)
@@ -35,9 +36,7 @@ def read_csv(path: Path, max_bytes: int | None) -> tuple[Arrays, str]:
         if str(error).startswith("expected the header"):
             remedy = "if these are documents, save them as parquet or jsonl"
             raise DataError(f"not a file of chunk counts: {error}", remedy=remedy) from None
-        line, separator, reason = str(error).partition(": ")
-        is_located = separator and line.startswith("line ")
-        raise DataError(reason if is_located else str(error), where=line if is_located else "") from None
+        raise line_error(error) from None
     return (data, offsets, counts), pattern
 
 
@@ -59,19 +58,11 @@ def write_csv(batches: Iterable[pa.RecordBatch], pattern: str, path: Path) -> No
 
 
 def _quoted(field: str) -> str:
-    """Quote a field if necessary.
-
-    >>> print(_quoted(" to"), _quoted('a "b" c'))
-     to "a ""b"" c"
-    """
     return f'"{field.replace(chr(34), chr(34) * 2)}"' if re.search('[,"\r\n]', field) else field
 
 
 def check_size(size: int, max_bytes: int | None) -> None:
-    """Raise if counts are too large to be loaded.
-
-    >>> check_size(1 << 20, None)
-    """
+    """Raise if counts are too large to be loaded."""
     if max_bytes is not None and size > max_bytes:
         raise DataError(
             f"the counts have more than {max_bytes} bytes, and are loaded as a whole",

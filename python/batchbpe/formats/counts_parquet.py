@@ -1,7 +1,7 @@
 """Parquet files of chunk counts.
 
-They have the columns `chunk` (binary) and `count` (uint64). The metadata has the version, the pattern and the totals as
-JSON under the key `batchbpe`.
+They have the columns `chunk` (binary) and `count` (uint64). The metadata key `batchbpe` has the version, the pattern
+and the totals as JSON.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import DataError, listed, parse_json, short
+from ..errors import DataError, listed, short
 from ..util.arrow import bytes_and_offsets
-from . import checksums
-from .checksums import Checksum
 from .counts_csv import Arrays, check_size, write_csv
+from .parquet_files import CHECKSUM_KEY, Checksum, open_parquet, parse_metadata, read_columns
 
 VERSION = 1
 KEY = b"batchbpe"
@@ -48,64 +47,46 @@ def write(
         return
     metadata = json.dumps({"version": VERSION, "pattern": pattern, "total": total, "unique": unique})
     schema, checksum = SCHEMA.with_metadata({KEY: metadata}), Checksum(metadata.encode())
-    # Chunks are unique and not sorted, so a dictionary or statistics of them would be useless.
+    # Chunks are unique and not sorted, so a dictionary or statistics for them would be useless.
     options: dict[str, Any] = {"use_dictionary": ["count"], "write_statistics": ["count"], "compression": "zstd"}
     with pq.ParquetWriter(path, schema, write_page_checksum=True, **options) as writer:
         for batch in batches:
             writer.write_batch(batch)
             checksum.add(*bytes_and_offsets(batch["chunk"]), np.asarray(batch["count"]))
         if hasattr(writer, "add_key_value_metadata"):  # since pyarrow 17
-            writer.add_key_value_metadata({checksums.KEY.decode(): str(checksum)})
+            writer.add_key_value_metadata({CHECKSUM_KEY.decode(): str(checksum)})
 
 
 def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[Arrays, str, int | None]:
-    """Read a parquet file: the counts, their pattern and, if the file states it, their total.
+    """Read a parquet file: the counts, their pattern and, if the file has it, their total.
 
-    Errors do not name the file. Chunks of more than `max_bytes` in total are an error.
+    Errors do not name the file. Raise if the chunks have more than `max_bytes` in total.
     """
-    try:
-        file = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError("not a parquet file, or damaged") from error
-    with file:
-        try:
-            text = (file.schema_arrow.metadata or {})[KEY]
-            metadata = parse_json(text)
-            version = metadata["version"]
-        except (KeyError, ValueError, TypeError):
-            remedy = "create one with batchbpe count"
-            reason = "not a file of chunk counts: the metadata has no valid key 'batchbpe'"
-            raise DataError(reason, remedy=remedy) from None
-        if version != VERSION:
-            remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
-            raise DataError(f"version must be {VERSION}, got {short(version)}", remedy=remedy)
+    with open_parquet(path) as file:
+        reason = "not a file of chunk counts: the metadata has no valid key 'batchbpe'"
+        otherwise = DataError(reason, remedy="create one with batchbpe count")
+        metadata = parse_metadata(file.schema_arrow, KEY, version=VERSION, otherwise=otherwise)
+        rows = file.metadata.num_rows
         pattern = metadata.get("pattern")
-        if metadata.get("unique") not in (None, file.metadata.num_rows):
-            unique = short(metadata["unique"])
-            raise DataError(f"expected {unique} chunks, got {file.metadata.num_rows}; the file is damaged")
+        if metadata.get("unique") not in (None, rows):
+            raise DataError(f"expected {short(metadata['unique'])} chunks, got {rows}; the file is damaged")
         if not isinstance(pattern, str):
             raise DataError(f"the pattern must be a string, got {short(pattern)}")
         columns = [f"{field.name} ({field.type})" for field in file.schema_arrow]
         if not re.match(r"chunk \((large_)?(binary|string)\) count \(u?int\d+\)", " ".join(columns)):
             expected = "expected the columns chunk (binary) and count (uint64)"
             raise DataError(f"not a file of chunk counts: {expected}, got {listed(columns)}")
-        # Reading batch by batch into preallocated arrays takes a third of the memory of reading the whole table.
-        rows = file.metadata.num_rows
+        # Reading batch by batch into preallocated arrays takes a third of the memory of a whole table.
         offsets, counts = np.zeros(rows + 1, np.int64), np.zeros(rows, np.uint64)
-        data, row, size, checksum = [], 0, 0, Checksum(text)
-        try:
-            for batch in file.iter_batches(rows_at_once, columns=["chunk", "count"]):
-                part, ends = bytes_and_offsets(batch["chunk"].cast(pa.large_binary()))
-                size += len(part)
-                check_size(size, max_bytes)
-                data.append(part[ends[0] : ends[-1]].copy())
-                offsets[row + 1 : row + len(ends)] = ends[1:] - ends[0] + offsets[row]
-                if batch["count"].null_count:
-                    raise DataError("column 'count' contains nulls")
-                counts[row : row + len(ends) - 1] = batch["count"].cast(pa.uint64()).to_numpy()
-                checksum.add(part, ends, counts[row : row + len(ends) - 1])
-                row += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise DataError("the columns are damaged or contain invalid numbers") from error
-        checksum.check((file.metadata.metadata or {}).get(checksums.KEY))
+        data, row, size, checksum = [], 0, 0, Checksum(file.schema_arrow.metadata[KEY])
+        for chunks, numbers in read_columns(file, ["chunk", "count"], rows_at_once):
+            part, ends = bytes_and_offsets(chunks)
+            size += len(part)
+            check_size(size, max_bytes)
+            data.append(part.copy())
+            offsets[row + 1 : row + len(ends)] = ends[1:] + offsets[row]
+            counts[row : row + len(numbers)] = numbers
+            checksum.add(part, ends, numbers)
+            row += len(numbers)
+        checksum.check((file.metadata.metadata or {}).get(CHECKSUM_KEY))
     return (np.concatenate([*data, np.zeros(0, np.uint8)]), offsets, counts), pattern, metadata.get("total")

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..arguments import check_path
 from ..errors import ArgumentError, DataError, UserError, opening, short
 
-SUFFIXES = (".model", ".tiktoken", ".json")
+MODEL_SUFFIXES = (".model", ".tiktoken", ".json")
 
 
 @contextmanager
@@ -39,6 +39,21 @@ def locate_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         raise DataError(str(error), where=os.fspath(path)) from None
 
 
+def line_error(error: ValueError) -> DataError:
+    """Convert an error of the core about a file that it has parsed. Its message may start with the line."""
+    where, separator, reason = str(error).partition(": ")
+    is_located = separator and where.startswith("line ")
+    return DataError(reason, where=where) if is_located else DataError(str(error))
+
+
+def check_version(version: object, *supported: int) -> None:
+    """Raise unless a file has one of the supported versions, which are in ascending order."""
+    if type(version) is not int or version not in supported:
+        expected = f"from {supported[0]} to {supported[-1]}" if len(supported) > 1 else f"{supported[0]}"
+        remedy = "upgrade batchbpe" if type(version) is int and version > supported[-1] else ""
+        raise DataError(f"version must be {expected}, got {short(version)}", remedy=remedy)
+
+
 def check_model_path(parameter: str, path: object) -> None:
     """Raise unless a value is a path. It may be the content of a model file by mistake.
 
@@ -56,7 +71,7 @@ def check_model_path(parameter: str, path: object) -> None:
 def not_found(source: str | os.PathLike[str], instead: str = "") -> FileNotFoundError:
     """Return the error for a model file that does not exist.
 
-    A string may also be the name of a published tokenizer. `instead` is code that loads it, with {} for the name.
+    A string may be the name of a published tokenizer. `instead` is code that loads it, with {} for the name.
 
     >>> raise not_found("gpt2", instead="pass tiktoken.get_encoding({})")
     Traceback (most recent call last):
@@ -64,7 +79,8 @@ def not_found(source: str | os.PathLike[str], instead: str = "") -> FileNotFound
     FileNotFoundError: model file not found: gpt2; batchbpe does not download tokenizers; for a published one, pass tiktoken.get_encoding('gpt2')
     """  # noqa: E501  the last line is an error message
     name = os.fspath(source)
-    hint = next((f"; did you mean {name + suffix!r}?" for suffix in SUFFIXES if Path(name + suffix).is_file()), "")
+    similar = (name + suffix for suffix in MODEL_SUFFIXES if Path(name + suffix).is_file())
+    hint = next((f"; did you mean {other!r}?" for other in similar), "")
     is_name = (
         isinstance(source, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) and not re.search(r"\.[a-z]+$", name)
     )

@@ -1,4 +1,4 @@
-"""Hugging Face's `tokenizer.json`, as far as it describes byte-level BPE. See `tokenizer_json` for reading it.
+"""The byte-level BPE subset of Hugging Face's `tokenizer.json`. See `tokenizer_json` for reading it.
 
 Special and added tokens are written as `added_tokens`, and the pattern as a pre-tokenizer that splits by a regular
 expression.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,13 +22,20 @@ from . import native
 from .byte_level import from_byte_level, to_byte_level
 from .file_errors import check_model_path, locate_errors, not_found
 from .ignored import folder_settings, ignored_parts, object_settings, read_config, warn_ignored
-from .phrase_pattern import pattern_with_phrases, without_unsupported
+from .phrase_pattern import pattern_with_phrases
 from .placeholders import unused_tokens
 from .portability import check_portable
 from .tokenizer_json import AddedTokens, parse, pattern_for_oniguruma
+from .unsupported import check_supported, without_unsupported
 
 DOWNLOADED = "transformers.AutoTokenizer.from_pretrained({})"
 """Code that downloads a tokenizer by its name."""
+SUPPORTED = frozenset({"phrases", "added_tokens"})
+
+
+def is_format(content: bytes) -> bool:
+    """Return whether the content of a file is JSON, and therefore may be a tokenizer.json."""
+    return bool(re.match(rb"\s*\{", content))
 
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
@@ -40,16 +48,16 @@ def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
 def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = False) -> dict[str, Any]:
     """Return the content of a tokenizer.json.
 
-    `fill_gaps` adds placeholders for unused ids, to which no text is encoded.
+    `fill_gaps` adds placeholders for unused ids. No text is encoded to them.
 
     >>> to_json(Model(split=r"\\p{L}+", merges={(97, 97): 256}))["model"]["merges"]
     [['a', 'a']]
     """
     if allow_inexact:
-        model = without_unsupported(model, "Hugging Face")
+        model = without_unsupported(model, "Hugging Face", SUPPORTED)
+        _check_special(model)
     else:
         check(model)
-    _check_special(model)
     ids = (*model.byte_ids, *model.merges.values(), *model.phrases.values())
     merged = {token: model.vocab[token] for token in ids}
     vocab: dict[str, int] = {}
@@ -58,7 +66,7 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
     vocab |= model.found_tokens
     if fill_gaps:
         vocab |= unused_tokens(model, vocab.values())
-    split = {"Regex": pattern_for_oniguruma(pattern_with_phrases(model) if model.phrases else model.pattern)}
+    split = {"Regex": pattern_for_oniguruma(pattern_with_phrases(model))}
     return {
         "version": "1.0",
         "truncation": None,
@@ -96,20 +104,10 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
 
 
 def check(model: Model) -> None:
-    """Raise if a tokenizer.json, which identifies tokens by their bytes, cannot represent the model.
-
-    >>> check(Model(split=r"\\p{L}+", merges={}, stop_words={b"the": 256}))
-    Traceback (most recent call last):
-    ...
-    batchbpe.errors.DataError: tokenizer.json does not support stop words; the model has 1, such as b'the'; use format="transformers" to keep them, or allow_inexact=True to drop them
-    """  # noqa: E501  the last line is an error message
+    """Raise if a tokenizer.json, which identifies tokens by their bytes, cannot represent the model."""
     keep, drop = Setting("format", "transformers"), Setting("allow_inexact", True)
-    if model.stop_words:
-        word = short(next(iter(model.stop_words)))
-        raise DataError(
-            f"tokenizer.json does not support stop words; the model has {len(model.stop_words)}, such as {word}",
-            remedy=("use ", keep, " to keep them, or ", drop, " to drop them"),
-        )
+    remedy = ("use ", keep, " to keep them, or ", drop, " to drop them")
+    check_supported(model, "tokenizer.json", SUPPORTED, remedy)
     check_portable(model.pattern, "Oniguruma")
     seen: dict[bytes, int] = {model.vocab[token]: token for token in model.byte_ids}
     for token in (*model.merges.values(), *model.phrases.values()):
@@ -127,7 +125,7 @@ def check(model: Model) -> None:
 
 
 def _check_whole_tokens(model: Model) -> None:
-    """Raise if a token is not what its own bytes are encoded to: with phrases, whole chunks are not merged."""
+    """Raise if the bytes of a token do not encode to it: with phrases, whole chunks are looked up instead of merged."""
     import numpy as np  # not above, because every command would import it
 
     tokens = [*model.merges.values()]
@@ -159,7 +157,7 @@ def _check_special(model: Model) -> None:
 
 
 def load(source: Any) -> Model:
-    """Load a tokenizer.json, a folder that contains one, or a tokenizer object of tokenizers or transformers."""
+    """Load a tokenizer.json, a folder that contains one, or a tokenizers or transformers object."""
     if not isinstance(source, str | os.PathLike):
         return _load_object(source)
     check_model_path("source", source)
@@ -187,14 +185,14 @@ def load(source: Any) -> Model:
 
 
 def _load_object(source: Any) -> Model:
-    """Convert a tokenizer object of tokenizers or transformers."""
+    """Convert a tokenizers or transformers object."""
     name = type(source).__name__
-    held_model = getattr(getattr(source, "tokenizer", None), "model", None)  # if it is a BatchBPETokenizer
-    if isinstance(held_model, Model):
+    inner_model = getattr(getattr(source, "tokenizer", None), "model", None)  # if it is a BatchBPETokenizer
+    if isinstance(inner_model, Model):
         flags = ("content", "special", "normalized", "lstrip", "rstrip", "single_word")
         added = source.added_tokens_decoder.items()
         model = _with_added(
-            held_model, [{"id": id} | {flag: getattr(token, flag) for flag in flags} for id, token in added]
+            inner_model, [{"id": id} | {flag: getattr(token, flag) for flag in flags} for id, token in added]
         )
         warn_ignored(name, object_settings(source))
         return model
@@ -216,17 +214,16 @@ def _entries(added: Any, config: Mapping[str, Any]) -> list[Any]:
     """Return the tokens of an added_tokens.json, with their flags in a tokenizer_config.json if it has them."""
     if not isinstance(added, Mapping):
         raise DataError(f"expected an object of added tokens and their ids, got {short(added)}")
-    flags = config.get("added_tokens_decoder")
-    known = flags if isinstance(flags, Mapping) else {}
-    given = {name: known.get(str(id)) for name, id in added.items()}
-    return [
-        {**(flags if isinstance(flags, Mapping) else {}), "content": name, "id": added[name]}
-        for name, flags in given.items()
-    ]
+    decoder = config.get("added_tokens_decoder")
+    entries = []
+    for name, id in added.items():
+        flags = decoder.get(str(id)) if isinstance(decoder, Mapping) else None
+        entries.append({**(flags if isinstance(flags, Mapping) else {}), "content": name, "id": id})
+    return entries
 
 
 def _with_added(model: Model, entries: list[Any]) -> Model:
-    """Add the tokens that were added in transformers."""
+    """Add the tokens that transformers has added."""
     added = AddedTokens.parse(entries)
     special_tokens = {**model.special_tokens, **added.special}
     return replace(model, special_tokens=special_tokens, added_tokens={**model.added_tokens, **added.others})

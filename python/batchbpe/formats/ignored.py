@@ -1,4 +1,4 @@
-"""Name the parts of Hugging Face files that a `Model` does not store, so that loading them can warn."""
+"""Name the parts of Hugging Face files that a `Model` does not store, so that loading can warn about them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import warn
 
 CONFIG = "tokenizer_config.json"
 END = "<|endoftext|>"
-"""The special token that exports to transformers mark as the beginning and the end of a text."""
+"""The special token that transformers exports use as the beginning and the end of a text."""
 _ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _SWITCHES = ("add_bos_token", "add_eos_token", "add_prefix_space", "clean_up_tokenization_spaces")
 _NO_LIMIT = 1e20
@@ -60,13 +60,13 @@ def ignored_settings(config: Mapping[str, Any]) -> list[str]:
 
 
 def folder_settings(folder: Path) -> list[str]:
-    """Name the ignored settings of a folder. A file that cannot be read has none: it is not needed for loading."""
+    """Name the ignored settings of a folder. Unreadable files are skipped: they are not needed for loading."""
     names = ["chat_template"] * (folder / "chat_template.jinja").is_file()
     return [*names, *(name for name in ignored_settings(read_config(folder)) if name not in names)]
 
 
 def read_config(folder: Path) -> Mapping[str, Any]:
-    """Return the content of tokenizer_config.json, or nothing if there is no such file or it is damaged."""
+    """Return the content of tokenizer_config.json, or an empty mapping if it is missing or damaged."""
     try:
         config = json.loads((folder / CONFIG).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -81,14 +81,6 @@ def object_settings(tokenizer: Any) -> list[str]:
 
 
 def warn_ignored(source: str, names: list[str]) -> None:
-    """Warn if something was ignored.
-
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_ignored("tokenizer.json", ["padding", "truncation"])
-    >>> print(caught[0].message)
-    tokenizer.json: ignored padding, truncation, which batchbpe does not support
-    """
+    """Warn if something was ignored."""
     if names:
         warn(f"{source}: ignored {', '.join(names)}, which batchbpe does not support")

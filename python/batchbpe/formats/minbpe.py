@@ -1,4 +1,4 @@
-"""The `.model` file of minbpe, and that of the paper's program, which differs only in the first line.
+"""minbpe's `.model` file. The format of the paper's program differs only in the first line.
 
 Line 1 is the version, line 2 the pattern, line 3 the number of special tokens. Then there is one line for each special
 token, with its text and id, and one line for each merge, with two ids. Merges have the ids 256, 257, … in file order.
@@ -8,16 +8,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..errors import DataError, Setting, short
+from ..errors import DataError, short
 from ..model import Model
 from ..patterns import Split
 from ..storage.atomic import replacing
 from .file_errors import locate_errors
-from .portability import check_portable
+from .portability import WHOLE_TEXT, check_portable
+from .unsupported import check_supported
 
-VERSIONS = ("minbpe v1", "BatchBPE v1")
-WHOLE_TEXT = r"[\s\S]+"
-"""The pattern for an empty pattern line, which minbpe's BasicTokenizer writes."""
+MINBPE, PAPER = VERSIONS = ("minbpe v1", "BatchBPE v1")
+"""The first line of a file."""
+SUPPORTED: frozenset[str] = frozenset()
+
+
+def is_format(content: bytes) -> bool:
+    """Return whether the content of a file starts with one of the versions."""
+    return content.startswith(tuple(version.encode() for version in VERSIONS))
 
 
 def load(path: Path) -> Model:
@@ -53,26 +59,13 @@ def _parse(content: bytes) -> Model:
         if pair in merges:
             raise DataError(f"{short(line)} repeats the pair of token {merges[pair]}", where=f"line {number}")
         merges[pair] = 256 + len(merges)
+    # minbpe's BasicTokenizer writes an empty pattern.
     return Model(Split(body[0][1] or WHOLE_TEXT), merges=merges, special_tokens=special_tokens)
 
 
-def save(model: Model, path: Path, version: str = VERSIONS[0]) -> None:
-    """Write a model. Raise if the format cannot represent it."""
-    if model.stop_words:
-        raise DataError(
-            f"{version} does not support stop words; the model has {len(model.stop_words)}",
-            remedy=("train with ", Setting("stop_list_size", 0), " or choose another format"),
-        )
-    if model.phrases:
-        raise DataError(
-            f"{version} does not support phrases; the model has {len(model.phrases)}",
-            remedy=("train with ", Setting("phrases", 0), " or choose another format"),
-        )
-    if model.added_tokens:
-        raise DataError(
-            f"{version} does not support added tokens that are not special; the model has {len(model.added_tokens)}",
-            remedy="choose another format",
-        )
+def save(model: Model, path: Path, *, version: str = MINBPE, allow_inexact: bool = False) -> None:
+    """Write a model. Raise if the format cannot represent it, even if the export may be inexact."""
+    check_supported(model, version, SUPPORTED)
     if model.byte_ids != tuple(range(256)) or [*model.merges.values()] != [*range(256, 256 + len(model.merges))]:
         raise DataError(
             f"{version} does not store ids: bytes must have ids 0 to 255, and merges ids from 256 in order",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -12,41 +13,46 @@ from ..errors import DataError, parse_json, short
 from ..model import Model
 from ..patterns import Split
 from ..storage.atomic import replacing
-from .file_errors import locate_errors, not_found
+from .file_errors import check_version, locate_errors, not_found
 
 FORMAT = "batchbpe"
 IN_FOLDER = "batchbpe.model"
 """Name of the file in a transformers folder, as in tokenization_batchbpe.py."""
-VERSION = 1
-VERSION_WITH_PHRASES = 2
-VERSION_WITH_ADDED = 3
+ADDED_IN = {"phrases": 2, "added_tokens": 3}
+"""Fields that version 1 of the format does not have, and the version that added each of them."""
+VERSIONS = (1, *ADDED_IN.values())
 _JSON_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a string"}
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model. An existing file is replaced when the new one is complete."""
+def is_format(content: bytes) -> bool:
+    """Return whether the content of a file looks like a native model file."""
+    return bool(re.match(rb"\s*\{", content) and re.search(rb'"format"\s*:\s*"batchbpe"', content))
+
+
+def save(model: Model, path: str | os.PathLike[str], *, allow_inexact: bool = False) -> None:
+    """Write a model, which is always exact. An existing file is replaced when the new one is complete."""
     with replacing(path) as temporary:
-        write(model, temporary)
+        temporary.write_text(render(model), encoding="utf-8")
 
 
-def write(model: Model, path: Path) -> None:
-    """Write a model directly to a file, without replacing it atomically."""
-    version = VERSION_WITH_ADDED if model.added_tokens else VERSION_WITH_PHRASES if model.phrases else VERSION
+def render(model: Model) -> str:
+    """Return the content of a model file."""
+    version = max((since for name, since in ADDED_IN.items() if getattr(model, name)), default=VERSIONS[0])
     fields = {
         "format": FORMAT,
         "version": version,
         "training": dict(model.training),
         "pattern": model.split.to_json(),
         "special_tokens": dict(model.special_tokens),
-        **({"added_tokens": dict(model.added_tokens)} if model.added_tokens else {}),
+        **({"added_tokens": dict(model.added_tokens)} if version >= ADDED_IN["added_tokens"] else {}),
         "byte_ids": list(model.byte_ids),
         "stop_words": {word.decode("utf-8", "surrogateescape"): token for word, token in model.stop_words.items()},
     }
-    merges = ",\n".join(f"[{first},{last},{token}]" for (first, last), token in model.merges.items())
     head = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in fields.items())
+    merges = ",\n".join(f"[{first},{last},{token}]" for (first, last), token in model.merges.items())
     phrases = ",\n".join(f"[{','.join(map(str, (*parts, token)))}]" for parts, token in model.phrases.items())
-    tail = f',\n"phrases": [\n{phrases}\n]' if version > VERSION else ""
-    path.write_text(f'{{\n{head}"merges": [\n{merges}\n]{tail}\n}}\n', encoding="utf-8")
+    tail = f',\n"phrases": [\n{phrases}\n]' if version >= ADDED_IN["phrases"] else ""
+    return f'{{\n{head}"merges": [\n{merges}\n]{tail}\n}}\n'
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -79,21 +85,12 @@ def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _parse(fields: Any) -> Model:
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise DataError(f'not a batchbpe model file: expected an object with "format": "{FORMAT}"')
-    version = fields.get("version")
-    if type(version) is not int or not VERSION <= version <= VERSION_WITH_ADDED:
-        remedy = "upgrade batchbpe" if type(version) is int and version > VERSION else ""
-        raise DataError(f"version must be from {VERSION} to {VERSION_WITH_ADDED}, got {short(version)}", remedy=remedy)
-    for name, least in {"phrases": VERSION_WITH_PHRASES, "added_tokens": VERSION_WITH_ADDED}.items():
-        if version < least and fields.get(name):
-            reason = f"must be at least {least} in a file with {name}, got {version}"
-            raise DataError(f"version {reason}", remedy="the file is damaged")
-    merges: dict[tuple[int, int], int] = {}
-    for rank, row in enumerate(_field(fields, "merges", list)):
-        if not isinstance(row, list) or len(row) != 3 or not all(type(token) is int for token in row):
-            raise DataError(f"expected [first, last, id] with integers, got {short(row)}", where=f"merge {rank}")
-        if (row[0], row[1]) in merges:
-            raise DataError(f"{short(row)} repeats the pair of token {merges[row[0], row[1]]}", where=f"merge {rank}")
-        merges[row[0], row[1]] = row[2]
+    version: Any = fields.get("version")
+    check_version(version, *VERSIONS)
+    for name, since in ADDED_IN.items():
+        if version < since and fields.get(name):
+            reason = f"version must be at least {since} in a file with {name}, got {version}"
+            raise DataError(reason, remedy="the file is damaged")
     stop_words: dict[bytes, int] = {}
     for word, token in _field(fields, "stop_words", dict).items():
         try:
@@ -105,27 +102,31 @@ def _parse(fields: Any) -> Model:
         stop_words[value] = token
     return Model(
         split=Split(_field(fields, "pattern", str)),
-        merges=merges,
+        merges=_parse_rows(fields, "merges"),
         stop_words=stop_words,
         special_tokens=_field(fields, "special_tokens", dict),
         byte_ids=tuple(_field(fields, "byte_ids", list)),
         training=_field(fields, "training", dict),
-        phrases=_phrases(_field(fields, "phrases", list)) if version >= VERSION_WITH_PHRASES else {},
-        added_tokens=_field(fields, "added_tokens", dict) if version >= VERSION_WITH_ADDED else {},
+        phrases=_parse_rows(fields, "phrases") if version >= ADDED_IN["phrases"] else {},
+        added_tokens=_field(fields, "added_tokens", dict) if version >= ADDED_IN["added_tokens"] else {},
     )
 
 
-def _phrases(rows: list[Any]) -> dict[tuple[int, ...], int]:
-    phrases: dict[tuple[int, ...], int] = {}
-    for number, row in enumerate(rows):
-        if not isinstance(row, list) or len(row) < 3 or not all(type(token) is int for token in row):
-            reason = f"expected the ids of two or more tokens and an id, all integers, got {short(row)}"
-            raise DataError(reason, where=f"phrase {number}")
-        if tuple(row[:-1]) in phrases:
-            reason = f"{short(row)} repeats the tokens of phrase {phrases[tuple(row[:-1])]}"
-            raise DataError(reason, where=f"phrase {number}")
-        phrases[tuple(row[:-1])] = row[-1]
-    return phrases
+def _parse_rows(fields: dict[str, Any], name: str) -> dict[Any, int]:
+    kind, expected, parts_of = {
+        "merges": ("merge", "[first, last, id] with integers", "the pair of token"),
+        "phrases": ("phrase", "the ids of two or more tokens and an id, all integers", "the tokens of phrase"),
+    }[name]
+    tokens: dict[tuple[int, ...], int] = {}
+    for number, row in enumerate(_field(fields, name, list)):
+        is_row = isinstance(row, list) and (len(row) == 3 or (len(row) > 3 and name == "phrases"))
+        if not is_row or {*map(type, row)} != {int}:
+            raise DataError(f"expected {expected}, got {short(row)}", where=f"{kind} {number}")
+        parts = tuple(row[:-1])
+        if parts in tokens:
+            raise DataError(f"{short(row)} repeats {parts_of} {tokens[parts]}", where=f"{kind} {number}")
+        tokens[parts] = row[-1]
+    return tokens
 
 
 def _field(fields: dict[str, Any], name: str, kind: type) -> Any:
@@ -137,7 +138,7 @@ def _field(fields: dict[str, Any], name: str, kind: type) -> Any:
 
 
 def write_vocab(model: Model, path: Path) -> None:
-    """Write a human-readable list of tokens: the parts of each merge, the text and the id."""
+    """Write a human-readable list of tokens: the parts that were merged, the text and the id."""
     parts: dict[int, tuple[int, ...]] = {token: pair for pair, token in model.merges.items()}
     parts |= {token: phrase for phrase, token in model.phrases.items()}
     with path.open("w", encoding="utf-8") as file:
@@ -147,10 +148,6 @@ def write_vocab(model: Model, path: Path) -> None:
 
 
 def _readable(token: bytes) -> str:
-    """Return a token as text on one line, with control characters escaped.
-
-    >>> _readable(b"a\\n\\xff")
-    'a\\\\u000a\\ufffd'
-    """
+    """Return a token as text on one line, with control characters escaped."""
     text = token.decode("utf-8", "replace")
     return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c)[0] == "C" else c for c in text)

@@ -1,36 +1,45 @@
-r"""Phrases as a regular expression, for tools that have none: all phrases, or else the pattern of the model.
+r"""Phrases as a regular expression, for tools that do not support them: all phrases, or else the pattern of the model.
 
-tiktoken and Hugging Face then find each phrase as one chunk, which is a token. The phrases are written as a tree, with
-the longest first, because engines try the alternatives one after the other.
+tiktoken and Hugging Face then find each phrase as one chunk, which is a token. The pattern of the model follows the
+phrases, which are written as a tree, so that common beginnings are written once:
+
+    pattern      = "(?:" alternatives ")|" the pattern of the model
+    alternatives = alternative { "|" alternative }
+    alternative  = literal "(?:" alternatives ")"   phrases that start with the literal
+                 | literal [ look-ahead ]           a phrase ends here; inside a group, the literal can be empty
+    literal      = characters; a backslash escapes those that are special in a regular expression
+    look-ahead   = "(?!" a regular expression ")"
+
+Branches are in the order in which the phrases first need them. The alternative with an empty literal is the last of its
+group, because engines try alternatives in order, and the longest phrase must be found. Groups are nested up to
+`_MAX_DEPTH`; deeper phrases are written out one by one. `split_pattern` accepts exactly what `pattern_with_phrases`
+writes: it renders the phrases that it has found again, and compares.
 
 A phrase ends where its last chunk ends, unless what follows changes its chunks: " of the" must not match the start of
 " of them". So each phrase is followed by a negative look-ahead, which is computed (see `boundaries`). A phrase then
 matches exactly where the pattern finds its chunks, and the text after it is split as before, because the pattern does
 not look behind.
 
-What is not a phrase is encoded as before, except that both tools look whole chunks up among all tokens, and that
-tiktoken merges any two neighbors that are a token together. Therefore no phrase may be a chunk by itself, and for
-tiktoken none may be a part of a chunk.
+Other text is encoded as before, except that both tools look whole chunks up among all tokens, and that tiktoken merges
+any two neighbors that are a token together. Therefore no phrase may be a chunk by itself, and for tiktoken no phrase
+may be part of a chunk.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
 
 from .._core import patterns
 from ..boundaries import Boundaries, NotSupportedError, boundaries_of
-from ..errors import DataError, Message, Setting, plural, short, warn
+from ..errors import DataError, Message, Setting, short
 from ..model import MAX_PHRASE_BYTES, Model
 
 _SPECIAL = frozenset(r"\.+*?()|[]{}^$")
 _MAX_DEPTH = 24
 """Groups that would be nested more deeply are written out: tiktoken's engine has a limit."""
-_END = "\0\0"
-"""Marks the end of a phrase in a tree, where other keys are single characters."""
 _FORMER = frozenset(
     {
         "",
@@ -47,21 +56,23 @@ _FORMER = frozenset(
         r"(?![\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]|'(?i:[sdmt]|ll|ve|re))",
     }
 )
-"""The look-aheads of files that were written when the patterns in `_FORMERLY_SUPPORTED` had fixed ones."""
+"""The look-aheads in files from when the patterns in `_FORMERLY_SUPPORTED` had fixed look-aheads."""
 _FORMERLY_SUPPORTED = frozenset(regex for name, regex in patterns() if name not in ("deepseek", "kimi"))
-
-
 _OTHER_FORMATS: Message = ("use ", Setting("format", "batchbpe"), " or ", Setting("format", "transformers"))
 
 
 def pattern_with_phrases(model: Model) -> str:
     """Return a regular expression that finds the phrases of a model and otherwise its chunks. Raise if there is none.
 
+    Without phrases, this is the pattern of the model.
+
     >>> merges = {(32, 97): 256, (32, 98): 257}
     >>> model = Model(dict(patterns())["gpt2"], merges, phrases={(256, 257): 258, (256, 257, 257): 259})
     >>> pattern_with_phrases(model).removesuffix(model.pattern)
     '(?: a b(?: b(?!\\\\p{L})|(?!\\\\p{L})))|'
     """
+    if not model.phrases:
+        return model.pattern
     boundaries = _boundaries(model)
     lookaheads = {}
     for parts, token in model.phrases.items():
@@ -70,7 +81,7 @@ def pattern_with_phrases(model: Model) -> str:
         except NotSupportedError as error:
             reason = f"phrase {token}, {short(model.vocab[token])}, {error}"
             raise DataError(reason, remedy=_OTHER_FORMATS) from None
-    return f"(?:{_render(_tree(lookaheads))})|{model.pattern}"
+    return f"{_Tree.build(lookaheads).render()}{model.pattern}"
 
 
 def check_not_in_chunks(model: Model) -> None:
@@ -99,13 +110,13 @@ def _boundaries(model: Model) -> Boundaries:
 
 
 def _lookahead_after(boundaries: Boundaries, model: Model, parts: tuple[int, ...]) -> str:
-    """Return the look-ahead that stands after a phrase. Raise `NotSupportedError` if it cannot be found exactly."""
+    """Return the look-ahead that follows a phrase. Raise `NotSupportedError` if it cannot be found exactly."""
     chunks = [model.vocab[part].decode(errors="replace") for part in parts]
     text = "".join(chunks)
     if boundaries.chunks(text) != chunks:
         raise NotSupportedError("is not split into its chunks by the pattern")
     if boundaries.is_chunk(text):
-        raise NotSupportedError("can be a single chunk, too")
+        raise NotSupportedError("can be a single chunk too")
     return _lookahead(boundaries, text)
 
 
@@ -114,76 +125,8 @@ def _lookahead(boundaries: Boundaries, text: str) -> str:
     return f"(?!{condition})" if condition else ""
 
 
-def _tree(lookaheads: Mapping[str, str]) -> dict[str, Any]:
-    """Return a tree of the characters of phrases, with the look-ahead of each at its end."""
-    tree: dict[str, Any] = {}
-    for text, lookahead in lookaheads.items():
-        node = tree
-        for character in text:
-            node = node.setdefault(character, {})
-        node[_END] = lookahead
-    return tree
-
-
-def _render(tree: Mapping[str, Any], depth: int = 1) -> str:
-    """Write the branches of a tree as alternatives. The end of a phrase comes last, so longer ones are preferred."""
-    branches = []
-    for character, node in tree.items():
-        if character == _END:
-            continue
-        literal = _escaped(character)
-        while len(node) == 1 and _END not in node:  # a chain needs no group
-            ((character, node),) = node.items()
-            literal += _escaped(character)
-        if len(node) == 1:
-            branches.append(literal + node[_END])
-        elif depth < _MAX_DEPTH:
-            branches.append(f"{literal}(?:{_render(node, depth + 1)})")
-        else:
-            branches += (literal + rest for rest in _written_out(node))
-    if _END in tree:
-        branches.append(str(tree[_END]))
-    return "|".join(branches)
-
-
-def _written_out(tree: Mapping[str, Any]) -> Iterator[str]:
-    """Return each phrase of a tree, longer ones first."""
-    stack: list[tuple[str, Any]] = [("", tree)]
-    while stack:
-        written, node = stack.pop()
-        if isinstance(node, str):
-            yield written + node
-            continue
-        if _END in node:
-            stack.append((written, node[_END]))
-        others = [(written + _escaped(character), each) for character, each in node.items() if character != _END]
-        stack += reversed(others)
-
-
-def without_unsupported(model: Model, tool: str) -> Model:
-    """Return a model without stop words, which other tools do not have, and without phrases that need them.
-
-    Phrases that cannot be exported exactly are left out too, and for tiktoken, added tokens that are not special. A
-    warning says what is left out.
-    """
-    needed = {*model.stop_words.values()}
-    phrases = {
-        parts: token
-        for parts, token in model.phrases.items()
-        if needed.isdisjoint(parts) and _is_exact(model, parts, by_rank=tool == "tiktoken")
-    }
-    smaller = replace(model, stop_words={}, phrases=phrases)
-    missing = {"stop word": len(model.stop_words), "phrase": len(model.phrases) - len(smaller.phrases)}
-    if tool == "tiktoken":
-        missing["added token"] = len(model.added_tokens)
-        smaller = replace(smaller, added_tokens={})
-    left_out = " and ".join(plural(number, name) for name, number in missing.items() if number)
-    if left_out:
-        warn(f"the file for {tool} does not contain {left_out} of the model")
-    return smaller
-
-
-def _is_exact(model: Model, parts: tuple[int, ...], *, by_rank: bool) -> bool:
+def is_exportable(model: Model, parts: tuple[int, ...], *, by_rank: bool) -> bool:
+    """Return whether a tool that merges by rank (tiktoken), or another one, can find a phrase exactly."""
     try:
         boundaries = boundaries_of(model.pattern)
         _lookahead_after(boundaries, model, parts)
@@ -191,6 +134,60 @@ def _is_exact(model: Model, parts: tuple[int, ...], *, by_rank: bool) -> bool:
         return False
     value = model.vocab[model.phrases[parts]]
     return model.token_ids[value] == model.phrases[parts] and not (by_rank and boundaries.is_inside(value.decode()))
+
+
+@dataclass(slots=True)
+class _Tree:
+    """Phrases that start with the same text."""
+
+    branches: dict[str, _Tree] = field(default_factory=dict)
+    """The phrases that continue with each character."""
+    lookahead: str | None = None
+    """The look-ahead of the phrase that ends here, or None if no phrase does."""
+
+    @classmethod
+    def build(cls, lookaheads: Mapping[str, str]) -> _Tree:
+        """Create a tree from the look-ahead of each phrase."""
+        root = cls()
+        for text, lookahead in lookaheads.items():
+            node = root
+            for character in text:
+                if character not in node.branches:
+                    node.branches[character] = cls()
+                node = node.branches[character]
+            node.lookahead = lookahead
+        return root
+
+    def render(self) -> str:
+        """Write the part of the pattern before that of the model."""
+        return f"(?:{'|'.join(self._alternatives(depth=1))})|"
+
+    def _alternatives(self, depth: int) -> Iterator[str]:
+        for character, node in self.branches.items():
+            literal = _escaped(character)
+            while len(node.branches) == 1 and node.lookahead is None:  # a chain needs no group
+                ((character, node),) = node.branches.items()
+                literal += _escaped(character)
+            if not node.branches:
+                yield f"{literal}{node.lookahead}"
+            elif depth < _MAX_DEPTH:
+                yield f"{literal}(?:{'|'.join(node._alternatives(depth + 1))})"
+            else:
+                yield from (literal + rest for rest in node._written_out())
+        if self.lookahead is not None:
+            yield self.lookahead
+
+    def _written_out(self) -> Iterator[str]:
+        """Yield each phrase, longer ones first, without recursion: phrases can be long."""
+        stack = [("", self)]
+        while stack:
+            literal, node = stack.pop()
+            if not node.branches:
+                yield f"{literal}{node.lookahead}"
+                continue
+            if node.lookahead is not None:
+                stack.append((literal, _Tree(lookahead=node.lookahead)))
+            stack += reversed([(literal + _escaped(character), each) for character, each in node.branches.items()])
 
 
 def _escaped(character: str) -> str:
@@ -210,7 +207,7 @@ def split_pattern(pattern: str) -> tuple[str, tuple[str, ...]]:
     ('(?:ab|c)|\\\\p{L}', ())
     """
     try:
-        lookaheads, end = _parse(pattern)
+        lookaheads, end = _Reader(pattern).read()
         original = pattern[end:]
         boundaries = boundaries_of(original)
         is_former = original in _FORMERLY_SUPPORTED and _FORMER.issuperset(lookaheads.values())
@@ -219,7 +216,7 @@ def split_pattern(pattern: str) -> tuple[str, tuple[str, ...]]:
             if len(boundaries.chunks(text)) < 2:
                 raise _NotATreeError
             expected[text] = lookahead if is_former else _lookahead(boundaries, text)
-        is_phrases = f"(?:{_render(_tree(expected))})|" == pattern[:end]
+        is_phrases = _Tree.build(expected).render() == pattern[:end]
     except (_NotATreeError, NotSupportedError):
         is_phrases = False
     return (original, (*lookaheads,)) if is_phrases else (pattern, ())
@@ -229,75 +226,75 @@ class _NotATreeError(Exception):
     """A regular expression is not a tree of phrases."""
 
 
-_TOKENS = re.compile(
-    r"(?P<open>\(\?:)|(?P<ahead>\(\?!)|(?P<or>\|)|(?P<close>\))|(?P<text>(?:[^\\()|]|\\.)+)", re.DOTALL
-)
-_INSIDE_GROUP = re.compile(r"\\.|\[\^?\]?|[\]()]", re.DOTALL)
+class _Reader:
+    """Reads the tree at the start of a regular expression. It accepts more than `_Tree.render` writes.
 
-
-def _parse(pattern: str) -> tuple[dict[str, str], int]:
-    """Return the phrases and their look-aheads in a regular expression that starts with a tree, and the end of it.
-
-    >>> _parse("(?:a(?:b(?!c)|))|x")
+    >>> _Reader("(?:a(?:b(?!c)|))|x").read()
     ({'ab': '(?!c)', 'a': ''}, 17)
     """
-    found: dict[str, str] = {}
-    prefixes: list[str] = []  # what stands before the groups that are open
-    text, is_done = "", False  # the alternative so far, and whether nothing may follow but the next one
-    size = at = 0
-    while prefixes or not at:
-        token = _TOKENS.match(pattern, at)
-        if not token or (not at and token.lastgroup != "open"):
+
+    _LITERAL = re.compile(r"(?:[^\\()|]|\\.)*", re.DOTALL)
+    _INSIDE_GROUP = re.compile(r"\\.|\[\^?\]?|[\]()]", re.DOTALL)
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern, self._at = pattern, 0
+
+    def read(self) -> tuple[dict[str, str], int]:
+        """Return the look-ahead of each phrase, and where the pattern of the model starts."""
+        lookaheads: dict[str, str] = {}
+        size = 0
+        self._expect("(?:")
+        prefixes = [""]  # the text before each group that is open
+        while prefixes:
+            text = prefixes[-1] + self._literal()
+            size += len(text.encode("utf-8", "surrogatepass"))
+            if size > MAX_PHRASE_BYTES:
+                reason = f"the phrases of a pattern must have at most {MAX_PHRASE_BYTES:,} bytes in total"
+                raise DataError(f"{reason}, got {size:,} or more, up to {short(text)}")
+            if self._skip("(?:"):
+                prefixes.append(text)
+                continue
+            lookaheads[text] = self._lookahead()
+            while prefixes and self._skip(")"):
+                prefixes.pop()
+            self._expect("|")
+        return lookaheads, self._at
+
+    def _skip(self, token: str) -> bool:
+        """Continue after a token if it is next, and return whether it is."""
+        is_next = self._pattern.startswith(token, self._at)
+        self._at += len(token) * is_next
+        return is_next
+
+    def _expect(self, token: str) -> None:
+        if not self._skip(token):
             raise _NotATreeError
-        kind, at = token.lastgroup, token.end()
-        if is_done and kind not in ("or", "close"):
-            raise _NotATreeError
-        if kind == "text":
-            text += re.sub(r"\\(.)", r"\1", token[0], flags=re.DOTALL)
-            continue
-        size += len(text.encode("utf-8", "surrogatepass"))
-        if size > MAX_PHRASE_BYTES:
-            reason = f"the phrases of a pattern must have at most {MAX_PHRASE_BYTES:,} bytes in total"
-            raise DataError(f"{reason}, got {size:,} or more, up to {short(text)}")
-        if kind == "open":
-            prefixes.append(text)
-        elif kind == "ahead":
-            at = _group_end(pattern, at)
-            found[text], is_done = pattern[token.start() : at], True
-        else:
-            if not is_done:
-                found[text] = ""
-            text, is_done = (prefixes[-1], False) if kind == "or" else (prefixes.pop(), True)
-    if not pattern.startswith("|", at):
+
+    def _literal(self) -> str:
+        written = self._LITERAL.match(self._pattern, self._at)[0]  # type: ignore[index]  # it may be empty
+        self._at += len(written)
+        return re.sub(r"\\(.)", r"\1", written, flags=re.DOTALL)
+
+    def _lookahead(self) -> str:
+        """Return the look-ahead that is next, or an empty string."""
+        start, depth, sets = self._at, 0, 0
+        if not self._skip("(?!"):
+            return ""
+        for token in self._INSIDE_GROUP.finditer(self._pattern, self._at):
+            if token[0].startswith("["):
+                sets += 1
+            elif token[0] == "]":
+                sets -= sets > 0
+            elif not sets:
+                depth += {"(": 1, ")": -1}.get(token[0], 0)
+                if depth < 0:
+                    self._at = token.end()
+                    return self._pattern[start : self._at]
         raise _NotATreeError
-    return found, at + 1
-
-
-def _group_end(pattern: str, at: int) -> int:
-    r"""Return the end of the group that `at` is in.
-
-    >>> _group_end(r"(?!a[)\]]|(b))c", 1)
-    14
-    """
-    depth = sets = 0
-    for token in _INSIDE_GROUP.finditer(pattern, at):
-        if token[0].startswith("["):
-            sets += 1
-        elif token[0] == "]":
-            sets -= sets > 0
-        elif not sets:
-            depth += {"(": 1, ")": -1}.get(token[0], 0)
-            if depth < 0:
-                return token.end()
-    raise _NotATreeError
 
 
 def has_phrases(pattern: str) -> bool:
-    """Return whether a pattern is what `pattern_with_phrases` returned.
-
-    >>> has_phrases(dict(patterns())["gpt2"])
-    False
-    """
+    """Return whether a pattern is what `pattern_with_phrases` returned for a model with phrases."""
     return bool(split_pattern(pattern)[1])
 
 

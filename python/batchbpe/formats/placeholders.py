@@ -1,4 +1,4 @@
-"""Placeholder tokens for ids that no token has.
+"""Placeholder tokens for unused ids.
 
 transformers uses the number of tokens as the next free id and as the number of embeddings. A vocabulary with gaps
 in its ids therefore needs a placeholder for each gap: otherwise `model.resize_token_embeddings(len(tokenizer))` cuts
@@ -26,12 +26,23 @@ def unused_name(token: int) -> str:
 
 
 def unused_tokens(model: Model, used: Collection[int] | None = None) -> dict[str, int]:
-    """Return placeholders for all ids up to the largest that are not `used`, by default those that no token has.
+    """Return placeholders for all ids up to the largest that are not `used`, by default the ids of all tokens.
 
     >>> unused_tokens(Model(split=r"\\w+", merges={}, special_tokens={"<e>": 258}))
     {'<|unused 256|>': 256, '<|unused 257|>': 257}
-    """
-    check_unused(model, used)
+    >>> unused_tokens(Model(split=r"\\w+", merges={}, special_tokens={"<e>": 100_000}))
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: '<e>' has id 100000, and 99,744 ids below it are unused, but transformers needs a token for every id and at most 65,536 may be unused; choose a smaller id
+    """  # noqa: E501  the last line is an error message
+    size = model.n_vocab - len(model.vocab if used is None else used)
+    if size > MAX_UNUSED:
+        last = model.n_vocab - 1
+        raise DataError(
+            f"{short(model.vocab[last].decode('utf-8', 'backslashreplace'))} has id {last}, and {size:,} ids below it "
+            f"are unused, but transformers needs a token for every id and at most {MAX_UNUSED:,} may be unused",
+            remedy="choose a smaller id",
+        )
     ids = model.vocab.keys() if used is None else set(used)
     unused = {unused_name(token): token for token in range(model.n_vocab) if token not in ids}
     for name in unused.keys() & model.found_tokens.keys():
@@ -41,21 +52,3 @@ def unused_tokens(model: Model, used: Collection[int] | None = None) -> dict[str
             remedy="rename it or change its id",
         )
     return unused
-
-
-def check_unused(model: Model, used: Collection[int] | None = None) -> None:
-    """Raise if placeholders for unused ids would take too much memory.
-
-    >>> check_unused(Model(split=r"\\w+", merges={}, special_tokens={"<e>": 100_000}))
-    Traceback (most recent call last):
-    ...
-    batchbpe.errors.DataError: '<e>' has id 100000, and 99,744 ids below it are unused, but transformers needs a token for every id and at most 65,536 may be unused; choose a smaller id
-    """  # noqa: E501  the last line is an error message
-    unused = model.n_vocab - len(model.vocab if used is None else used)
-    if unused > MAX_UNUSED:
-        last = model.n_vocab - 1
-        raise DataError(
-            f"{short(model.vocab[last].decode('utf-8', 'backslashreplace'))} has id {last}, and {unused:,} ids below "
-            f"it are unused, but transformers needs a token for every id and at most {MAX_UNUSED:,} may be unused",
-            remedy="choose a smaller id",
-        )

@@ -7,6 +7,8 @@ import re
 from .._core import matches_empty, patterns
 from ..errors import DataError, short
 
+WHOLE_TEXT = r"[\s\S]+"
+"""A pattern that does not split text, for tools that have no pattern."""
 _PORTABLE = {
     *dict(patterns()).values(),
     # r50k and p50k in tiktoken.
@@ -56,21 +58,14 @@ def check_portable(pattern: str, tool: str) -> None:
     if pattern in _PORTABLE:
         return
     check_not_empty(pattern, tool)
-    escape = re.search(_ESCAPES, pattern)
-    found = [("an escape", escape[0])] if escape else []
     plain = re.sub(r"\\[pP]\{[^}]*\}|\\.", "", pattern).replace("[^", "[")
     outside_sets = re.sub(r"\[[^\]]*\]", "", plain)
-    for risk, name in _RISKS.items():
-        match = re.search(risk, plain if name == "a set operation" else outside_sets)
-        if match:
-            found.append((name, match[0]))
-    for risk, name in _RISKS_OF_ONIGURUMA.items() if tool == "Oniguruma" else ():
-        match = re.search(risk, pattern)
-        if match:
-            found.append((name, match[0]))
-    if found:
-        name, part = found[0]
-        raise DataError(
-            f"pattern {short(pattern)} has {name}, {short(part)}, which {tool} may interpret differently",
-            remedy="rewrite the pattern",
-        )
+    searches = [(_ESCAPES, "an escape", pattern)]
+    searches += ((risk, name, plain if name == "a set operation" else outside_sets) for risk, name in _RISKS.items())
+    if tool == "Oniguruma":
+        searches += ((risk, name, pattern) for risk, name in _RISKS_OF_ONIGURUMA.items())
+    for risk, name, text in searches:
+        if match := re.search(risk, text):
+            part = f"{name}, {short(match[0])}"
+            reason = f"pattern {short(pattern)} has {part}, which {tool} may interpret differently"
+            raise DataError(reason, remedy="rewrite the pattern")

@@ -1,4 +1,4 @@
-"""tiktoken's rank file: one line for each token, with its bytes in base64 and its rank."""
+"""tiktoken's rank file: one line per token, with its bytes in base64 and its rank."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..model import Model, check_special_tokens
 from ..model.merges import Merges
 from ..patterns import Split
 from ..storage.atomic import replacing_all, writing
-from .file_errors import check_model_path, locate_errors, not_found
+from .file_errors import check_model_path, line_error, locate_errors, not_found
 from .phrase_pattern import (
     check_not_in_chunks,
     has_phrases,
     model_with_phrases,
     pattern_with_phrases,
     split_pattern,
-    without_unsupported,
 )
+from .unsupported import check_supported, without_unsupported
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,6 +56,7 @@ PUBLISHED: Mapping[str, Published] = {
 }
 """The encodings that OpenAI publishes, by the names of their files."""
 
+SUPPORTED = frozenset({"phrases"})
 DOWNLOADED = "tiktoken.get_encoding({})"
 DOWNLOADED_FOR_MODEL = "tiktoken.encoding_for_model({})"
 """Code that downloads an encoding by its name, or by the name of a language model."""
@@ -118,21 +119,21 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
         return _model(file, pattern or "", special_tokens)
 
 
-def is_rank(line: bytes) -> bool:
-    """Return whether a line has the format of a rank file.
+def is_format(content: bytes) -> bool:
+    """Return whether the first line of a file has the format of a rank file.
 
-    >>> is_rank(b"IHRoZQ== 262"), is_rank(b"the 262")
+    >>> is_format(b"IHRoZQ== 262\\n"), is_format(b"the 262\\n")
     (True, False)
     """
     try:
-        token, rank = line.split()
+        token, rank = content.split(b"\n", 1)[0].split()
         return bool(base64.b64decode(token, validate=True)) and rank.isdigit()
     except (ValueError, binascii.Error):
         return False
 
 
 class _Ranks(NamedTuple):
-    """Tokens and their ranks, as the core takes them."""
+    """Tokens and their ranks as arrays for the core."""
 
     data: npt.NDArray[np.uint8]
     """The bytes of all tokens."""
@@ -145,8 +146,7 @@ def _parse(content: bytes) -> _Ranks:
     try:
         return _Ranks(*parse_ranks(content))
     except ValueError as error:
-        line, _, reason = str(error).partition(": ")
-        raise DataError(reason, where=line) from None
+        raise line_error(error) from None
 
 
 def _model(ranks: _Ranks, pattern: str, special_tokens: Mapping[str, int]) -> Model:
@@ -164,7 +164,7 @@ def _model(ranks: _Ranks, pattern: str, special_tokens: Mapping[str, int]) -> Mo
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
     """Write a rank file. It stores the pattern and the special tokens only with phrases, in a second file."""
     if allow_inexact:
-        model = without_unsupported(model, "tiktoken")
+        model = without_unsupported(model, "tiktoken", SUPPORTED, by_rank=True)
     content = b"".join(
         b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in ranks_of(model, allow_inexact).items()
     )
@@ -173,15 +173,15 @@ def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
         fields = {"pat_str": pattern_with_phrases(model), "special_tokens": dict(model.special_tokens)}
         files = {_companion(path): json.dumps(fields).encode(), **files}
     with replacing_all([*files]) as temporaries:
-        for temporary, (place, each) in zip(temporaries, files.items(), strict=True):
-            with writing(place):
+        for temporary, (target, each) in zip(temporaries, files.items(), strict=True):
+            with writing(target):
                 temporary.write_bytes(each)
     if len(files) == 1:
-        _companion(path).unlink(missing_ok=True)  # of a model with phrases that was here before
+        _companion(path).unlink(missing_ok=True)  # from a model with phrases, which this one replaces
 
 
 def _companion(path: Path) -> Path:
-    """Return the JSON file next to a rank file with phrases, which has other arguments of `tiktoken.Encoding`."""
+    """Return the path of the JSON file next to a rank file with phrases: other arguments of `tiktoken.Encoding`."""
     return path.with_name(f"{path.name}.json")
 
 
@@ -215,19 +215,7 @@ def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_
         return ranks
     if model.phrases:
         check_not_in_chunks(model)
-    if model.stop_words:
-        word = short(next(iter(model.stop_words)))
-        raise DataError(
-            f"tiktoken does not support stop words; the model has {len(model.stop_words)}, such as {word}",
-            remedy=remedy,
-        )
-    if model.added_tokens:
-        name = short(next(iter(model.added_tokens)))
-        raise DataError(
-            "tiktoken does not support added tokens that are not special; "
-            f"the model has {len(model.added_tokens)}, such as {name}",
-            remedy=remedy,
-        )
+    check_supported(model, "tiktoken", SUPPORTED, remedy)
     try:
         recovered: Mapping[tuple[int, int], int] = from_ranks(ranks, model.pattern, {}).merges
     except ValueError:
@@ -251,7 +239,7 @@ def _why_not_ranks(model: Model, merge: tuple[tuple[int, int], int] | None) -> s
         return "the ids are not in the order of the merges"
     (first, last), token = merge
     value, left, right = (short(model.vocab[part]) for part in (token, first, last))
-    return f"ranks do not lead to token {token}, {value} = {left} + {right}"
+    return f"the ranks cannot produce token {token}, {value} = {left} + {right}"
 
 
 def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping[str, int]) -> Model:
@@ -271,16 +259,3 @@ def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping
     data = np.frombuffer(b"".join(ranks), dtype=np.uint8)
     offsets = np.cumsum([0, *map(len, ranks)], dtype=np.int64)
     return _model(_Ranks(data, offsets, np.array([*ranks.values()], dtype=np.uint32)), pattern, special_tokens)
-
-
-def check_bytes(tokens: Mapping[bytes, int]) -> None:
-    """Raise unless every byte is a token.
-
-    >>> check_bytes({b"a": 0})
-    Traceback (most recent call last):
-    ...
-    batchbpe.errors.DataError: byte 0 is not a token; only byte-level vocabularies are supported
-    """
-    for byte in range(256):
-        if bytes([byte]) not in tokens:
-            raise DataError(f"byte {byte} is not a token; only byte-level vocabularies are supported")

@@ -19,15 +19,14 @@ from . import tiktoken
 from .byte_level import from_byte_level, to_byte_level
 from .phrase_pattern import has_phrases, model_with_phrases
 from .placeholders import unused_name
-from .portability import check_portable
+from .portability import WHOLE_TEXT, check_portable
 
 _NAMED = dict(patterns())
 # Oniguruma interprets {1,3}+ as a repetition of {1,3}, and $ as the end of any line.
 _FOR_ONIGURUMA = {regex: regex.replace("{1,3}+", "{1,3}").replace("$|", r"\z|") for regex in _NAMED.values()}
 _FROM_ONIGURUMA = {translated: regex for regex, translated in _FOR_ONIGURUMA.items()}
 MAX_SEARCHED = 1000
-"""Maximum length of an added token in which others are searched, since that takes quadratic time."""
-_WHOLE_TEXT = r"[\s\S]+"
+"""Maximum length of an added token that is searched for others: the search takes quadratic time."""
 _SINGLE_DIGITS = {"type": "Split", "pattern": {"Regex": r"\p{N}"}, "behavior": "Isolated", "invert": False}
 _STEPS = {
     (
@@ -47,16 +46,13 @@ def pattern_for_oniguruma(pattern: str) -> str:
     >>> "{1,3}+" in _NAMED["cl100k"], "{1,3}+" in pattern_for_oniguruma(_NAMED["cl100k"])
     (True, False)
     """
-    for regex, translated in _FOR_ONIGURUMA.items():
+    return _translated(pattern, _FOR_ONIGURUMA)
+
+
+def _translated(pattern: str, translations: Mapping[str, str]) -> str:
+    for regex, translated in translations.items():
         if pattern == regex or pattern.endswith(f")|{regex}"):  # after phrases
             return pattern.removesuffix(regex) + translated
-    return pattern
-
-
-def _from_oniguruma(pattern: str) -> str:
-    for translated, regex in _FROM_ONIGURUMA.items():
-        if pattern == translated or pattern.endswith(f")|{translated}"):
-            return pattern.removesuffix(translated) + regex
     return pattern
 
 
@@ -84,18 +80,16 @@ def parse(fields: Any) -> Model:
     merges = _merges(model.get("merges"))
     both = {to_byte_level(first + last) for first, last in merges} & added.ids.keys()
     if both:
-        raise DataError(f"added token {short(min(both))} is also made by a merge, which is not supported")
+        raise DataError(f"added token {short(min(both))} is also produced by a merge, which is not supported")
     ranks = _ranks(model.get("vocab"), added.ids)
     _check_added_ids(added.ids, model["vocab"])
     pattern = _pattern(fields.get("pre_tokenizer"))
-    tiktoken.check_bytes(ranks)
-    if has_phrases(pattern):
-        read = model_with_phrases(
-            pattern, ranks, lambda plain, others: _model(plain, others, merges, added.special, ignore_merges=False)
-        )
-    else:
-        read = _model(pattern, ranks, merges, added.special, ignore_merges=bool(model.get("ignore_merges")))
-    return replace(read, added_tokens=added.others) if added.others else read
+    for byte in range(256):
+        if bytes([byte]) not in ranks:
+            raise DataError(f"byte {byte} is not a token; only byte-level vocabularies are supported")
+    if has_phrases(pattern):  # files with phrases set `ignore_merges` for them only
+        return model_with_phrases(pattern, ranks, lambda plain, others: _model(plain, others, merges, added))
+    return _model(pattern, ranks, merges, added, ignore_merges=bool(model.get("ignore_merges")))
 
 
 class AddedTokens(NamedTuple):
@@ -142,7 +136,7 @@ def _check_order(flags: Mapping[str, Sequence[bool]]) -> None:
         groups[is_special, is_normalized].append(name)
     for one, other in combinations(groups, 2):
         if {one, other} == {(True, False), (False, True)}:
-            continue  # in the same order here
+            continue  # they are found in this order here too
         overlap = _overlap(groups[one], groups[other]) or _overlap(groups[other], groups[one])
         if overlap:
             names = " and ".join(map(short, overlap))
@@ -179,7 +173,7 @@ def _overlap(names: Sequence[str], others: Sequence[str]) -> tuple[str, str] | N
 
 
 def _check_added_ids(added: Mapping[str, int], vocab: Mapping[str, int]) -> None:
-    """Raise if Hugging Face would not use the id of an added token, but that in the vocabulary or the next free one."""
+    """Raise if Hugging Face would replace the id of an added token with that in the vocabulary or the next free one."""
     largest = -1
     for name, token in added.items():
         used = vocab.get(name, max(len(vocab), largest + 1))
@@ -224,9 +218,8 @@ def _model(
     pattern: str,
     ranks: Mapping[bytes, int],
     merges: list[tuple[bytes, bytes]],
-    special_tokens: Mapping[str, int],
-    *,
-    ignore_merges: bool,
+    added: AddedTokens,
+    ignore_merges: bool = False,
 ) -> Model:
     for rank, (first, last) in enumerate(merges):
         for part in (first, last, first + last):
@@ -234,28 +227,27 @@ def _model(
                 raise DataError(f"{short(part)} is not in the vocabulary", where=f"merge {rank}")
     made = {first + last for first, last in merges}
     if len(made) < len(merges) or ignore_merges:
-        return _model_of_ranks(pattern, ranks, merges, special_tokens)
+        model = tiktoken.from_ranks(ranks, pattern, added.special)
+        _check_merges_of_ranks(model, merges)
+        return replace(model, added_tokens=added.others) if added.others else model
     unmade = next((value for value in ranks if len(value) > 1 and value not in made), None)
     if unmade is not None:
-        raise DataError(f"token {short(unmade)} is not made by any merge, which is not supported")
+        raise DataError(f"no merge produces token {short(unmade)}, which is not supported")
     return Model(
         split=Split(pattern),
         merges={(ranks[first], ranks[last]): ranks[first + last] for first, last in merges},
-        special_tokens=special_tokens,
+        special_tokens=added.special,
         byte_ids=tuple(ranks[bytes([byte])] for byte in range(256)),
+        added_tokens=added.others,
     )
 
 
-def _model_of_ranks(
-    pattern: str, ranks: Mapping[bytes, int], merges: list[tuple[bytes, bytes]], special_tokens: Mapping[str, int]
-) -> Model:
-    """Read a file converted from ranks, which has a merge for every two tokens that a token can be split into."""
-    model = tiktoken.from_ranks(ranks, pattern, special_tokens)
+def _check_merges_of_ranks(model: Model, merges: list[tuple[bytes, bytes]]) -> None:
+    """Raise unless the file was converted from ranks: it has a merge for each way to split a token into two tokens."""
     order = {pair: rank for rank, pair in enumerate(merges)}
-    places = [order.get((model.vocab[first], model.vocab[last]), -1) for first, last in model.merges]
-    if -1 in places or places != sorted(places):
-        raise DataError("several merges make the same token, but not in the order of ranks, which is not supported")
-    return model
+    found = [order.get((model.vocab[first], model.vocab[last]), -1) for first, last in model.merges]
+    if -1 in found or found != sorted(found):
+        raise DataError("several merges produce the same token, but not in the order of ranks, which is not supported")
 
 
 def _type(part: Any) -> str:
@@ -282,7 +274,7 @@ def _pattern(pre_tokenizer: Any) -> str:
         return _STEPS[tuple(steps)]
     if len(steps) > 1:
         raise DataError(f"expected one regular expression that splits text, got {len(steps)}")
-    return _keep_between(steps[0], splits[0] if splits else {}) if steps else _WHOLE_TEXT
+    return _keep_between(steps[0], splits[0] if splits else {}) if steps else WHOLE_TEXT
 
 
 def _split(part: Mapping[str, Any]) -> str:
@@ -299,7 +291,7 @@ def _split(part: Mapping[str, Any]) -> str:
             "only Isolated, and Removed with invert, are"
         )
     regex: str = pattern["Regex"]
-    return _from_oniguruma(regex)
+    return _translated(regex, _FROM_ONIGURUMA)
 
 
 def _keep_between(regex: str, part: Mapping[str, Any]) -> str:

@@ -7,8 +7,7 @@ calls this package, which transformers runs only with `AutoTokenizer.from_pretra
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from ..storage.atomic import new_folder, replacing_all, writing
 from ..storage.locks import check_parent
 from . import huggingface, native
 from .ignored import CONFIG, END, ignored_settings, read_config
-from .placeholders import check_unused as check_unused  # imported from here by folders of older versions
 from .placeholders import unused_tokens
 
 _CODE = Path(__file__).parent / "tokenization_batchbpe.py"
@@ -28,7 +26,7 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
     """Write the folder, creating it if necessary.
 
     A new folder appears with all its files. In an existing folder, which may contain other files such as weights,
-    files are replaced when all new files are complete.
+    files are replaced once all new files are complete.
     """
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"cannot write {folder}: it is a file, but this format needs a folder")
@@ -46,34 +44,28 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
         _write(files, temporary)
 
 
-def _files(model: Model, allow_inexact: bool) -> dict[str, Callable[[Path], object]]:
-    """Return a function to write each file. The configuration comes last, because it refers to the others."""
+def _files(model: Model, allow_inexact: bool) -> dict[str, str]:
+    """Return the content of each file. The configuration comes last, because it refers to the others."""
     config: dict[str, Any] = {"clean_up_tokenization_spaces": False, "model_max_length": int(1e30)}
     if END in model.special_tokens:
         config |= dict.fromkeys(("bos_token", "eos_token"), END)
-    files: dict[str, Callable[[Path], object]]
     if allow_inexact or _fits_tokenizer_json(model):
         fields = huggingface.to_json(model, allow_inexact=allow_inexact, fill_gaps=True)
-        files = {"tokenizer.json": _text_writer(json.dumps(fields, ensure_ascii=False))}
+        files = {"tokenizer.json": json.dumps(fields, ensure_ascii=False)}
         config["tokenizer_class"] = "PreTrainedTokenizerFast"
     else:
         unused_tokens(model)  # raises the error that loading the folder would raise
-        code = _CODE.read_text(encoding="utf-8")
-        files = {native.IN_FOLDER: partial(native.write, model), _CODE.name: _text_writer(code)}
+        files = {native.IN_FOLDER: native.render(model), _CODE.name: _CODE.read_text(encoding="utf-8")}
         name = "BatchBPETokenizer"
         config |= {"tokenizer_class": name, "auto_map": {"AutoTokenizer": [f"{_CODE.stem}.{name}", None]}}
-    return {**files, CONFIG: _text_writer(json.dumps(config, indent=2))}
+    return {**files, CONFIG: json.dumps(config, indent=2)}
 
 
-def _write(files: Mapping[str, Callable[[Path], object]], folder: Path) -> None:
+def _write(files: Mapping[str, str], folder: Path) -> None:
     with replacing_all([folder / name for name in files]) as temporaries:
-        for (name, write), temporary in zip(files.items(), temporaries, strict=True):
+        for (name, text), temporary in zip(files.items(), temporaries, strict=True):
             with writing(folder / name):
-                write(temporary)
-
-
-def _text_writer(text: str) -> Callable[[Path], object]:
-    return lambda path: path.write_text(text, encoding="utf-8")
+                temporary.write_text(text, encoding="utf-8")
 
 
 def _fits_tokenizer_json(model: Model) -> bool:

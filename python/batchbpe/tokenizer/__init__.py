@@ -119,7 +119,7 @@ class Tokenizer(Codec):
             with writing(vocab_path):
                 native.write_vocab(self.model, temporary_vocab)
             with writing(path):
-                native.write(self.model, temporary_model)
+                temporary_model.write_text(native.render(self.model), encoding="utf-8")
 
     def export(self, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
         """Write a file for another tool, or a folder for transformers.
@@ -154,7 +154,7 @@ class Tokenizer(Codec):
                     remedy="rename one of them",
                 )
         ranks = rank_file.ranks_of(self.model, remedy="export to another format to keep them")
-        pattern = pattern_with_phrases(self.model) if self.phrases else self.pattern
+        pattern = pattern_with_phrases(self.model)
         return tiktoken.Encoding(self.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special_tokens)
 
     def view(self, text: str, *, errors: Errors = "strict") -> Encoding:
