@@ -52,7 +52,7 @@ def test_a_base_with_phrases() -> None:
     base = Tokenizer.train([TEXT], 300, phrases=3)
     with pytest.raises(ValueError, match="base already has 3 phrases; use a model without phrases"):
         train([TEXT], 310, base=base, phrases=3)
-    with pytest.raises(ValueError, match="the model already has 3 phrases; use one without"):
+    with pytest.raises(ValueError, match="the model already has 3 phrases; use a model without phrases"):
         train_phrases(base, RunCounts.count([TEXT], base), 3)
 
 
