@@ -84,6 +84,12 @@ def test_files_of_runs(tmp_path: Path) -> None:
         RunCounts.load(path)
 
 
+def test_cutting_runs_needs_data_that_can_be_read_twice() -> None:
+    assert RunCounts.count(iter([TEXT]), MODEL) == RunCounts.count([TEXT], MODEL)
+    with pytest.raises(ValueError, match="a generator can be read only once; save it to a file"):
+        RunCounts.count(untouched(), MODEL, min_count=2)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are posix")
 def test_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")

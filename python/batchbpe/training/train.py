@@ -62,7 +62,7 @@ def train(
     phrases, phrase_chunks, max_words, phrase_sample: tokens across chunks; see `PhraseOptions`.
     progress: True shows progress bars; a function is called with the number of bytes read so far.
     on_counts: called with the counts before training.
-    on_batch: called with a `Batch` after each batch.
+    on_batch: called with a `Batch` after each batch. Those of phrases are reported once all have been learned.
     threads: number of threads; all cores by default.
 
     >>> dict(train("aaabdaaabac", 259).merges)
