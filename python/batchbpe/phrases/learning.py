@@ -85,7 +85,6 @@ def train_phrases(
         model,
         runs.arrays,
         phrases,
-        first_id=model.n_vocab,
         max_words=max_words,
         policy=policy,
         cap_divisor=cap_divisor,
@@ -109,7 +108,6 @@ def learn_phrases(
     runs: RunArrays,
     phrases: int,
     *,
-    first_id: int,
     max_words: int,
     policy: Policy | str,
     cap_divisor: int,
@@ -117,14 +115,14 @@ def learn_phrases(
     on_batch: Callable[[Batch], object] | None,
     threads: int | None,
 ) -> dict[Phrase, int] | None:
-    """Return the phrases that `train_phrases` adds, with ids from `first_id` on. The arguments must be valid.
+    """Return the phrases that `train_phrases` adds, with their ids. The arguments must be valid.
 
     Return None if the result could differ from that of uncut runs, because pairs are needed at which runs were cut.
     """
-    found = {*model.found_tokens.values()}
+    found, first_id = {*model.found_tokens.values()}, model.n_vocab
     vocab = GrowingVocab({token: value for token, value in model.vocab.items() if token not in found}, first_id)
     pairs = PairTable.from_runs(*runs[:3], first_id, phrases, runs.min_count, threads)
-    table = _PhraseTable(pairs, model, first_id, phrases, max_words, runs.min_count)
+    table = _PhraseTable(pairs, model, phrases, max_words, runs.min_count)
     merge_in_batches(
         table,
         vocab,
@@ -143,23 +141,22 @@ class _PhraseTable:
     Left out are pairs with too many chunks, with the chunks of a phrase, or with a text that a chunk could contain.
     """
 
-    def __init__(
-        self, pairs: PairTable, model: Model, first_id: int, phrases: int, max_words: int, min_count: int
-    ) -> None:
+    def __init__(self, pairs: PairTable, model: Model, phrases: int, max_words: int, min_count: int) -> None:
         self.phrases: dict[Phrase, int] = {}
         self.is_cut_short = False
         """Whether pairs are needed that occur fewer than `min_count` times. From then on, there are no pairs."""
         self.forget = pairs.forget
-        self._pairs, self._first_id, self._max_words, self._min_count = pairs, first_id, max_words, min_count
+        self._pairs, self._max_words, self._min_count = pairs, max_words, min_count
+        self._first_id, n_ids = model.n_vocab, model.n_vocab + phrases
         self._chunks_of: dict[int, Phrase] = {}
         """The chunks of each phrase, by id."""
-        self._words = np.ones(first_id + phrases, np.int64)
+        self._words = np.ones(n_ids, np.int64)
         """The number of chunks of each token."""
         self._waiting: dict[Phrase, list[tuple[Phrase, Phrase]]] = {}
         """Phrases in two parts, by the part that is not a token yet."""
         self._is_hard: Callable[[Ids, Ids], Mask] = lambda first, _: np.ones(len(first), bool)
         with suppress(NotSupportedError):  # phrases of such a pattern cannot be exported, so any will do
-            self._is_hard = _HardBoundaries(boundaries_of(model.pattern), model.vocab, first_id + phrases)
+            self._is_hard = _HardBoundaries(boundaries_of(model.pattern), model.vocab, n_ids)
 
     def top(self, n: int) -> tuple[Ids, Ids, Counts]:
         while True:
@@ -185,16 +182,16 @@ class _PhraseTable:
         self._pairs.merge(first, last)
         repeated: list[tuple[int, int]] = []
         for pair in zip(first.tolist(), last.tolist(), strict=True):
-            token, chunks = self._first_id + len(self.phrases), self.chunks(*pair)
+            token, chunks = self._first_id + len(self._chunks_of), self.chunks(*pair)
             self.phrases[chunks] = token
             self._chunks_of[token] = chunks
             self._words[token] = len(chunks)
-            repeated += self._pairs_with_chunks_of_phrases(chunks)
+            repeated += self._repeated(chunks)
         if repeated:
             self.forget(*(np.array(tokens, np.uint32) for tokens in zip(*repeated, strict=True)))
 
-    def _pairs_with_chunks_of_phrases(self, new: Phrase) -> Iterator[tuple[int, int]]:
-        """Yield the pairs that have the chunks of a phrase, and of which a new phrase is a part or the whole."""
+    def _repeated(self, new: Phrase) -> Iterator[tuple[int, int]]:
+        """Yield the pairs that have the chunks of a phrase, now that this or a part of it is a new phrase."""
         splits = [(new[:end], new[end:]) for end in range(1, len(new))] if len(new) > 2 else []
         for parts in (*splits, *self._waiting.pop(new, ())):
             missing = next((part for part in parts if len(part) > 1 and part not in self.phrases), None)

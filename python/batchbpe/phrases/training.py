@@ -42,14 +42,14 @@ def train_with_phrases(
     reader: RunReader,
     on_batch: Callable[[Batch], object] | None = None,
 ) -> Model:
-    """Train merges on counts, and phrases on the text that was counted; see `train`.
+    """Train merges on counts, and phrases on the text that was counted; see `train`. docs/phrases.md lists the steps.
 
     `on_batch` is called after each batch of merges. Batches of phrases are reported after an attempt to learn them has
     succeeded, so they arrive together.
     """
     special_tokens, requested = options.new_special_tokens, options.vocab_size
     options = replace(options, special_tokens=(), vocab_size=requested - len(special_tokens))  # they follow the phrases
-    reader = replace(reader, fraction=phrase_options.phrase_sample or default_fraction(counts))
+    reader = replace(reader, fraction=phrase_options.phrase_sample or _default_fraction(counts))
 
     wanted, sketch = phrase_options.phrases, None
     if wanted == "auto":
@@ -61,14 +61,12 @@ def train_with_phrases(
     sketch = sketch or reader.sketch(chunks)  # that of the larger vocabulary contains almost all pairs of the smaller
     min_count = least_count(sketch.counters(), wanted)
     while True:
-        runs = reader.runs(chunks, sketch, min_count)
         batches: list[Batch] = []
         with training_bar(show=reader.progress, unit="phrases") as show:
             phrases = learn_phrases(
                 model,
-                runs,
+                reader.runs(chunks, sketch, min_count),
                 wanted,
-                first_id=model.n_vocab,
                 max_words=phrase_options.max_words,
                 policy=options.policy,
                 cap_divisor=options.cap_divisor,
@@ -100,7 +98,7 @@ def train_with_phrases(
     return model
 
 
-def default_fraction(counts: ChunkCounts) -> float:
+def _default_fraction(counts: ChunkCounts) -> float:
     """Return the fraction of the text from which phrases are learned by default."""
     text_bytes = np.dot(counts.chunk_bytes.astype(np.float64), counts.arrays.counts.astype(np.float64))
     return min(1.0, MAX_TEXT / max(int(text_bytes), 1))
