@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from batchbpe import PATTERNS, Model, Tokenizer, train
 from batchbpe.boundaries import boundaries_of
 from batchbpe.data.sampling import Sampling
+from batchbpe.errors import DataError
 from batchbpe.phrases.counting import EligibleChunks, RunReader
-from batchbpe.phrases.learning import TooFewRunsError, train_phrases
+from batchbpe.phrases.learning import train_phrases
 from batchbpe.phrases.options import KINDS
 from batchbpe.phrases.runs import RunCounts
 from batchbpe.phrases.training import least_count
@@ -111,6 +112,16 @@ def test_max_words(model: Model, book: list[str], max_words: int) -> None:
     assert max(map(len, found.phrases)) == max_words
 
 
+def test_max_words_limits_all_pairs_that_a_policy_asks_for(model: Model, book: list[str]) -> None:
+    def longest(candidates: Candidates) -> Candidates:
+        pairs = candidates.more(50 * len(candidates))
+        return pairs[np.argsort(-pairs.merged_length, kind="stable")[:1]]
+
+    found = train_phrases(model, RunCounts.count(book[:9], model), 200, max_words=3, policy=longest, max_batch_size=4)
+    assert len(found.phrases) == 200
+    assert max(map(len, found.phrases)) == 3
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_cutting_changes_nothing(model: Model, book: list[str], kind: str) -> None:
     uncut = train_phrases(model, RunCounts.count(book, model, phrase_chunks=kind), 200)
@@ -121,7 +132,8 @@ def test_cutting_changes_nothing(model: Model, book: list[str], kind: str) -> No
     cut = RunCounts(reader.runs(chunks, sketch, min_count))
     assert cut.unique < RunCounts.count(book, model, phrase_chunks=kind).unique
     assert train_phrases(model, cut, 200) == uncut
-    with pytest.raises(TooFewRunsError, match=f"fewer than {10 * min_count} times"):
+    problem = f"the runs were cut at pairs that occur fewer than {10 * min_count} times, but rarer ones are needed; "
+    with pytest.raises(DataError, match=problem + "count them with a smaller min_count"):
         train_phrases(model, RunCounts(reader.runs(chunks, sketch, 10 * min_count)), 200)
 
 

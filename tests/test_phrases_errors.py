@@ -52,7 +52,7 @@ def test_a_base_with_phrases() -> None:
     base = Tokenizer.train([TEXT], 300, phrases=3)
     with pytest.raises(ValueError, match="base already has 3 phrases; use a model without phrases"):
         train([TEXT], 310, base=base, phrases=3)
-    with pytest.raises(ValueError, match="the model already has 3 phrases; use one without"):
+    with pytest.raises(ValueError, match="the model already has 3 phrases; use a model without phrases"):
         train_phrases(base, RunCounts.count([TEXT], base), 3)
 
 
@@ -82,6 +82,12 @@ def test_files_of_runs(tmp_path: Path) -> None:
     pq.write_table(pa.table({"run": [[1, 2]], "count": [3]}), path)
     with pytest.raises(ValueError, match=r"runs\.parquet: not a file of runs; create one with RunCounts.save"):
         RunCounts.load(path)
+
+
+def test_cutting_runs_needs_data_that_can_be_read_twice() -> None:
+    assert RunCounts.count(iter([TEXT]), MODEL) == RunCounts.count([TEXT], MODEL)
+    with pytest.raises(ValueError, match="a generator can be read only once; save it to a file"):
+        RunCounts.count(untouched(), MODEL, min_count=2)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are posix")

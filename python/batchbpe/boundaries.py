@@ -70,15 +70,15 @@ class Boundaries:
         self._next, self._matches, self._starts = _joined(stages)
         self._class_of: dict[str, int] = {}
         self.anywhere: States = frozenset(range(len(self._next))) - {DEAD}
-        """All states: any place in a chunk."""
+        """All states: those that any position in a chunk may have."""
         self._after: dict[tuple[States, int], States] = {}
         self._conditions: dict[States, str] = {}
         self._last: tuple[str, tuple[list[str], States | None]] = ("", ([], frozenset()))
-        """What was analyzed last, and the result."""
+        """The last text that was analyzed, and the result."""
 
     @property
     def n_classes(self) -> int:
-        """The number of classes of characters."""
+        """The number of character classes."""
         return len(self._next[0])
 
     def classes(self, text: str) -> list[int]:
@@ -107,20 +107,20 @@ class Boundaries:
         return bool(self.after(self.anywhere, self.classes(text)))
 
     def is_chunk(self, text: str) -> bool:
-        """Return whether a text can be a chunk, if certain text follows. It may be none in the end."""
+        """Return whether a text is a chunk if suitable text follows. At the end of a document, it may not be one."""
         classes = self.classes(text)
-        return any(self._matches[self._run(start, classes)[0]] for start in self._starts)
+        return any(self._matches[self._follow(start, classes)[0]] for start in self._starts)
 
-    def _run(self, state: int, classes: Sequence[int], start: int = 0) -> tuple[int, int, int]:
-        """Return the state after reading classes from `start` on, the end of the last match in it, and its kind."""
-        end, kind = start, 0
-        for place in range(start, len(classes)):
-            state = self._next[state][classes[place]]
+    def _follow(self, state: int, classes: Sequence[int], start: int = 0) -> tuple[int, int, int]:
+        """Return the state after reading classes from `start` on, the end of the last match, and how it matches."""
+        end, how = start, 0
+        for index in range(start, len(classes)):
+            state = self._next[state][classes[index]]
             if state == DEAD:
                 break
             if self._matches[state]:
-                end, kind = place + 1, self._matches[state]
-        return state, end, kind
+                end, how = index + 1, self._matches[state]
+        return state, end, how
 
     def chunks(self, text: str) -> list[str]:
         """Return the chunks of a text, or an empty list if they are not all of it."""
@@ -129,7 +129,7 @@ class Boundaries:
     def condition(self, text: str) -> str:
         """Return a regular expression for what changes the chunks of a text if it follows, or "" if nothing does.
 
-        Raise `NotSupportedError` if there is none. The text must consist of chunks.
+        The text must consist of chunks. Raise `NotSupportedError` if no such expression exists.
         """
         alive = self._analyze(text)[1]
         if alive is None:
@@ -147,13 +147,13 @@ class Boundaries:
         known: list[str] | None = None
         start = 0
         while start < len(text):
-            state, end, kind = self._run(self._starts[0], classes, start)
-            if kind != _ALWAYS:
+            state, end, how = self._follow(self._starts[0], classes, start)
+            if how != _ALWAYS:
                 known = split_text(self.pattern, text) if known is None else known
                 if "".join(known) != text:
                     return [], None
                 end = start + len(known[len(chunks)])
-                if any(self._run(first, classes, start)[0] != DEAD for first in self._starts):
+                if any(self._follow(first, classes, start)[0] != DEAD for first in self._starts):
                     alive = None
             elif state != DEAD and alive is not None:
                 alive.add(state)
@@ -177,10 +177,10 @@ class Boundaries:
         others: dict[States, int] = {}
         for number in range(self.n_classes):
             following = self.after(states, [number])
-            kinds = {self._matches[state] for state in following}
-            if not kinds <= {0, _ALWAYS}:
+            matches = {self._matches[state] for state in following}
+            if not matches <= {0, _ALWAYS}:
                 raise NotSupportedError(_UNDECIDED)
-            if _ALWAYS in kinds:
+            if _ALWAYS in matches:
                 at_once |= 1 << number
             elif following == states:
                 repeated |= 1 << number
@@ -208,9 +208,9 @@ def _joined(stages: Sequence[_Stage]) -> tuple[list[list[int]], list[int], list[
     All stages become one automaton. States that match the same strings are the same state.
     """
     rows = [[state and first + state for state in row] for first, stage in _offsets(stages) for row, _, _ in stage]
-    kinds = [kind for stage in stages for _, _, kind in stage]
+    matches = [how for stage in stages for _, _, how in stage]
     starts = [first + number for first, stage in _offsets(stages) for number, state in enumerate(stage) if state[1]]
-    blocks = [0 if not kind and not any(row) else kind + 1 for row, kind in zip(rows, kinds, strict=True)]
+    blocks = [0 if not how and not any(row) else how + 1 for row, how in zip(rows, matches, strict=True)]
     while True:  # states are in the same block as long as no string is known that distinguishes them
         keys = [(block, *map(blocks.__getitem__, row)) for block, row in zip(blocks, rows, strict=True)]
         numbers = {key: number for number, key in enumerate(sorted({*keys}))}
@@ -219,7 +219,7 @@ def _joined(stages: Sequence[_Stage]) -> tuple[list[list[int]], list[int], list[
         blocks = [numbers[key] for key in keys]
     merged = {block: state for state, block in reversed([*enumerate(blocks)])}
     following = [[blocks[state] for state in rows[merged[block]]] for block in sorted(merged)]
-    return following, [kinds[merged[block]] for block in sorted(merged)], [blocks[start] for start in starts]
+    return following, [matches[merged[block]] for block in sorted(merged)], [blocks[start] for start in starts]
 
 
 def _offsets(stages: Sequence[_Stage]) -> Iterator[tuple[int, _Stage]]:
@@ -231,7 +231,7 @@ def _offsets(stages: Sequence[_Stage]) -> Iterator[tuple[int, _Stage]]:
 
 
 class _Sets:
-    """Sets of classes, written with the sets of characters of a pattern. A set of classes is an integer of bits."""
+    """Sets of classes, written with the character sets of a pattern. A set of classes is an integer, one bit each."""
 
     def __init__(self, sets: Sequence[str], members: Sequence[int]) -> None:
         self._all = (1 << len(members)) - 1
@@ -242,7 +242,7 @@ class _Sets:
         }
 
     def write(self, required: int, optional: int = 0) -> list[str]:
-        """Return alternatives that match one character of the required classes, and of no others but the optional."""
+        """Return alternatives that match one character of any required class, and otherwise only optional classes."""
         allowed = required | optional
         within = {regex: classes for regex, classes in self._classes.items() if not classes & ~allowed}
         bits = [1 << number for number in range(required.bit_length()) if required >> number & 1]
@@ -255,7 +255,7 @@ class _Sets:
         return alternatives
 
     def _intersection(self, wanted: int, allowed: int) -> tuple[str, int]:
-        """Return sets and complements of sets that have one class in common, and otherwise only allowed classes."""
+        """Return an intersection of sets and complements that contains one class, and otherwise only allowed ones."""
         written, classes = "", self._all
         while classes & ~allowed:
             pieces = [

@@ -164,7 +164,7 @@ class Candidates:
         """Veto the pairs for which `wanted` is false and replace them with the next most frequent pairs.
 
         A veto lasts for the rest of training. `wanted` is called once per pair, so its result must depend only on the
-        two tokens.
+        two tokens. The result is empty if no other pairs are left.
         """
         check_function("wanted", wanted)
         n = len(self)

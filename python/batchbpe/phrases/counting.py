@@ -99,7 +99,8 @@ class RunReader:
     """How much of the selected text to count."""
 
     def sketch(self, chunks: EligibleChunks) -> _core.Sketch:
-        """Count the pairs of chunks."""
+        """Count the pairs of chunks. The data is read again for the runs."""
+        check_rereadable(self.data)
         sketch = self._count(_core.ChunkTable.of_pairs, chunks, "counting pairs").table.finish_pairs()
         if self.fraction < 1 and not sketch.counters().any():
             reason = f"the sample (fraction {self.fraction:.3g}) contains no pairs of chunks"
@@ -112,8 +113,6 @@ class RunReader:
         The sketch may be from another model with the same pattern. Pairs with a chunk that is not eligible there are
         not cut.
         """
-        if sketch is not None:
-            check_rereadable(self.data)
         create_table = partial(_core.ChunkTable.of_runs, sketch=sketch, min_count=min_count)
         arrays = self._count(create_table, chunks, "counting runs").take_arrays()
         return RunArrays(*arrays, chunks.model.tokens_id, chunks.kind, min_count)

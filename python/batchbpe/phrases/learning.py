@@ -1,14 +1,14 @@
 """Train phrases: tokens for sequences of chunks, such as " of the". See docs/phrases.md.
 
-A run of chunks is merged like a chunk of bytes: the same table, loop and policies. Only the chunks are tokens already,
+Runs of chunks are merged with the same table, loop and policies as chunks of bytes. Their chunks are already tokens,
 and a phrase is used where it is the longest match, whichever pairs it was merged from.
 """
 
 from __future__ import annotations
 
-import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,10 @@ from ..arguments import check_integer
 from ..boundaries import Boundaries, NotSupportedError, States, boundaries_of
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
 from ..model import Model
-from ..policies import Candidates, Counts, GrowingVocab, Ids, Mask, Policy, resolve_policy
+from ..policies import Candidates, Counts, GrowingVocab, Ids, Mask, Policy, policy_name, resolve_policy
 from ..training.loop import Batch, merge_in_batches
 from ..training.options import Search
+from .counting import RunArrays
 from .runs import RunCounts
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def train_phrases(
     check_integer("max_words", max_words, least=2)
     search = Search(policy=policy, cap_divisor=cap_divisor, max_batch_size=max_batch_size)
     if model.phrases:
-        raise DataError(f"the model already has {plural(len(model.phrases), 'phrase')}", remedy="use one without")
+        problem = f"the model already has {plural(len(model.phrases), 'phrase')}"
+        raise DataError(problem, remedy="use a model without phrases")
     if runs.arrays.model_id != model.tokens_id:
         raise DataError("the runs were counted with another model", remedy="count them with this one")
     if model.n_vocab + phrases > MAX_ID:
@@ -81,14 +83,17 @@ def train_phrases(
         raise ArgumentError("phrases", phrases, reason)
     learned = learn_phrases(
         model,
-        runs,
+        runs.arrays,
         phrases,
-        first_id=model.n_vocab,
         max_words=max_words,
         search=search,
         on_batch=on_batch,
         threads=threads,
     )
+    if learned is None:
+        min_count = runs.arrays.min_count
+        reason = f"the runs were cut at pairs that occur fewer than {min_count} times, but rarer ones are needed"
+        raise DataError(reason, remedy=("count them with a smaller ", Setting("min_count")))
     if len(learned) < phrases:
         logger.warning("no pairs of chunks left: there are %d phrases, not %d", len(learned), phrases)
     training = {**model.training, "vocab_size": model.vocab_size + len(learned), "phrases": phrases}
@@ -98,170 +103,162 @@ def train_phrases(
 
 def learn_phrases(
     model: Model,
-    runs: RunCounts,
+    runs: RunArrays,
     phrases: int,
     *,
-    first_id: int,
     max_words: int,
     search: Search,
     on_batch: Callable[[Batch], object] | None,
     threads: int | None,
-) -> dict[Phrase, int]:
-    """Return the phrases that `train_phrases` adds, with ids from `first_id` on. The arguments must be valid."""
-    found = {*model.found_tokens.values()}
+) -> dict[Phrase, int] | None:
+    """Return the phrases that `train_phrases` adds, with their ids. The arguments must be valid.
+
+    Return None if the result could differ from that of uncut runs, because pairs are needed at which runs were cut.
+    """
+    found, first_id = {*model.found_tokens.values()}, model.n_vocab
     vocab = GrowingVocab({token: value for token, value in model.vocab.items() if token not in found}, first_id)
-    chunks_of: dict[int, Phrase] = {token: (token,) for token in vocab}
-    joints = _Joints(model, first_id + phrases)
-    table = PairTable.from_runs(*runs.arrays[:3], first_id, phrases, runs.arrays.min_count, threads)
-    choose = _Choice(resolve_policy(search.policy), chunks_of, max_words, joints)
+    pairs = PairTable.from_runs(*runs[:3], first_id, phrases, runs.min_count, threads)
+    table = _PhraseTable(pairs, model, phrases, max_words, runs.min_count)
     merge_in_batches(
-        _CutTable(table, runs.arrays.min_count),
+        table,
         vocab,
         phrases,
         search=search,
-        policy=choose,
+        policy=_without_repetition(resolve_policy(search.policy), table),
         on_batch=on_batch,
     )
-    choose.update(vocab)
-    return {chunks_of[token]: token for token in range(first_id, vocab.next_id)}
+    return None if table.is_cut_short else table.phrases
 
 
-class _CutTable:
-    """A table of runs that were cut. It raises as soon as a result could differ from that of uncut runs."""
+class _PhraseTable:
+    """The core's table of pairs, without those that cannot become phrases.
 
-    def __init__(self, table: PairTable, min_count: int) -> None:
-        self._table, self._min_count = table, min_count
-        self.merge, self.forget = table.merge, table.forget
-
-    def top(self, n: int) -> tuple[Ids, Ids, Counts]:
-        first, last, count = self._table.top(n)
-        if self._min_count > 1 and (len(count) < n or count[-1] < self._min_count):
-            raise TooFewRunsError.of(self._min_count)
-        return first, last, count
-
-
-class TooFewRunsError(DataError):
-    """Runs were cut at pairs that a phrase would need.
-
-    >>> raise TooFewRunsError.of(10)
-    Traceback (most recent call last):
-    ...
-    batchbpe.phrases.learning.TooFewRunsError: the runs were cut at pairs that occur fewer than 10 times, but rarer ones are needed; count them with a smaller min_count
-    """  # noqa: E501  the last line is an error message
-
-    @classmethod
-    def of(cls, min_count: int) -> TooFewRunsError:
-        """Create the error for runs that were cut with `min_count`."""
-        reason = f"the runs were cut at pairs that occur fewer than {min_count} times, but rarer ones are needed"
-        return cls(reason, remedy=("count them with a smaller ", Setting("min_count")))
-
-
-class _Joints:
-    """Tells which pairs of tokens have a text that a chunk could contain. As phrases, they could not be exported.
-
-    A text that contains one that no chunk contains is in no chunk either, so only pairs of chunks have to be checked.
+    Left out are pairs with too many chunks, with the chunks of a phrase, or with a text that a chunk could contain.
     """
 
-    def __init__(self, model: Model, ids: int) -> None:
-        self.ids, self._vocab = ids, model.vocab
-        self._boundaries: Boundaries | None = None
-        try:
-            self._boundaries = boundaries_of(model.pattern)
-        except NotSupportedError:  # then nothing can be exported
-            return
-        self._nodes: dict[States, int] = {frozenset(): 0}
+    def __init__(self, pairs: PairTable, model: Model, phrases: int, max_words: int, min_count: int) -> None:
+        self.phrases: dict[Phrase, int] = {}
+        self.is_cut_short = False
+        """Whether pairs are needed that occur fewer than `min_count` times. From then on, there are no pairs."""
+        self.forget = pairs.forget
+        self._pairs, self._max_words, self._min_count = pairs, max_words, min_count
+        self._first_id, n_ids = model.n_vocab, model.n_vocab + phrases
+        self._chunks_of: dict[int, Phrase] = {}
+        """The chunks of each phrase, by id."""
+        self._words = np.ones(n_ids, np.int64)
+        """The number of chunks of each token."""
+        self._waiting: dict[Phrase, list[tuple[Phrase, Phrase]]] = {}
+        """Phrases in two parts, by the part that is not a token yet."""
+        self._is_hard: Callable[[Ids, Ids], Mask] = lambda first, _: np.ones(len(first), bool)
+        with suppress(NotSupportedError):  # phrases of such a pattern cannot be exported, so any will do
+            self._is_hard = _HardBoundaries(boundaries_of(model.pattern), model.vocab, n_ids)
+
+    def top(self, n: int) -> tuple[Ids, Ids, Counts]:
+        while True:
+            first, last, count = self._pairs.top(n)
+            if self._min_count > 1 and (len(count) < n or (count < self._min_count).any()):
+                self.is_cut_short = True
+            if self.is_cut_short:
+                return first[:0], last[:0], count[:0]
+            wanted = self._is_wanted(first, last)
+            if wanted.all():
+                return first, last, count
+            self.forget(first[~wanted], last[~wanted])
+
+    def _is_wanted(self, first: Ids, last: Ids) -> Mask:
+        is_short: Mask = self._words[first] + self._words[last] <= self._max_words
+        return is_short & self._is_hard(first, last)
+
+    def chunks(self, first: int, last: int) -> Phrase:
+        """Return the chunks of a pair."""
+        return self._chunks_of.get(first, (first,)) + self._chunks_of.get(last, (last,))
+
+    def merge(self, first: Ids, last: Ids) -> None:
+        self._pairs.merge(first, last)
+        repeated: list[tuple[int, int]] = []
+        for pair in zip(first.tolist(), last.tolist(), strict=True):
+            token, chunks = self._first_id + len(self._chunks_of), self.chunks(*pair)
+            self.phrases[chunks] = token
+            self._chunks_of[token] = chunks
+            self._words[token] = len(chunks)
+            repeated += self._repeated(chunks)
+        if repeated:
+            self.forget(*(np.array(tokens, np.uint32) for tokens in zip(*repeated, strict=True)))
+
+    def _repeated(self, new: Phrase) -> Iterator[tuple[int, int]]:
+        """Yield the pairs that have the chunks of a phrase, now that this or a part of it is a new phrase."""
+        splits = [(new[:end], new[end:]) for end in range(1, len(new))] if len(new) > 2 else []
+        for parts in (*splits, *self._waiting.pop(new, ())):
+            missing = next((part for part in parts if len(part) > 1 and part not in self.phrases), None)
+            if missing is not None:
+                self._waiting.setdefault(missing, []).append(parts)
+            else:
+                first, last = (part[0] if len(part) == 1 else self.phrases[part] for part in parts)
+                yield first, last
+
+
+def _without_repetition(policy: Policy, table: _PhraseTable) -> Policy:
+    """Return a policy that leaves out pairs with the same chunks as a pair before them in the batch."""
+
+    def choose(candidates: Candidates) -> Candidates:
+        batch = policy(candidates)
+        if not isinstance(batch, Candidates):
+            return batch  # an error, which the training loop reports
+        seen: set[Phrase] = set()
+        mask = np.ones(len(batch), bool)
+        for index, pair in enumerate(batch.tuples):
+            chunks = table.chunks(*pair)
+            mask[index] = chunks not in seen
+            seen.add(chunks)
+        return batch[mask]
+
+    choose.__name__ = policy_name(policy)
+    return choose
+
+
+class _HardBoundaries:
+    """Tells between which tokens there is always a boundary: no chunk can contain the text of both.
+
+    Pairs of other tokens are not used as phrases, because they could not be exported. If no chunk contains a text, none
+    contains a longer text, so only pairs of chunks have to be checked.
+    """
+
+    def __init__(self, boundaries: Boundaries, vocab: Mapping[int, bytes], n_ids: int) -> None:
+        self._boundaries, self._vocab = boundaries, vocab
+        self._numbers: dict[States, int] = {frozenset(): 0}
         """Numbers for the states after the text of a token."""
-        self._end = np.full(ids, -1, np.int32)
+        self._end = np.full(n_ids, -1, np.int32)
         """The number of the states after each token, from anywhere in a chunk; -1 if it is not known yet."""
-        self._first = np.full(ids, self._boundaries.n_classes, np.int32)
+        self._first = np.full(n_ids, boundaries.n_classes, np.int32)
         """The class of the first character of each token, or one more for phrases."""
-        self._continues = np.zeros((1, self._boundaries.n_classes + 1), bool)
+        self._continues = np.zeros((1, boundaries.n_classes + 1), bool)
         """Whether a chunk can continue with a class, by the number of the states before it."""
-        self._known: dict[tuple[int, int], bool] = {}
+        self._is_inside: dict[tuple[int, int], bool] = {}
 
-    def is_hard(self, candidates: Candidates) -> Mask:
+    def __call__(self, first: Ids, last: Ids) -> Mask:
         """Return which pairs have a text that cannot be part of a chunk."""
-        if self._boundaries is None:
-            return np.ones(len(candidates), bool)
-        pairs = np.concatenate([candidates.first, candidates.last])
-        for token in np.unique(pairs[self._end[pairs] < 0]).tolist():
-            self._add(self._boundaries, token)
-        hard: Mask = ~self._continues[self._end[candidates.first], self._first[candidates.last]]
-        for place in np.flatnonzero(~hard).tolist():
-            pair = int(candidates.first[place]), int(candidates.last[place])
-            if pair not in self._known:
-                text = b"".join(self._vocab[each] for each in pair).decode(errors="replace")
-                self._known[pair] = self._boundaries.is_inside(text)
-            hard[place] = not self._known[pair]
-        return hard
+        tokens = np.concatenate([first, last])
+        for token in np.unique(tokens[self._end[tokens] < 0]).tolist():
+            self._add(token)
+        is_hard: Mask = ~self._continues[self._end[first], self._first[last]]
+        for index in np.flatnonzero(~is_hard).tolist():
+            pair = int(first[index]), int(last[index])
+            if pair not in self._is_inside:
+                text = b"".join(self._vocab[token] for token in pair).decode(errors="replace")
+                self._is_inside[pair] = self._boundaries.is_inside(text)
+            is_hard[index] = not self._is_inside[pair]
+        return is_hard
 
-    def _add(self, boundaries: Boundaries, token: int) -> None:
+    def _add(self, token: int) -> None:
         """Look at a token for the first time."""
         self._end[token] = 0
         if token not in self._vocab:
             return  # a phrase
+        boundaries = self._boundaries
         classes = boundaries.classes(self._vocab[token].decode(errors="replace"))
         states = boundaries.after(boundaries.anywhere, classes)
-        if states not in self._nodes:
-            self._nodes[states] = len(self._nodes)
+        if states not in self._numbers:
+            self._numbers[states] = len(self._numbers)
             row = [bool(boundaries.after(states, [number])) for number in range(boundaries.n_classes)]
             self._continues = np.vstack([self._continues, [*row, False]])
-        self._end[token], self._first[token] = self._nodes[states], classes[0]
-
-
-class _Choice:
-    """A policy that vetoes pairs with too many chunks, or with the chunks of a phrase, and asks another to choose."""
-
-    def __init__(self, policy: Policy, chunks_of: dict[int, Phrase], max_words: int, joints: _Joints) -> None:
-        functools.update_wrapper(self, policy)
-        self._policy, self._chunks_of, self._max_words, self._joints = policy, chunks_of, max_words, joints
-        self._token_of = {chunks: token for token, chunks in chunks_of.items()}
-        self._phrases = 0
-        self._words = np.ones(joints.ids, np.int64)
-        """The number of chunks of each token."""
-        self._waiting: dict[Phrase, list[tuple[Phrase, Phrase]]] = {}
-        """The two parts of phrases, by the part that is not a token yet."""
-
-    def __call__(self, candidates: Candidates) -> Candidates:
-        vocab = candidates.vocab
-        assert isinstance(vocab, GrowingVocab)
-        unwanted = self.update(vocab)
-        if unwanted:
-            first, last = (np.array(tokens, np.uint32) for tokens in zip(*unwanted, strict=True))
-            candidates.source.forget(first, last)
-            candidates = candidates.more(len(candidates))
-        batch = self._policy(candidates.keep(self._is_wanted))
-        return batch[self._unique(batch)] if isinstance(batch, Candidates) else batch
-
-    def _is_wanted(self, candidates: Candidates) -> Mask:
-        is_short: Mask = self._words[candidates.first] + self._words[candidates.last] <= self._max_words
-        return is_short & self._joints.is_hard(candidates)
-
-    def _unique(self, batch: Candidates) -> Mask:
-        """Return which pairs do not have the same chunks as one before them."""
-        seen: set[Phrase] = set()
-        mask = np.ones(len(batch), bool)
-        for place, (first, last) in enumerate(batch.tuples):
-            chunks = self._chunks_of[first] + self._chunks_of[last]
-            mask[place] = chunks not in seen
-            seen.add(chunks)
-        return mask
-
-    def update(self, vocab: GrowingVocab) -> list[tuple[int, int]]:
-        """Take note of new phrases. Return the other pairs that have the chunks of a phrase, as far as they are new."""
-        first, last = vocab.merges_after(self._phrases)
-        unwanted: list[tuple[int, int]] = []
-        for token, pair in enumerate(zip(first, last, strict=True), start=vocab.next_id - len(first)):
-            chunks = self._chunks_of[pair[0]] + self._chunks_of[pair[1]]
-            self._chunks_of[token] = chunks
-            self._token_of[chunks] = token
-            self._words[token] = len(chunks)
-            splits = [(chunks[:place], chunks[place:]) for place in range(1, len(chunks))] if len(chunks) > 2 else []
-            for parts in (*splits, *self._waiting.pop(chunks, ())):
-                missing = next((part for part in parts if part not in self._token_of), None)
-                if missing is None:
-                    unwanted.append((self._token_of[parts[0]], self._token_of[parts[1]]))
-                else:
-                    self._waiting.setdefault(missing, []).append(parts)
-        self._phrases += len(first)
-        return unwanted
+        self._end[token], self._first[token] = self._numbers[states], classes[0]

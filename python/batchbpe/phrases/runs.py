@@ -1,4 +1,4 @@
-"""`RunCounts`: how often each run of chunks occurs that are single tokens, the input of training phrases."""
+"""`RunCounts`: counts of runs of single-token chunks, the input of phrase training."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class RunCounts(ArrayCounts):
-    """How often each run of chunks occurs: neighbours in one text that are single tokens of a model.
+    """How often each run of chunks occurs. A run consists of neighboring chunks, each a single token of a model.
 
-    Runs of the same model add up, so they can be counted file by file or on several machines.
+    Counts for the same model add up, so runs can be counted file by file or on several machines.
 
     >>> model = Model(split=r" ?\\w", merges={(32, 97): 256, (32, 98): 257})
     >>> runs = RunCounts.count("a b a b c a b", model)
@@ -70,8 +70,8 @@ class RunCounts(ArrayCounts):
             `ChunkCounts.count`. The special tokens of the model are removed from the text.
         model: the model or tokenizer for which phrases will be trained.
         phrase_chunks: "letters", "text", a regular expression, or a function; see `KINDS`.
-        min_count: cut runs at pairs of chunks that occur fewer times, which takes a second pass over the data and saves
-            most of the memory. Only runs that were not cut can be added to others.
+        min_count: cut runs at pairs of chunks that occur fewer times. This takes a second pass over the data and saves
+            most of the memory. Runs that were cut cannot be added to others.
         progress: True shows progress bars.
 
         """
@@ -86,13 +86,12 @@ class RunCounts(ArrayCounts):
             chosen, options, Sampling(sample, seed, limit_bytes), [*model.found_tokens], progress, threads
         )
         chunks = EligibleChunks(model, phrase_chunks)
-        if min_count == 1:
-            return cls(reader.runs(chunks))
-        return cls(reader.runs(chunks, reader.sketch(chunks), min_count))
+        sketch = reader.sketch(chunks) if min_count > 1 else None
+        return cls(reader.runs(chunks, sketch, min_count))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RunCounts:
-        """Load runs from a parquet file, or from a folder that `batchbpe.spark` has made.
+        """Load runs from a parquet file, or from a folder that `batchbpe.spark` has written.
 
         >>> RunCounts.load("nowhere.parquet")
         Traceback (most recent call last):

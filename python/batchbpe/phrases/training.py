@@ -1,4 +1,4 @@
-"""Train merges and then phrases: how many phrases, from how much of the text, and with which ids."""
+"""Train merges and then phrases: from how much of the text, how many, and with which ids. See docs/phrases.md."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from .._core import Sketch
 from ..counts import ChunkCounts
 from ..model import Model
 from ..policies import Counts
@@ -19,9 +20,8 @@ from ..training.merges import both, train_merges, warn_if_smaller, with_special_
 from ..training.options import TrainingOptions
 from ..util.progress import training_bar
 from .counting import EligibleChunks, RunReader
-from .learning import TooFewRunsError, learn_phrases
+from .learning import learn_phrases
 from .options import PhraseOptions
-from .runs import RunCounts
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ MAX_TEXT = 1 << 28
 KEPT_PAIRS = 4
 """Runs are cut so that about this many times as many pairs remain as there will be phrases."""
 PAIRS_PER_PHRASE = 1.7
-"""The n-th phrase is about as frequent as this multiple of n in the order of pairs: merging some makes others rarer."""
+"""The n-th phrase is about as frequent as the pair with this multiple of n as rank: merging some makes others rarer."""
 
 
 def train_with_phrases(
@@ -42,57 +42,47 @@ def train_with_phrases(
     reader: RunReader,
     on_batch: Callable[[Batch], object] | None = None,
 ) -> Model:
-    """Train on counts and on the text that was counted; see `train`.
+    """Train merges on counts, and phrases on the text that was counted; see `train`. docs/phrases.md lists the steps.
 
-    The result is a model trained with fewer tokens, with phrases added.
+    `on_batch` is called after each batch of merges. Batches of phrases are reported after an attempt to learn them has
+    succeeded, so they arrive together.
     """
-    special_tokens, requested = options.new_special_tokens, options.vocab_size  # they come after the phrases
-    options = replace(options, special_tokens=(), vocab_size=options.vocab_size - len(special_tokens))
-    share = phrase_options.phrase_sample
-    if share is None:
-        text_bytes = int(np.dot(counts.chunk_bytes.astype(np.float64), counts.arrays.counts.astype(np.float64)))
-        share = min(1.0, MAX_TEXT / max(text_bytes, 1))
-    reader = replace(reader, fraction=share)
-
-    def run(vocab_size: int, on_batch: Callable[[Batch], object] | None) -> tuple[Model, Counts]:
-        with training_bar(show=reader.progress) as show:
-            return train_merges(counts, replace(options, vocab_size=vocab_size), both(show, on_batch), reader.threads)
+    special_tokens, requested = options.new_special_tokens, options.vocab_size
+    options = replace(options, special_tokens=(), vocab_size=requested - len(special_tokens))  # they follow the phrases
+    reader = replace(reader, fraction=phrase_options.phrase_sample or _default_fraction(counts))
 
     wanted, sketch = phrase_options.phrases, None
     if wanted == "auto":
-        model, merge_counts = run(options.vocab_size, None)
-        chunks = EligibleChunks(model, phrase_options.phrase_chunks)
-        unused = options.vocab_size - model.vocab_size  # if there are no more merges
-        sketch = reader.sketch(chunks)
-        wanted = balance(merge_counts, sketch.counters(), sketch.total / counts.total) + unused
-    model, _ = run(options.vocab_size - wanted, on_batch)
+        wanted, sketch = _balanced(counts, options, phrase_options, reader)
+
+    model, _ = _train_merges(counts, replace(options, vocab_size=options.vocab_size - wanted), reader, on_batch)
     chunks = EligibleChunks(model, phrase_options.phrase_chunks)
+
     sketch = sketch or reader.sketch(chunks)  # that of the larger vocabulary contains almost all pairs of the smaller
     min_count = least_count(sketch.counters(), wanted)
     while True:
-        batches: list[Batch] = []  # of this attempt
-        try:
-            with training_bar(show=reader.progress, unit="phrases") as show:
-                phrases = learn_phrases(
-                    model,
-                    RunCounts(reader.runs(chunks, sketch, min_count)),
-                    wanted,
-                    first_id=model.n_vocab,
-                    max_words=phrase_options.max_words,
-                    search=options,
-                    on_batch=both(show, batches.append),
-                    threads=reader.threads,
-                )
+        batches: list[Batch] = []
+        with training_bar(show=reader.progress, unit="phrases") as show:
+            phrases = learn_phrases(
+                model,
+                reader.runs(chunks, sketch, min_count),
+                wanted,
+                max_words=phrase_options.max_words,
+                search=options,
+                on_batch=both(show, batches.append),
+                threads=reader.threads,
+            )
+        if phrases is not None:
             break
-        except TooFewRunsError:
-            min_count //= 2
+        min_count //= 2  # the runs were cut at pairs that are needed
     if on_batch:
         for batch in batches:
             on_batch(batch)
-    metadata: dict[str, Any] = {"vocab_size": int(requested), "phrases": wanted}
-    metadata |= {"phrase_chunks": chunks.kind, "max_words": phrase_options.max_words, "phrase_sample": share}
-    training = {**model.training, **metadata}
-    model = with_special_tokens(replace(model, phrases=phrases, training=training), special_tokens)
+
+    metadata: dict[str, Any] = {"vocab_size": int(requested), "phrases": wanted, "phrase_chunks": chunks.kind}
+    metadata |= {"max_words": phrase_options.max_words, "phrase_sample": reader.fraction}
+    model = replace(model, phrases=phrases, training={**model.training, **metadata})
+    model = with_special_tokens(model, special_tokens)
     if phrase_options.phrases != "auto" and len(phrases) < wanted:
         logger.warning(
             "only %d of %d phrases were found: the vocabulary has %d tokens, not %d; use fewer phrases or 'auto'",
@@ -104,6 +94,32 @@ def train_with_phrases(
     else:
         warn_if_smaller(model, requested)
     return model
+
+
+def _default_fraction(counts: ChunkCounts) -> float:
+    """Return the fraction of the text from which phrases are learned by default."""
+    text_bytes = np.dot(counts.chunk_bytes.astype(np.float64), counts.arrays.counts.astype(np.float64))
+    return min(1.0, MAX_TEXT / max(int(text_bytes), 1))
+
+
+def _balanced(
+    counts: ChunkCounts, options: TrainingOptions, phrase_options: PhraseOptions, reader: RunReader
+) -> tuple[int, Sketch]:
+    """Train without phrases. Return how many of the tokens should be phrases, and the sketch that shows it."""
+    model, merge_counts = _train_merges(counts, options, reader)
+    sketch = reader.sketch(EligibleChunks(model, phrase_options.phrase_chunks))
+    unused = options.vocab_size - model.vocab_size  # if there are no more merges
+    return balance(merge_counts, sketch.counters(), sketch.total / counts.total) + unused, sketch
+
+
+def _train_merges(
+    counts: ChunkCounts,
+    options: TrainingOptions,
+    reader: RunReader,
+    on_batch: Callable[[Batch], object] | None = None,
+) -> tuple[Model, Counts]:
+    with training_bar(show=reader.progress) as show:
+        return train_merges(counts, options, both(show, on_batch), reader.threads)
 
 
 def least_count(counters: Counters, phrases: int) -> int:
@@ -128,14 +144,14 @@ def _largest(counters: Counters, n: int) -> Counters:
     return np.sort(counters[counters >= least])[::-1][:n]
 
 
-def balance(merge_counts: npt.NDArray[np.uint64], counters: Counters, share: float = 1.0) -> int:
+def balance(merge_counts: npt.NDArray[np.uint64], counters: Counters, fraction: float = 1.0) -> int:
     """Return the number of phrases at which the last one is as frequent as the merge that it replaces.
 
     Parameters
     ----------
     merge_counts: how often each pair occurred when it was merged.
-    counters: those of pairs of chunks.
-    share: how much of the counted text they cover.
+    counters: the counters of pairs of chunks.
+    fraction: how much of the counted text they cover.
 
     >>> balance(np.array([90, 50, 10, 9], np.uint64), np.array([80, 60, 50, 12, 8, 5], np.uint32))
     2
@@ -145,9 +161,9 @@ def balance(merge_counts: npt.NDArray[np.uint64], counters: Counters, share: flo
     most = min(n, int(len(counters) / PAIRS_PER_PHRASE) - 1)
     needed = min(len(counters), math.ceil(PAIRS_PER_PHRASE * most) + 1)
     largest = _largest(counters, needed)
-    # Counts in batches are not in order, so a merge is compared with the best of those after it.
+    # The counts of a batch are not in order, so a merge is compared with the best of those after it.
     following = np.maximum.accumulate(merge_counts[::-1])
     phrases = np.arange(1, most + 1)
-    frequency = largest[np.ceil(PAIRS_PER_PHRASE * phrases).astype(np.int64) - 1] / share
+    frequency = largest[np.ceil(PAIRS_PER_PHRASE * phrases).astype(np.int64) - 1] / fraction
     better = np.flatnonzero(frequency > following[:most])
     return int(better[-1]) + 1 if len(better) else 0

@@ -1,4 +1,4 @@
-"""Phrases in plain Python, after `reference`: runs of whole-chunk tokens, training on them, and longest match.
+"""Phrases in plain Python, as an addition to `reference`: runs of whole-chunk tokens, training, and longest match.
 
 The tests compare the core with this module: both produce the same ids.
 """
@@ -16,7 +16,7 @@ Phrase = tuple[int, ...]
 def split_into_tokens(
     text: str, pattern: str, merges: Mapping[Pair, int], stop_words: Mapping[str, int]
 ) -> list[list[int]]:
-    """Return the ids of each chunk, and an empty list wherever two chunks do not touch.
+    """Return the ids of each chunk, with an empty list between chunks that do not touch.
 
     >>> split_into_tokens("to, be", r" ?\\w+", {}, {"to": 256})
     [[256], [], [32, 98, 101]]
@@ -32,7 +32,7 @@ def split_into_tokens(
 
 
 def find_runs(texts: Iterable[Iterable[list[int]]], is_eligible: Callable[[int], bool]) -> list[list[int]]:
-    """Return the runs of eligible chunks that are single tokens, for each text the ids of its chunks.
+    """Return the runs of eligible single-token chunks. Each text is given as the ids of each of its chunks.
 
     >>> find_runs([[[300], [301], [302], [97, 98], [300], [301]]], lambda token: token != 302)
     [[300, 301], [300, 301]]
@@ -91,7 +91,7 @@ def train_phrases(
 
 
 def encode_phrases(chunks: Iterable[list[int]], phrases: Mapping[Phrase, int]) -> list[int]:
-    """Return the ids of a text, of whose chunks `chunks` has the ids. At each chunk, the longest phrase is taken.
+    """Encode a text, given the ids of each of its chunks. The longest phrase that starts at a chunk is used.
 
     >>> encode_phrases([[300], [301], [97, 98], [301]], {(300, 301): 302})
     [302, 97, 98, 301]
