@@ -190,7 +190,7 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads
     if tokenizer.pattern not in text.chunks:
         raise DataError(f"the text was not counted with the pattern of {name}, {short(tokenizer.pattern)}")
     chunks = text.chunks[tokenizer.pattern]
-    encoder = tokenizer._encoder
+    encoder = tokenizer.core_encoder
     ids, sizes = encoder.encode_chunks(chunks.arrays.data, chunks.arrays.offsets, threads)
     frequencies = np.zeros(tokenizer.n_vocab, np.uint64)
     np.add.at(frequencies, ids, np.repeat(chunks.arrays.counts, sizes))

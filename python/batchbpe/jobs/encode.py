@@ -72,7 +72,7 @@ def encode_documents(
     pool = ThreadPoolExecutor(at_once)
     pending: deque[Future[Iterable[Encoded]]] = deque()
     try:
-        for future in _submit(pool, tokenizer._encoder, documents, at_once, errors):
+        for future in _submit(pool, tokenizer.core_encoder, documents, at_once, errors):
             pending.append(future)
             if len(pending) > at_once:
                 yield pending.popleft().result()

@@ -1,8 +1,8 @@
-"""`Codec`: encode text to ids and decode ids to text with a `Model`."""
+"""`Codec`: the half of `Tokenizer` that encodes text to ids and decodes ids to text, without files and training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Codec(CompatibleNames):
-    """What a `Tokenizer` does with its model: the vocabulary, encoding and decoding. It is immutable."""
+    """Base class of `Tokenizer`: the vocabulary, encoding and decoding. It is immutable."""
 
     def __init__(self, model: Model, name: str | None = None) -> None:
         """Create a tokenizer that runs a model.
@@ -51,7 +51,13 @@ class Codec(CompatibleNames):
         return self._model
 
     @lazy
-    def _encoder(self) -> Encoder:
+    def core_encoder(self) -> Encoder:
+        """The encoder of the core, for code that calls it without the checks here. It is built when it is first used.
+
+        >>> from batchbpe import Tokenizer
+        >>> Tokenizer.train("aaabdaaabac", 259).core_encoder.encode_bytes(b"aaab", None)
+        [258]
+        """
         return encoder_for(self._model)
 
     @property
@@ -189,7 +195,7 @@ class Codec(CompatibleNames):
         threads: number of threads for a long text; None uses all cores.
 
         Special tokens that are neither allowed nor disallowed are encoded as ordinary text. If several special tokens
-        start at the same place, the longest is matched.
+        start at the same position, the longest is matched.
 
         >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
@@ -198,15 +204,14 @@ class Codec(CompatibleNames):
 
         """
         special = None
-        if allowed_special != "none_raise" or disallowed_special is not None:  # a call would take a tenth of the time
+        if allowed_special != "none_raise" or disallowed_special is not None:  # skipping this makes short texts faster
             special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         if errors != "strict":
             check_errors(errors)
         try:
-            return self._encoder.encode(text, special, threads)
+            return self.core_encoder.encode(text, special, threads)
         except (TypeError, ValueError) as error:
-            (text,) = _encodable({"text": text}, errors, threads, error)
-            return self._encoder.encode(text, special, threads)
+            return self._retry(self.core_encoder.encode, text, special, errors, threads, error)
 
     def encode_ordinary(self, text: str, *, errors: Errors = "strict", threads: int | None = None) -> list[int]:
         """Encode a text in which special tokens are ordinary text.
@@ -218,10 +223,9 @@ class Codec(CompatibleNames):
         if errors != "strict":
             check_errors(errors)
         try:
-            return self._encoder.encode(text, ([], []), threads)
+            return self.core_encoder.encode(text, ([], []), threads)
         except (TypeError, ValueError) as error:
-            (text,) = _encodable({"text": text}, errors, threads, error)
-            return self._encoder.encode(text, ([], []), threads)
+            return self._retry(self.core_encoder.encode, text, ([], []), errors, threads, error)
 
     def encode_bytes(self, data: bytes, *, threads: int | None = None) -> list[int]:
         """Encode bytes that may be invalid UTF-8, in which special tokens are ordinary text.
@@ -235,7 +239,7 @@ class Codec(CompatibleNames):
         [258, 32, 100, 255]
         """
         try:
-            return self._encoder.encode_bytes(data, threads)
+            return self.core_encoder.encode_bytes(data, threads)
         except (TypeError, ValueError):
             if not isinstance(data, bytes):
                 remedy = "use encode for a string" if isinstance(data, str) else ""
@@ -261,10 +265,9 @@ class Codec(CompatibleNames):
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         check_errors(errors)
         try:
-            return self._encoder.encode_to_numpy(text, special, threads)
+            return self.core_encoder.encode_to_numpy(text, special, threads)
         except (TypeError, ValueError) as error:
-            (text,) = _encodable({"text": text}, errors, threads, error)
-            return self._encoder.encode_to_numpy(text, special, threads)
+            return self._retry(self.core_encoder.encode_to_numpy, text, special, errors, threads, error)
 
     def encode_batch(
         self,
@@ -284,7 +287,7 @@ class Codec(CompatibleNames):
         >>> Tokenizer.train("aaabdaaabac", 259).encode_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
-        if type(self).encode is not Codec.encode:  # a subclass encodes in its own way
+        if type(self).encode is not Codec.encode:  # a subclass that overrides `encode` changes this too, as in tiktoken
             return [self.encode(each, allowed_special, disallowed_special, errors=errors) for each in _as_list(text)]
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         check_errors(errors)
@@ -295,11 +298,11 @@ class Codec(CompatibleNames):
                 raise ArgumentError("num_threads", num_threads, reason)
             check_threads(num_threads, "num_threads")
             threads = num_threads
+        encode = self.core_encoder.encode_batch
         try:
-            return self._encoder.encode_batch(texts, special, threads)
+            return encode(texts, special, threads)
         except (TypeError, ValueError) as error:
-            texts = _encodable(_named(texts), errors, threads, self._located(texts, special, error))
-            return self._encoder.encode_batch(texts, special, threads)
+            return self._retry(encode, texts, special, errors, threads, error, is_batch=True)
 
     def encode_ordinary_batch(
         self,
@@ -338,21 +341,37 @@ class Codec(CompatibleNames):
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         check_errors(errors)
         texts = _as_list(text)
+        encode = self.core_encoder.encode_batch_to_numpy
         try:
-            return self._encoder.encode_batch_to_numpy(texts, special, threads)
+            return encode(texts, special, threads)
         except (TypeError, ValueError) as error:
-            texts = _encodable(_named(texts), errors, threads, self._located(texts, special, error))
-            return self._encoder.encode_batch_to_numpy(texts, special, threads)
+            return self._retry(encode, texts, special, errors, threads, error, is_batch=True)
 
-    def _located(self, texts: list[str], special: Special, error: Exception) -> Exception:
-        """Return an error about a batch, with the text that contains a disallowed special token."""
-        if not isinstance(error, TypeError | UnicodeEncodeError):
-            for name, text in _named(texts).items():
+    def _retry(
+        self,
+        encode: Callable[[Any, Special, int | None], T],
+        text: Any,
+        special: Special,
+        errors: Errors,
+        threads: int | None,
+        error: Exception,
+        is_batch: bool = False,
+    ) -> T:
+        """Encode again with combined surrogates, which the core has rejected. Explain an `error` with another cause."""
+        texts = {f"text[{index}]": each for index, each in enumerate(text)} if is_batch else {"text": text}
+        for name, each in texts.items():
+            check_string(name, each)
+        check_threads(threads)
+        if isinstance(error, UnicodeEncodeError):
+            combined = [combine_surrogates(each, errors, where=name) for name, each in texts.items()]
+            return encode(combined if is_batch else combined[0], special, threads)
+        if is_batch and isinstance(error, ValueError):
+            for name, each in texts.items():  # find the text that contains a disallowed special token
                 try:
-                    self._encoder.encode(text, special, 1)
+                    self.core_encoder.encode(each, special, 1)
                 except ValueError as rejected:
-                    return DataError(str(rejected), where=name)
-        return error
+                    raise DataError(str(rejected), where=name) from None
+        raise error from None
 
     def decode(
         self,
@@ -371,10 +390,10 @@ class Codec(CompatibleNames):
         ('aaab<eot>', 'aaab')
         """
         try:
-            return self._encoder.decode_text(tokens, errors, skip_special_tokens)
+            return self.core_encoder.decode_text(tokens, errors, skip_special_tokens)
         except (TypeError, OverflowError, ValueError) as error:
             ids = self._known_ids(tokens, error, skip_special_tokens)
-            return self._encoder.decode_text(ids, errors, skip_special_tokens)
+            return self.core_encoder.decode_text(ids, errors, skip_special_tokens)
 
     def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any], *, skip_special_tokens: bool = False) -> bytes:
         """Decode ids to bytes. `skip_special_tokens` leaves out special tokens.
@@ -384,10 +403,10 @@ class Codec(CompatibleNames):
         b'aaab\\xff'
         """
         try:
-            return self._encoder.decode_bytes(tokens, skip_special_tokens)
+            return self.core_encoder.decode_bytes(tokens, skip_special_tokens)
         except (TypeError, OverflowError, ValueError) as error:
             ids = self._known_ids(tokens, error, skip_special_tokens)
-            return self._encoder.decode_bytes(ids, skip_special_tokens)
+            return self.core_encoder.decode_bytes(ids, skip_special_tokens)
 
     def _known_ids(self, tokens: Any, error: Exception, skip_special_tokens: bool) -> list[int]:
         """Return the ids of an array or iterable that the core rejected. Raise if something is wrong with them."""
@@ -459,8 +478,8 @@ class Codec(CompatibleNames):
         return f"{type(self).__name__}(n_vocab={self.n_vocab})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle everything but the encoder, which is built again when it is needed."""
-        return {name: value for name, value in self.__dict__.items() if name != "_encoder"}
+        """Pickle everything but the encoder, which is rebuilt when it is first used."""
+        return {name: value for name, value in self.__dict__.items() if name != "core_encoder"}
 
 
 def _as_list(texts: Iterable[str]) -> list[str]:
@@ -469,23 +488,6 @@ def _as_list(texts: Iterable[str]) -> list[str]:
     remedy = "use encode for a single string" if isinstance(texts, str) else ""
     check_iterable("text", texts, "must be a list of strings", remedy)
     return list(texts)
-
-
-def _named(texts: list[str]) -> dict[str, str]:
-    return {f"text[{index}]": text for index, text in enumerate(texts)}
-
-
-def _encodable(texts: Mapping[str, str], errors: Errors, threads: int | None, error: Exception) -> list[str]:
-    """Combine the surrogates in texts that the core rejected. If the `error` was another one, name the wrong argument.
-
-    The keys of `texts` are the names for messages.
-    """
-    for name, text in texts.items():
-        check_string(name, text)
-    check_threads(threads)
-    if not isinstance(error, UnicodeEncodeError):
-        raise error from None
-    return [combine_surrogates(text, errors, where=name) for name, text in texts.items()]
 
 
 def _collect(results: Iterator[T]) -> list[T]:
