@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from ..errors import plural
-from .app import command, describe, exit_signal, fail_if_any, find_sources, load, note, on_one_line, print_json
+from .app import command, describe, fail_if_any, find_sources, load, on_one_line
 from .options import (
     Engine,
     Json,
@@ -33,6 +33,8 @@ from .options import (
     option,
     sampled_share,
 )
+from .output import note, print_json
+from .signals import exit_signal
 from .usage import UsageError, number, one_of
 
 if TYPE_CHECKING:

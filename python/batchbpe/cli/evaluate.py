@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 
 from ..errors import DataError
-from .app import command, find_sources, load, note, print_json, print_table
+from .app import command, find_sources, load
 from .options import (
     Json,
     JsonlField,
@@ -27,6 +27,7 @@ from .options import (
     option,
     sampled_share,
 )
+from .output import note, print_json, print_table
 from .usage import UsageError, one_of
 
 if TYPE_CHECKING:

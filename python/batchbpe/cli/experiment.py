@@ -13,8 +13,9 @@ import typer
 
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short
 from ..storage.atomic import check_writable, writing
-from .app import as_option, as_typed, command, find_sources, note, print_json, print_rows, print_table
+from .app import as_option, as_typed, command, find_sources
 from .options import PATTERN_HELP, Json, Quiet, ReplaceErrors, TextColumn, option
+from .output import note, print_json, print_rows, print_table
 from .usage import UsageError, number, one_of
 
 VOCAB_SIZE = 50_304

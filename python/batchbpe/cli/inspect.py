@@ -12,8 +12,9 @@ import typer
 from ..errors import ArgumentError, listed, plural
 from ..formats import FORMATS, Format
 from ..patterns import pattern_name
-from .app import command, load, note, print_json, print_rows, print_table
+from .app import command, load
 from .options import Json, ModelFile, Quiet, RankPattern, option
+from .output import note, print_json, print_rows, print_table
 from .usage import UsageError, number, one_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 
 from ..errors import plural, short
-from .app import command, find_sources, load, note, print_json
+from .app import command, find_sources, load
 from .options import (
     PATTERN_HELP,
     Json,
@@ -25,6 +25,7 @@ from .options import (
     option,
     sampled_share,
 )
+from .output import note, print_json
 from .usage import UsageError, number, one_of
 
 PolicyName = Literal["serial", "naive", "positional", "continue_search"]

@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from ..errors import DataError
-from .app import command, load, note
+from .app import command, load
 from .options import Quiet, RankPattern, option
+from .output import note
 from .usage import UsageError, number
 
 
