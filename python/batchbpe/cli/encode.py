@@ -6,10 +6,11 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from ..choices import ShardFormat
 from ..errors import plural
 from .app import command, describe, fail_if_any, find_sources, load, on_one_line
 from .options import (
@@ -46,7 +47,6 @@ NOT_A_FOLDER = (".txt", ".md", ".json", ".jsonl", ".parquet", ".arrow", ".csv", 
 
 
 SHARD_TOKENS = 100_000_000
-ShardFormat = Literal["bin", "llm.c", "parquet"]
 
 
 @command

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from ..choices import Unit
 from ..errors import DataError
 from .app import command, find_sources, load
 from .options import (
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
 
 ALL = "all"
 """Name of the only group if documents are not grouped."""
-
-
-Unit = Literal["text", "byte", "character", "word"]
-"""Units of text whose cost in tokens can be compared."""
 
 
 @command

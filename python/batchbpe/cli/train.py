@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from ..choices import PolicyName, Ties
 from ..errors import plural, short
 from .app import command, find_sources, load
 from .options import (
@@ -27,11 +28,6 @@ from .options import (
 )
 from .output import note, print_json
 from .usage import UsageError, number, one_of
-
-PolicyName = Literal["serial", "naive", "positional", "continue_search"]
-"""The policies of the paper."""
-Ties = Literal["ids", "huggingface"]
-"""As in `training_options`."""
 
 
 def _count_or_auto() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..arguments import check_path
+from ..choices import Ties
 from ..counts import ChunkCounts
 from ..data import corpus
 from ..data.limits import MAX_DOCUMENT_BYTES
@@ -25,7 +26,6 @@ from ..policies import Policy
 from ..storage.atomic import replacing_all, writing
 from ..training import train as training
 from ..training.loop import Batch
-from ..training.options import Ties
 from ..util.surrogates import Errors
 from .codec import Codec
 

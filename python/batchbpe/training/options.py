@@ -9,14 +9,12 @@ from typing import Any, Literal, Protocol, get_args
 
 from .._core import MAX_ID, MAX_MERGES
 from ..arguments import check_bool, check_integer
+from ..choices import Ties
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Message, Setting, plural, short
 from ..model import Model, check_special_tokens
 from ..patterns import describe_pattern, resolve_pattern
 from ..phrases.counting import PhraseChunks, check_phrase_chunks
 from ..policies import Policy, policy_name, resolve_policy
-
-Ties = Literal["ids", "huggingface"]
-"""The order of pairs with equal counts."""
 
 
 class HasModel(Protocol):

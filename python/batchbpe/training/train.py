@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from ..arguments import check_function
+from ..choices import Ties
 from ..counts import ChunkCounts
 from ..data import corpus
 from ..data.limits import MAX_DOCUMENT_BYTES
@@ -17,7 +18,7 @@ from ..policies import Policy
 from ..util.progress import training_bar
 from .loop import Batch
 from .merges import both, train_on_counts
-from .options import HasModel, PhraseOptions, Ties, TrainingOptions, check_room, pattern_for
+from .options import HasModel, PhraseOptions, TrainingOptions, check_room, pattern_for
 
 
 def train(

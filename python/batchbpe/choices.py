@@ -1,0 +1,12 @@
+"""Options whose value is one of a few names. The command line needs them at start-up, when numpy is not imported."""
+
+from typing import Literal
+
+PolicyName = Literal["serial", "naive", "positional", "continue_search"]
+"""Name of a policy of the paper."""
+Ties = Literal["ids", "huggingface"]
+"""Order of pairs with equal counts."""
+ShardFormat = Literal["bin", "llm.c", "parquet"]
+"""File format of shards of ids."""
+Unit = Literal["text", "byte", "character", "word"]
+"""Unit of text whose cost in tokens is compared between groups."""
