@@ -44,7 +44,6 @@ class Codec(CompatibleNames):
     def model(self) -> Model:
         """The model: pattern, merges, stop words, special tokens and so on.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).model
         Model(tokens=259, merges=3, stop_words=0, special_tokens=0, pattern='gpt4')
         """
@@ -54,7 +53,6 @@ class Codec(CompatibleNames):
     def core_encoder(self) -> Encoder:
         """The encoder of the core, for code that calls it without the checks here. It is built when it is first used.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).core_encoder.encode_bytes(b"aaab", None)
         [258]
         """
@@ -64,7 +62,6 @@ class Codec(CompatibleNames):
     def pattern(self) -> str:
         """The regular expression that splits text into chunks.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259, pattern="[a-z]+").pattern
         '[a-z]+'
         """
@@ -74,7 +71,6 @@ class Codec(CompatibleNames):
     def vocab_size(self) -> int:
         """The number of tokens, which is also `len(tokenizer)`.
 
-        >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer(Model(pattern="[a-z]+", merges={}, special_tokens={"<e>": 300}))
         >>> tokenizer.vocab_size, tokenizer.n_vocab
         (257, 301)
@@ -87,7 +83,6 @@ class Codec(CompatibleNames):
 
         It is larger than `vocab_size` if there are gaps between ids, for example below the ids of special tokens.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).n_vocab
         259
         """
@@ -97,7 +92,6 @@ class Codec(CompatibleNames):
     def vocab(self) -> Mapping[int, bytes]:
         """The bytes of every token by id (read-only).
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).vocab[258]
         b'aaab'
         """
@@ -107,7 +101,6 @@ class Codec(CompatibleNames):
     def merges(self) -> Mapping[tuple[int, int], int]:
         """The merged pairs in the order they were made, and the ids they became (read-only).
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).merges[97, 97]
         256
         """
@@ -117,7 +110,6 @@ class Codec(CompatibleNames):
     def special_tokens(self) -> Mapping[str, int]:
         """The special tokens and their ids (read-only).
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).special_tokens["<eot>"]
         259
         """
@@ -127,7 +119,6 @@ class Codec(CompatibleNames):
     def added_tokens(self) -> Mapping[str, int]:
         """The added tokens and their ids (read-only): found in every text before it is split, but not special.
 
-        >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer(Model(pattern=r"\\s+|\\S+", merges={}, added_tokens={"    ": 256}))
         >>> tokenizer.encode("     a"), dict(tokenizer.added_tokens)
         ([256, 32, 97], {'    ': 256})
@@ -140,7 +131,6 @@ class Codec(CompatibleNames):
 
         Bytes that are not valid UTF-8 become surrogates, as in `os.fsdecode`.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("to be or not to be", 258, stop_list_size=2).stop_words[" be"]
         256
         """
@@ -151,7 +141,6 @@ class Codec(CompatibleNames):
     def phrases(self) -> Mapping[tuple[int, ...], int]:
         """The phrases: sequences of tokens that are whole chunks, and the ids they become (read-only).
 
-        >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer(Model(pattern=r" ?\\w+", merges={(32, 98): 256}, phrases={(97, 256): 257}))
         >>> tokenizer.encode("a b a b b"), tokenizer.phrases[97, 256]
         ([257, 32, 97, 256, 256], 257)
@@ -161,7 +150,6 @@ class Codec(CompatibleNames):
     def merge_tree(self, token: int) -> MergeTree:
         """Return the tree of merges that builds a token.
 
-        >>> from batchbpe import Tokenizer
         >>> print(Tokenizer.train("aaabdaaabac", 259).merge_tree(258))
         258 'aaab'
         ├─ 256 'aa'
@@ -189,15 +177,15 @@ class Codec(CompatibleNames):
         text: the text. Surrogate pairs are combined into characters, as in tiktoken.
         allowed_special: special tokens that are encoded as tokens: "all", or a collection of them. "none" encodes all
             special tokens as ordinary text, and "none_raise" raises an error if the text contains one.
-        disallowed_special: special tokens that raise an error: "all" others, or a collection of them. The default is
-            no special token if `allowed_special` is "all" or "none", and all others if it is not.
+        disallowed_special: special tokens that raise an error: "all" others, or a collection of them. By default none
+            if `allowed_special` is "all" or "none", and all others if it is not; in `BatchTokenizer`, none if it is a
+            collection.
         errors: "strict" raises an error for lone surrogates, "replace" replaces them with U+FFFD.
         threads: number of threads for a long text; None uses all cores.
 
         Special tokens that are neither allowed nor disallowed are encoded as ordinary text. If several special tokens
         start at the same position, the longest is matched.
 
-        >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
         >>> tokenizer.encode("ab<eot>", allowed_special="all")
         [257, 259]
@@ -216,7 +204,6 @@ class Codec(CompatibleNames):
     def encode_ordinary(self, text: str, *, errors: Errors = "strict", threads: int | None = None) -> list[int]:
         """Encode a text in which special tokens are ordinary text.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).encode_ordinary("<eot>ab")
         [60, 101, 111, 116, 62, 257]
         """
@@ -234,7 +221,6 @@ class Codec(CompatibleNames):
         chunk before the first invalid byte is encoded as one chunk with all bytes after it. If that chunk starts with
         whitespace, so are the whitespace tokens before it. `decode_bytes` restores the bytes.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).encode_bytes(b"aaab d\\xff")
         [258, 32, 100, 255]
         """
@@ -258,7 +244,6 @@ class Codec(CompatibleNames):
     ) -> Ids:
         """Encode a text to a uint32 array without creating Python integers. The parameters are those of `encode`.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).encode_to_numpy("aaabd")
         array([258, 100], dtype=uint32)
         """
@@ -283,7 +268,6 @@ class Codec(CompatibleNames):
 
         `num_threads` is the same as `threads`, under the name that tiktoken uses.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).encode_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
@@ -314,7 +298,6 @@ class Codec(CompatibleNames):
     ) -> list[list[int]]:
         """Encode several texts in which special tokens are ordinary text.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).encode_ordinary_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
@@ -333,7 +316,6 @@ class Codec(CompatibleNames):
 
         The parameters are those of `encode`. Text i has the ids from `offsets[i]` to `offsets[i + 1]`.
 
-        >>> from batchbpe import Tokenizer
         >>> ids, offsets = Tokenizer.train("aaabdaaabac", 259).encode_batch_to_numpy(["aaab", "", "ac"])
         >>> ids.tolist(), offsets.tolist()
         ([258, 97, 99], [0, 1, 1, 3])
@@ -384,7 +366,6 @@ class Codec(CompatibleNames):
 
         `skip_special_tokens` leaves out special tokens.
 
-        >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
         >>> tokenizer.decode([258, 259]), tokenizer.decode([258, 259], skip_special_tokens=True)
         ('aaab<eot>', 'aaab')
@@ -398,7 +379,6 @@ class Codec(CompatibleNames):
     def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any], *, skip_special_tokens: bool = False) -> bytes:
         """Decode ids to bytes. `skip_special_tokens` leaves out special tokens.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_bytes([258, 255])
         b'aaab\\xff'
         """
@@ -436,7 +416,6 @@ class Codec(CompatibleNames):
 
         The other parameters are those of `decode`.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_batch([[258], [97, 99]])
         ['aaab', 'ac']
         """
@@ -454,7 +433,6 @@ class Codec(CompatibleNames):
 
         `skip_special_tokens` leaves out special tokens.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_bytes_batch([[258], [255]])
         [b'aaab', b'\\xff']
         """

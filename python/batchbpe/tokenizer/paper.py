@@ -22,7 +22,6 @@ from ..errors import ArgumentTypeError
 from ..model import Model, check_special_tokens
 from ..patterns import resolve_pattern
 from ..training.loop import Batch
-from ..util.surrogates import Errors
 from . import Tokenizer
 from .special import AllowedSpecial, DisallowedSpecial
 
@@ -47,9 +46,11 @@ _SET_ELSEWHERE = {
 
 
 def _delegated(method: Callable[Concatenate[Tokenizer, P], R]) -> Callable[Concatenate[BatchTokenizer, P], R]:
+    name = method.__name__
+
     @wraps(method)
     def call(self: BatchTokenizer, /, *args: P.args, **options: P.kwargs) -> R:
-        return getattr(self.tokenizer, method.__name__)(*args, **options)  # type: ignore[no-any-return]
+        return getattr(self.tokenizer, name)(*args, **options)  # type: ignore[no-any-return]
 
     return call
 
@@ -57,7 +58,8 @@ def _delegated(method: Callable[Concatenate[Tokenizer, P], R]) -> Callable[Conca
 def _delegated_with_default(
     method: Callable[Concatenate[Tokenizer, P], R],
 ) -> Callable[Concatenate[BatchTokenizer, P], R]:
-    """Delegate a method that encodes, with the default of the paper's program for `disallowed_special`."""
+    """Delegate a method that encodes. By default, a collection of allowed special tokens disallows no others."""
+    name = method.__name__
 
     @wraps(method)
     def call(
@@ -67,23 +69,17 @@ def _delegated_with_default(
         disallowed_special: DisallowedSpecial | None = None,
         **options: Any,
     ) -> Any:
-        disallowed = _paper_default(allowed_special, disallowed_special)
-        return getattr(self.tokenizer, method.__name__)(text, allowed_special, disallowed, **options)
+        if disallowed_special is None and not isinstance(allowed_special, str):
+            disallowed_special = ()
+        return getattr(self.tokenizer, name)(text, allowed_special, disallowed_special, **options)
 
     return call  # type: ignore[return-value]
-
-
-def _paper_default(allowed: AllowedSpecial, disallowed: DisallowedSpecial | None) -> DisallowedSpecial | None:
-    """Disallow nothing by default if the allowed special tokens are named, as the paper's program does."""
-    return () if disallowed is None and not isinstance(allowed, str) else disallowed
 
 
 class BatchTokenizer(_Delegated):
     """The paper's tokenizer: created first, then trained.
 
-    It holds a `Tokenizer`, its attribute `tokenizer`, and has all methods and properties of it. If `allowed_special` is
-    a collection, other special tokens are encoded as ordinary text, as in the paper's program; in `Tokenizer`, they
-    raise an error.
+    It delegates to a `Tokenizer`, its attribute `tokenizer`, and has all its methods and properties.
 
     >>> tokenizer = BatchTokenizer()
     >>> tokenizer.train("aaabdaaabac", 259)
@@ -92,6 +88,13 @@ class BatchTokenizer(_Delegated):
     [258, 100, 258, 97, 99]
     >>> tokenizer.token_to_id("aaab")
     258
+
+    If `allowed_special` is a collection, other special tokens are encoded as ordinary text, as in the paper's program;
+    in `Tokenizer`, they raise an error.
+
+    >>> tokenizer.register_special_tokens({"<a>": 259, "<b>": 260})
+    >>> tokenizer.encode("<a><b>", allowed_special={"<a>"})
+    [259, 60, 98, 62]
     """
 
     tokenizer: Tokenizer
@@ -242,28 +245,7 @@ class BatchTokenizer(_Delegated):
         check_path("model_file", model_file)
         self._hold(Tokenizer.from_file(model_file))
 
-    def encode(
-        self,
-        text: str,
-        allowed_special: AllowedSpecial = "none_raise",
-        disallowed_special: DisallowedSpecial | None = None,
-        *,
-        errors: Errors = "strict",
-        threads: int | None = None,
-    ) -> list[int]:
-        """Encode a text to a list of ids.
-
-        The parameters are those of `Tokenizer.encode`, but if `allowed_special` is a collection, other special tokens
-        are encoded as ordinary text unless `disallowed_special` says otherwise.
-
-        >>> tokenizer = BatchTokenizer()
-        >>> tokenizer.register_special_tokens({"<a>": 256, "<b>": 257})
-        >>> tokenizer.encode("<a><b>", allowed_special={"<a>"})
-        [256, 60, 98, 62]
-        """
-        disallowed = _paper_default(allowed_special, disallowed_special)
-        return self.tokenizer.encode(text, allowed_special, disallowed, errors=errors, threads=threads)
-
+    encode = _delegated_with_default(Tokenizer.encode)
     encode_to_numpy = _delegated_with_default(Tokenizer.encode_to_numpy)
     encode_batch = _delegated_with_default(Tokenizer.encode_batch)
     encode_batch_to_numpy = _delegated_with_default(Tokenizer.encode_batch_to_numpy)
