@@ -1,4 +1,4 @@
-"""The program and what all commands share: errors in one line, exit codes, and the loading of inputs."""
+"""The program, and what its commands have in common: one-line errors, exit codes, and loading inputs."""
 
 from __future__ import annotations
 
@@ -197,8 +197,16 @@ def load(path: Path, pattern: str | None = None, *, needed: bool = True) -> Toke
         return Tokenizer.from_tiktoken(path, pattern)
     loaded = Tokenizer.from_file(path)
     if pattern and needed:
-        raise UsageError(f"--pattern is only for .tiktoken files; {path} has a pattern of its own")
+        raise UsageError(f"--pattern is only for .tiktoken files; {path} already has a pattern")
     return loaded
+
+
+def contains_counts(path: Path) -> bool:
+    """Return whether a file or folder contains chunk counts, judging by its name and, for a folder, its files."""
+    from ..data.files import kind
+    from ..data.tables import is_counts_folder
+
+    return kind(path)[0] in (".csv", ".parquet") or is_counts_folder(path)
 
 
 def on_one_line(failed: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The commands that run the paper's experiments and report their results."""
+"""`batchbpe experiment` and `batchbpe report`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..storage.atomic import check_writable, writing
 from .app import as_option, as_typed, command, find_sources
 from .options import PATTERN_HELP, Json, Quiet, ReplaceErrors, TextColumn, option
 from .output import note, print_json, print_rows, print_table
-from .usage import UsageError, number, one_of
+from .usage import UsageError, number, one_of, refuse
 
 VOCAB_SIZE = 50_304
 MAX_ROWS = 24
@@ -45,7 +45,7 @@ def experiment(
     ] = None,
     heldout_share: Annotated[
         float | None,
-        option("Share of the data to hold out if there is no --heldout.", show_default="0.1", **number(float)),
+        option("Fraction of the data to hold out if --heldout is not given.", show_default="0.1", **number(float)),
     ] = None,
     vocab_size: Annotated[
         int | None,
@@ -84,11 +84,10 @@ def experiment(
         ("--grid", grid, not sweep and name),
         ("--resume", resume, not sweep and name),
     ]
-    if sweep and not grid:
-        raise UsageError("sweep needs --grid, for example --grid vocab_size=8000,16000")
-    for option_, is_given, conflict in conflicts:
-        if is_given and conflict:
-            raise UsageError(f"{option_} has no effect with {conflict}; remove it")
+    refuse({"sweep needs --grid, for example --grid vocab_size=8000,16000": sweep and not grid})
+    refuse(
+        {f"{name} has no effect with {conflict}; remove it": given and conflict for name, given, conflict in conflicts}
+    )
     _check_folder(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
     options: dict[str, Any] = {"text_column": text_column, "errors": "replace" if replace_errors else "strict"}
@@ -174,7 +173,7 @@ def _output_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _spelling(grid: Collection[str]) -> Iterator[None]:
-    """Describe errors in terms of the options of this command: it has --grid, and no --jsonl-field."""
+    """Describe errors in terms of this command's options: it has --grid, but not --jsonl-field."""
     try:
         yield
     except (ArgumentError, ArgumentTypeError, DataError) as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -22,6 +22,13 @@ TyperUsageError: Any = typer.BadParameter.__base__
 
 class UsageError(ValueError):
     """Options that cannot be combined."""
+
+
+def refuse(problems: Mapping[str, object]) -> None:
+    """Raise a usage error with the first message whose condition is true."""
+    for message, is_true in problems.items():
+        if is_true:
+            raise UsageError(message)
 
 
 class Group(TyperGroup):
