@@ -1,4 +1,4 @@
-"""Entry point of the command `batchbpe` and of `python -m batchbpe`."""
+"""Entry point of `batchbpe` and `python -m batchbpe`."""
 
 import io
 import os

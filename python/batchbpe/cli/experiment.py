@@ -76,18 +76,16 @@ def experiment(
 
     sweep, chunks = name == "sweep", name == "chunks"
     values = _grid(grid or [])
-    conflicts = [
-        ("--heldout", heldout, chunks and name),
-        ("--heldout-share", heldout_share is not None, name if chunks else heldout and "--heldout"),
-        ("--vocab-size", vocab_size, name if chunks else "vocab_size" in values and "--grid vocab_size"),
-        ("--pattern", pattern, "pattern" in values and "--grid pattern"),
-        ("--grid", grid, not sweep and name),
-        ("--resume", resume, not sweep and name),
-    ]
+    no_effect = {
+        "--heldout": heldout and chunks and name,
+        "--heldout-share": heldout_share is not None and (name if chunks else heldout and "--heldout"),
+        "--vocab-size": vocab_size and (name if chunks else "vocab_size" in values and "--grid vocab_size"),
+        "--pattern": pattern and "pattern" in values and "--grid pattern",
+        "--grid": grid and not sweep and name,
+        "--resume": resume and not sweep and name,
+    }
+    refuse({f"{option_} has no effect with {cause}; remove it": cause for option_, cause in no_effect.items()})
     refuse({"sweep needs --grid, for example --grid vocab_size=8000,16000": sweep and not grid})
-    refuse(
-        {f"{name} has no effect with {conflict}; remove it": given and conflict for name, given, conflict in conflicts}
-    )
     _check_folder(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
     options: dict[str, Any] = {"text_column": text_column, "errors": "replace" if replace_errors else "strict"}

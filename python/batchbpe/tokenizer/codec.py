@@ -69,7 +69,7 @@ class Codec(CompatibleNames):
 
     @property
     def vocab_size(self) -> int:
-        """The number of tokens, which is also `len(tokenizer)`.
+        """The number of tokens, as `len(tokenizer)`.
 
         >>> tokenizer = Tokenizer(Model(pattern="[a-z]+", merges={}, special_tokens={"<e>": 300}))
         >>> tokenizer.vocab_size, tokenizer.n_vocab

@@ -1,4 +1,4 @@
-"""Methods that `Tokenizer` has under the names that tiktoken and Hugging Face tokenizers use."""
+"""`Tokenizer` methods with the names that tiktoken and Hugging Face tokenizers use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..model import Model, UnknownTokenError
 
 
 class CompatibleNames:
-    """Mixin of `Tokenizer`: methods of `tiktoken.Encoding`, then methods of `tokenizers.Tokenizer`."""
+    """Mixin for `Tokenizer`: methods of `tiktoken.Encoding`, then methods of `tokenizers.Tokenizer`."""
 
     _model: Model
     _name: str | None

@@ -1,7 +1,7 @@
 """`BatchTokenizer` and `QuickTokenizer`: the paper's classes, with its names and parameters.
 
-They hold an immutable `Tokenizer`, which `train`, `load` and `register_special_tokens` replace in one step. Everything
-that the paper's program does not define differently is delegated to it.
+They wrap an immutable `Tokenizer`, which `train`, `load` and `register_special_tokens` replace in one step. They
+delegate to it everything that does not differ in the paper's program.
 """
 
 from __future__ import annotations
