@@ -18,7 +18,7 @@ standard error: a progress bar in a terminal, or a line every few seconds in a l
 | exit code | meaning |
 |---|---|
 | 0 | success |
-| 1 | failure, explained in one line; also if `--skip-errors` skipped a file |
+| 1 | failure, explained in one line, including when `--skip-errors` skipped a file |
 | 2 | invalid arguments or options |
 | 130, 143 | stopped by Ctrl-C or SIGTERM |
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import tokenizers
-from batchbpe.model.encoder import encoder_for
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken
@@ -74,7 +73,7 @@ def test_same_ids_of_real_code(library: list[str]) -> None:
 def test_a_block_is_not_cut_at_a_newline_that_an_added_token_contains() -> None:
     plain = Model(split=PATTERNS["gpt4"], merges={})
     for model, used in ((plain, 2), (replace(plain, added_tokens={"\nb": 256}), 0)):
-        assert encoder_for(model).encode_block(b"a\nb", 0, False, None, None)[1] == used
+        assert model.encoder().encode_block(b"a\nb", 0, False, None, None)[1] == used
 
 
 def test_special_tokens_are_found_before_added_tokens() -> None:

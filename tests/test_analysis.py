@@ -371,7 +371,7 @@ def test_a_group_that_the_pattern_drops(tmp_path):
     assert lossy["groups"]["xx"]["parity"] is None and lossy["groups"]["en"]["parity"] is not None
     both = run("evaluate", str(tmp_path / "bytes.model"), model, *data, "--by-file", "--json", "--parity", "xx").stdout
     assert [each["groups"]["en"]["parity"] for each in json.loads(both)] == [1, None]
-    assert "has a pattern of its own" in run("evaluate", model, *data, "--pattern", "gpt2", code=2).stderr
+    assert "already has a pattern" in run("evaluate", model, *data, "--pattern", "gpt2", code=2).stderr
 
 
 def test_wrong_groups(models, tmp_path):

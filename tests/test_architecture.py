@@ -10,6 +10,7 @@ import batchbpe
 ROOT = Path(batchbpe.__file__).parent
 
 LAYERS = [
+    "choices",
     "errors",
     "arguments",
     "choices",

@@ -1,5 +1,6 @@
 """The paper's two classes hold a tokenizer and replace it in one step or not at all."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,11 @@ def test_holds_a_tokenizer(trained: BatchTokenizer) -> None:
     held = trained.tokenizer
     assert type(held) is Tokenizer
     assert not isinstance(trained, Tokenizer)
-    for name in set(dir(Tokenizer)) - set(dir(object)) - {"train", "eot_token"}:
-        assert hasattr(trained, name), name
-        assert name in dir(trained)
+    for name in (name for name in dir(Tokenizer) if not name.startswith("_")):
+        assert getattr(BatchTokenizer, name).__doc__, name
+        assert name == "eot_token" or hasattr(trained, name), name
+    for encode in ("encode", "encode_to_numpy", "encode_batch", "encode_batch_to_numpy", "decode", "export"):
+        assert inspect.signature(getattr(trained, encode)) == inspect.signature(getattr(held, encode))
     assert trained.token_to_id("<|end|>") == trained.max_token_value == 299
     assert trained.encode_ordinary_batch(["the"]) == [held.encode("the")]
     assert trained.decode_with_offsets(held.encode("the")) == held.decode_with_offsets(held.encode("the"))
@@ -113,6 +116,34 @@ def test_base_may_be_a_batch_tokenizer(trained: BatchTokenizer) -> None:
     other.train(TEXT, 310, base=trained)  # type: ignore[arg-type]
     assert [*longer.merges][: len(trained.merges)] == [*trained.merges]
     assert other.merges == longer.merges
+
+
+def test_options_of_train(tmp_path: Path) -> None:
+    """`train` takes those of `Tokenizer.train` that are not set elsewhere."""
+    found: list[int] = []
+    tokenizer = BatchTokenizer(store_dict=tmp_path / "counts.csv")
+    options: dict[str, Any] = {"phrases": 3, "policy": "serial", "sample": 0.5, "seed": 1}
+    tokenizer.train([TEXT] * 9, 290, **options, on_counts=lambda counts: found.append(counts.total))
+    assert tokenizer.tokenizer == Tokenizer.train([TEXT] * 9, 290, **options)
+    assert len(tokenizer.phrases) == 3
+    assert found == [ChunkCounts.load(tmp_path / "counts.csv").total]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"pattern": "gpt2"}, "'pattern'; pass pattern to the constructor"),
+        ({"stop_list_size": 3}, "'stop_list_size'; pass stop_list_size to the constructor"),
+        ({"freq_cutoff": 3}, "'freq_cutoff'; pass freq_cutoff to the constructor"),
+        ({"threads": 1}, "'threads'; pass multiprocess to the constructor"),
+        ({"special_tokens": ["<e>"]}, "'special_tokens'; call register_special_tokens first"),
+        ({"overlapping": True}, "'overlapping'; use QuickTokenizer"),
+        ({"absent": 3}, "'absent'$"),
+    ],
+)
+def test_options_that_train_does_not_have(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(TypeError, match=rf"train\(\) got an unexpected keyword argument {problem}"):
+        BatchTokenizer().train(TEXT, 290, **options)
 
 
 def test_untrained_encodes_to_bytes() -> None:

@@ -196,7 +196,7 @@ def test_encoding_in_parallel_and_from_a_stream(book: list[str], tmp_path: Path)
     expected = reference.encode_phrases(chunks, tokenizer.phrases)
     assert one[: len(expected) - 10].tolist() == expected[:-10]
     assert tokenizer.decode(one) == text
-    encoder = tokenizer._encoder
+    encoder = tokenizer.core_encoder
     data, found, start, size = text.encode(), [], 0, 1000
     while start < len(data):
         ids, end = encoder.encode_block(data[start : start + size], start, start + size >= len(data), None, None)

@@ -3,7 +3,7 @@
 import weakref
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import ChunkCounts, policies, reference, train
+from batchbpe.choices import PolicyName
 from batchbpe.policies import Candidates
 
 Pair = tuple[int, int]
@@ -201,3 +202,7 @@ def test_a_policy_may_be_any_callable_object() -> None:
     model = train(counts, 270, policy=Best())
     assert model.merges == train(counts, 270, policy=policies.serial).merges
     assert model.training["policy"] == "Best"
+
+
+def test_names() -> None:
+    assert tuple(policies.PAPER_POLICIES) == get_args(PolicyName)

@@ -1,4 +1,4 @@
-"""Entry point of the command `batchbpe` and of `python -m batchbpe`."""
+"""Entry point of `batchbpe` and `python -m batchbpe`."""
 
 import io
 import os
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _prepare_streams() -> None:
-    """Open the standard streams that the caller has closed, and make sure that errors of writing are reported."""
+    """Open the standard streams that the caller has closed, and make sure that write errors are reported."""
     for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115

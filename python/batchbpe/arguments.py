@@ -1,7 +1,7 @@
-"""Checks of arguments. The errors name the parameter.
+"""Argument checks. The errors name the parameter.
 
 Encoding a short text takes a microsecond, so `encode` and `decode` call these functions only after the core has raised.
-Errors are raised `from None` to hide the exception of the core, which does not name the parameter.
+Errors are raised `from None` to hide the core's exception, which does not name the parameter.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def check_path(parameter: str, path: object) -> None:
 
 
 def check_iterable(parameter: str, value: Any, reason: str, remedy: str = "") -> None:
-    """Raise unless a value can be iterated over. A string is an error, although it can."""
+    """Raise unless a value can be iterated over. Strings are rejected even though they are iterable."""
     try:
         iter(value)
     except TypeError:
@@ -97,10 +97,10 @@ def check_ids(tokens: Any) -> None:
     """
     remedy = f"use [{tokens}] for a single id" if is_index(tokens) else ""
     check_iterable("tokens", tokens, "must be a list of integers", remedy)
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         if not is_index(token):
             remedy = "use decode_batch for a list of lists" if isinstance(token, list) else ""
-            raise ArgumentTypeError(f"tokens[{place}]", token, "must be an integer", remedy=remedy) from None
+            raise ArgumentTypeError(f"tokens[{position}]", token, "must be an integer", remedy=remedy) from None
 
 
 def is_index(value: Any) -> bool:

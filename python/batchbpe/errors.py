@@ -2,7 +2,7 @@
 
 `str(error)` renders the fields for Python (`vocab_size must be at least 356, got 300`). The command line renders the
 same fields in terms of its options (`--vocab-size must be at least 356, got 300`). Operating system errors keep their
-own classes, such as `FileNotFoundError`; `opening` and `os_error` write them like our own.
+classes, such as `FileNotFoundError`; `opening` and `os_error` write them like our own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Setting:
     parameter: str
     value: object = None
     call: str = ""
-    """The Python code to write, if the parameter belongs to another function than the one that raises."""
+    """The Python code to write, if the parameter belongs to a different function than the one that raises."""
 
     def __str__(self) -> str:
         """Spell the setting as a Python argument."""
@@ -168,7 +168,7 @@ class Stopped(UserError):
 
 @contextmanager
 def opening(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise errors of the operating system as errors about reading a file.
+    """Raise operating system errors as errors about reading a file.
 
     >>> with opening("a.txt"):
     ...     raise PermissionError(13, "Permission denied", "a.txt")
@@ -197,7 +197,7 @@ def os_error(error: OSError, problem: str) -> OSError:
 def parse_json(
     text: str | bytes, problem: str = "", object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None
 ) -> Any:
-    """Parse JSON of a file that may be damaged or hostile. Whatever is wrong with it is a `DataError`.
+    """Parse JSON from a file that may be damaged or hostile. Any problem raises a `DataError`.
 
     Arrays and objects that are nested too deeply are an error, even if they could be parsed: copying, comparing or
     displaying them could fail. `problem` is put before the reason.
@@ -211,7 +211,7 @@ def parse_json(
         value = json.loads(text, object_pairs_hook=object_pairs_hook)
         if _is_deeper_than(MAX_JSON_DEPTH, value):
             raise RecursionError
-    except DataError:  # of the hook
+    except DataError:  # from the hook
         raise
     except (ValueError, RecursionError) as error:
         raise DataError(f"{problem}{json_problem(error)}") from None
@@ -244,7 +244,7 @@ def _is_deeper_than(depth: int, value: Any) -> bool:
 
 
 def warn(message: str) -> None:
-    """Warn, and name the line that called this package, at whatever depth."""
+    """Warn about the line that called this package, at any depth."""
     frame, level = sys._getframe(), 1
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
         frame, level = frame.f_back, level + 1

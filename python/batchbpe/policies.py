@@ -238,10 +238,7 @@ def continue_search(candidates: Candidates) -> Candidates:
 
 
 PAPER_POLICIES: Mapping[str, Policy] = {
-    "serial": serial,
-    "naive": naive,
-    "positional": positional,
-    "continue_search": continue_search,
+    policy.__name__: policy for policy in (serial, naive, positional, continue_search)
 }
 """The policies of the paper by name."""
 

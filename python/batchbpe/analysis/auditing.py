@@ -110,7 +110,7 @@ def audit(
 
 def _unreachable(tokenizer: Tokenizer, vocab: dict[int, bytes]) -> list[int]:
     """Find tokens that do not encode to themselves: as text, or as one chunk if they are not valid UTF-8."""
-    encoder = tokenizer._encoder
+    encoder = tokenizer.core_encoder
     texts = {token: value.decode("utf-8") for token, value in vocab.items() if is_utf8(value)}
     others = {token: value for token, value in vocab.items() if token not in texts}
     ids, offsets = tokenizer.encode_batch_to_numpy(texts.values(), "none")

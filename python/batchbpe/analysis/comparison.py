@@ -56,7 +56,7 @@ class Comparison:
         # The pattern drops some of the text. Before `offsets[i]` of the bytes that are left, `missing[i]` were dropped.
         tokenizer = self.tokenizers[name]
         special = resolve_special(tokenizer.special_tokens, "all", None)
-        dropped = tokenizer._encoder.dropped_spans(self.text, special).reshape(-1, 2)
+        dropped = tokenizer.core_encoder.dropped_spans(self.text, special).reshape(-1, 2)
         missing = np.concatenate([[0], np.cumsum(dropped[:, 1] - dropped[:, 0])])
         offsets = dropped[:, 0] - missing[:-1]
         starts = ends - sizes

@@ -191,7 +191,7 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads
     if split not in text.chunks:
         raise DataError(f"the text was not counted with the pattern of {name}, {short(split.pattern)}")
     chunks = text.chunks[split]
-    encoder = tokenizer._encoder
+    encoder = tokenizer.core_encoder
     ids, sizes = encoder.encode_chunks(chunks.arrays.data, chunks.arrays.offsets, threads)
     frequencies = np.zeros(tokenizer.n_vocab, np.uint64)
     np.add.at(frequencies, ids, np.repeat(chunks.arrays.counts, sizes))

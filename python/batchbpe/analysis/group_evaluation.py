@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, get_args
 
+from ..choices import Unit
 from ..data import corpus, limits
 from ..data.documents import Documents
 from ..data.options import ReadOptions
@@ -14,7 +15,7 @@ from ..data.source import Source
 from ..errors import ArgumentError, ArgumentTypeError, Setting, listed
 from . import groups
 from .evaluation import Evaluator, TextEncoder, check_text, with_progress
-from .metrics import Evaluation, Unit, gini, parity
+from .metrics import Evaluation, gini, parity
 
 Files: TypeAlias = "corpus.PathLike | Iterable[corpus.PathLike]"
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from ..choices import Unit
 from ..errors import ArgumentError
 from ..util.lazy import lazy
 
 ALPHA = 2.5
 """Order of the Rényi entropy. This one correlates best with translation quality."""
-Unit = Literal["text", "byte", "character", "word"]
-"""Unit of text whose cost in tokens is compared between groups."""
 
 
 @dataclass(frozen=True)

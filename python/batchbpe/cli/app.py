@@ -1,19 +1,15 @@
-"""Shared by all commands: one-line errors, exit codes, Ctrl-C, and printing of results."""
+"""The program, and what its commands have in common: one-line errors, exit codes, and loading inputs."""
 
 from __future__ import annotations
 
 import errno
 import functools
-import json
 import logging
 import os
-import signal
 import sys
-import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
@@ -22,14 +18,16 @@ import typer
 
 from .. import __version__
 from ..errors import Setting, Stopped, UserError, os_error, plural, short
-from .usage import UsageError, problem
+from .output import one_line
+from .signals import Terminated, exit_signal, terminable
+from .usage import Group, TyperUsageError, UsageError, problem
 
 if TYPE_CHECKING:
     from ..data.source import Source
     from ..tokenizer import Tokenizer
 
 app = typer.Typer(
-    no_args_is_help=True,
+    cls=Group,
     rich_markup_mode=None,  # its boxes leave little room for text
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -37,12 +35,6 @@ app = typer.Typer(
 )
 F = TypeVar("F", bound=Callable[..., None])
 _debug: ContextVar[bool] = ContextVar("debug", default=False)
-MAX_LINE = 1000
-"""Maximum length of an error, in characters."""
-
-
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM was received."""
 
 
 def main() -> int:
@@ -50,11 +42,8 @@ def main() -> int:
     logging.basicConfig(format="warning: %(message)s")
     try:
         return app(prog_name="batchbpe", standalone_mode=False) or 0
-    except Exception as error:  # the base class of usage errors is private to typer
-        if not hasattr(error, "format_message"):
-            raise
-        is_help = type(error).__name__ == "NoArgsIsHelpError"
-        sys.stderr.write((error.format_message() if is_help else one_line(f"error: {problem(error)}")) + "\n")
+    except TyperUsageError as error:
+        sys.stderr.write(one_line(f"error: {problem(error)}") + "\n")
         return 2
 
 
@@ -80,12 +69,12 @@ def command(function: F) -> F:
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
-            with _terminable(), warnings.catch_warnings():
+            with terminable(), warnings.catch_warnings():
                 warnings.showwarning = _warn  # type: ignore[assignment]
                 function(*args, **kwargs)
             sys.stdout.flush()
         except KeyboardInterrupt as interrupt:
-            fail("terminated" if isinstance(interrupt, _Terminated) else "interrupted", 128 + exit_signal(interrupt))
+            fail("terminated" if isinstance(interrupt, Terminated) else "interrupted", 128 + exit_signal(interrupt))
         except Stopped as stopped:
             fail(stopped.render(as_option), 128 + stopped.signal)
         except BrokenPipeError:  # as in `batchbpe … | head`
@@ -98,11 +87,6 @@ def command(function: F) -> F:
             fail(f"error: {describe(error)}", 2 if is_usage else 1)
 
     return run  # type: ignore[return-value]
-
-
-def exit_signal(interrupt: KeyboardInterrupt) -> int:
-    """Return the signal that an interrupt stands for, which determines the exit code."""
-    return signal.SIGTERM if isinstance(interrupt, _Terminated) else signal.SIGINT
 
 
 _OPTIONS = {
@@ -165,36 +149,6 @@ def describe(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM stop a command like Ctrl-C, so that temporary files are removed. If it is ignored, it stays so."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _terminate(*_: object) -> None:
-    raise _Terminated
-
-
-def one_line(message: str) -> str:
-    """Put a message on one line and shorten it: the problem is at the beginning, the remedy at the end.
-
-    >>> one_line("two" + chr(10) + "lines")
-    'two lines'
-    """
-    line = " ".join(message.split())
-    if len(line) > MAX_LINE:
-        line = f"{line[: MAX_LINE // 2]} … {line[-MAX_LINE // 2 + 3 :]}"
-    return line
-
-
 def _warn(message: object, *_: object) -> None:
     sys.stderr.write(one_line(f"warning: {message}") + "\n")
 
@@ -203,86 +157,6 @@ def fail(message: str, code: int) -> NoReturn:
     """Print a message on one line and exit."""
     sys.stderr.write(one_line(message) + "\n")
     raise typer.Exit(code) from None
-
-
-def note(message: str, quiet: bool) -> None:
-    """Print something that is not the result, unless `quiet`."""
-    if not quiet:
-        sys.stderr.write(message + "\n")
-
-
-def print_json(value: Any) -> None:
-    """Print a result as JSON."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
-
-
-def print_rows(title: str, rows: dict[str, Any]) -> None:
-    """Print names and values."""
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows.items():
-        pairs = value.items() if isinstance(value, dict) and value else [("", None if value == {} else value)]
-        table.add_row(name, "\n".join(f"{key}  {_format(item)}".strip() for key, item in pairs))
-    _print(table)
-
-
-def print_table(columns: list[str], rows: list[list[Any]]) -> None:
-    """Print a table, with numbers aligned to the right."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, column in enumerate(columns):
-        is_number = bool(rows) and isinstance(rows[0][index], int | float)
-        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(_format, row))
-    _print(table)
-
-
-def _print(table: Any) -> None:
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False)
-    console = console if console.is_terminal else Console(markup=False, highlight=False, width=200)
-    with console.capture() as captured:
-        console.print(table)
-    sys.stdout.writelines(line.rstrip() + "\n" for line in captured.get().splitlines())
-
-
-def _format(value: Any) -> str:
-    if isinstance(value, float):
-        value = round(value, 4)
-    return "–" if value is None else f"{value:,}" if type(value) in (int, float) else str(value)
-
-
-@contextmanager
-def stoppable(*, waits: bool) -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C or SIGTERM ask a job to stop and save, and the second one end it at once.
-
-    A job that waits for standard input does not poll, so the first signal ends it.
-    """
-    received: list[int] = []
-
-    def handler(number: int, _: Any) -> None:
-        received.append(number)
-        if len(received) > 1 or waits:
-            raise KeyboardInterrupt if number == signal.SIGINT else _Terminated
-        again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-        sys.stderr.write(f"\nstopping; {again} again to stop without saving\n")
-
-    numbers = [signal.SIGINT] + [signal.SIGTERM] * (signal.getsignal(signal.SIGTERM) is _terminate)
-    before = {number: signal.signal(number, handler) for number in numbers}
-    try:
-        yield lambda: bool(received)
-    except Stopped as stopped:
-        stopped.signal = received[0]
-        raise
-    finally:
-        for number, previous in before.items():
-            signal.signal(number, previous)
 
 
 def find_sources(
@@ -323,8 +197,16 @@ def load(path: Path, pattern: str | None = None, *, needed: bool = True) -> Toke
         return Tokenizer.from_tiktoken(path, pattern)
     loaded = Tokenizer.from_file(path)
     if pattern and needed:
-        raise UsageError(f"--pattern is only for .tiktoken files; {path} has a pattern of its own")
+        raise UsageError(f"--pattern is only for .tiktoken files; {path} already has a pattern")
     return loaded
+
+
+def contains_counts(path: Path) -> bool:
+    """Return whether a file or folder contains chunk counts, judging by its name and, for a folder, its files."""
+    from ..data.files import kind
+    from ..data.tables import is_counts_folder
+
+    return kind(path)[0] in (".csv", ".parquet") or is_counts_folder(path)
 
 
 def on_one_line(failed: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ..errors import plural
-from .app import command, describe, fail_if_any, find_sources, note, on_one_line, print_json, stoppable
+from .app import command, describe, fail_if_any, find_sources, on_one_line
 from .options import (
     PATTERN_HELP,
     Engine,
@@ -30,6 +30,8 @@ from .options import (
     option,
     sampled_share,
 )
+from .output import note, print_json
+from .signals import stoppable
 from .usage import UsageError, number
 
 LONG_CHUNK = 10_000

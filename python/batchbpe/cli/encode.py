@@ -6,12 +6,13 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from ..choices import ShardFormat
 from ..errors import plural
-from .app import command, describe, exit_signal, fail_if_any, find_sources, load, note, on_one_line, print_json
+from .app import command, describe, fail_if_any, find_sources, load, on_one_line
 from .options import (
     Engine,
     Json,
@@ -33,6 +34,8 @@ from .options import (
     option,
     sampled_share,
 )
+from .output import note, print_json
+from .signals import exit_signal
 from .usage import UsageError, number, one_of
 
 if TYPE_CHECKING:
@@ -44,7 +47,6 @@ NOT_A_FOLDER = (".txt", ".md", ".json", ".jsonl", ".parquet", ".arrow", ".csv", 
 
 
 SHARD_TOKENS = 100_000_000
-ShardFormat = Literal["bin", "llm.c", "parquet"]
 
 
 @command

@@ -1,4 +1,4 @@
-"""The command that compares tokenizers."""
+"""`batchbpe evaluate`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from ..choices import Unit
 from ..errors import DataError
-from .app import command, find_sources, load, note, print_json, print_table
+from .app import command, find_sources, load
 from .options import (
     Json,
     JsonlField,
@@ -27,17 +28,14 @@ from .options import (
     option,
     sampled_share,
 )
-from .usage import UsageError, one_of
+from .output import note, print_json, print_table
+from .usage import one_of, refuse
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
 ALL = "all"
 """Name of the only group if documents are not grouped."""
-
-
-Unit = Literal["text", "byte", "character", "word"]
-"""Units of text whose cost in tokens can be compared."""
 
 
 @command
@@ -48,9 +46,9 @@ def evaluate(
     ],
     data: Annotated[list[str], option("Documents or chunk counts to encode. Can be repeated.", metavar="PATH")],
     group_column: Annotated[
-        str | None, option("Compare the groups named in this table column or jsonl field.", metavar="NAME")
+        str | None, option("Table column or jsonl field with the groups to compare.", metavar="NAME")
     ] = None,
-    by_file: Annotated[bool, option("Compare files: each file is a group.", "--by-file")] = False,
+    by_file: Annotated[bool, option("Compare files; each file is a group.", "--by-file")] = False,
     parity: Annotated[
         str | None,
         option("Reference group.", metavar="GROUP", show_default="the cheapest for the first model"),
@@ -58,7 +56,7 @@ def evaluate(
     per: Annotated[
         Unit | None,
         option(
-            "Compare the tokens of groups per byte, character or word, or per text if groups have the same content.",
+            "Unit of comparison: byte, character, word, or text if all groups have the same content.",
             metavar="UNIT",
             show_default="character",
             **one_of(get_args(Unit)),
@@ -86,7 +84,17 @@ def evaluate(
 
     grouped = bool(group_column or by_file)
     share = sampled_share(sample, seed)
-    _check(models, parity, per, group_column, by_file, share, limit_bytes)
+    twice = next((path for path in models if models.count(path) > 1), None)
+    refuse(
+        {
+            f"{twice} is given more than once": twice,
+            "--group-column cannot be combined with --by-file": group_column and by_file,
+            "--parity needs --group-column or --by-file": parity is not None and not grouped,
+            "--per needs --group-column or --by-file": per and not grouped,
+            "--limit-bytes has no effect on groups, which are read completely; remove it": limit_bytes and grouped,
+            "--sample cannot be combined with --group-column": group_column and share != 1,
+        }
+    )
     tokenizers = {str(path): _load(path, pattern, needed=len(models) == 1) for path in models}
     errors = "replace" if replace_errors else "strict"
     sources = find_sources(data, text_column, jsonl_field, errors, max_document_bytes)
@@ -135,7 +143,7 @@ def evaluate(
 
 
 def _load(path: Path, pattern: str | None, *, needed: bool) -> Tokenizer:
-    """Load a model, or suggest --data for what is a file of documents by its name."""
+    """Load a model. If the name is that of a data file, the error suggests --data."""
     from ..data.corpus import has_known_suffix
 
     try:
@@ -144,30 +152,6 @@ def _load(path: Path, pattern: str | None, *, needed: bool) -> Tokenizer:
         if has_known_suffix(str(path)):
             error.remedy = "repeat --data for each file of data"
         raise
-
-
-def _check(
-    models: list[Path],
-    parity: str | None,
-    per: Unit | None,
-    group_column: str | None,
-    by_file: bool,
-    sample: float,
-    limit_bytes: int | None,
-) -> None:
-    """Reject combinations of options that mean nothing."""
-    twice = next((path for path in models if models.count(path) > 1), None)
-    if twice:
-        raise UsageError(f"{twice} is given more than once")
-    if group_column and by_file:
-        raise UsageError("--group-column cannot be combined with --by-file")
-    for option_, is_given in {"--parity": parity is not None, "--per": per}.items():
-        if is_given and not (group_column or by_file):
-            raise UsageError(f"{option_} needs --group-column or --by-file")
-    if limit_bytes is not None and (group_column or by_file):
-        raise UsageError("--limit-bytes has no effect on groups, which are read completely; remove it")
-    if group_column and sample != 1:
-        raise UsageError("--sample cannot be combined with --group-column")
 
 
 def _labels(paths: list[str]) -> dict[str, str]:

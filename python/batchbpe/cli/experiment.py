@@ -1,4 +1,4 @@
-"""The commands that run the paper's experiments and report their results."""
+"""`batchbpe experiment` and `batchbpe report`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import typer
 
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short
 from ..storage.atomic import check_writable, writing
-from .app import as_option, as_typed, command, find_sources, note, print_json, print_rows, print_table
+from .app import as_option, as_typed, command, find_sources
 from .options import PATTERN_HELP, Json, Quiet, ReplaceErrors, TextColumn, option
-from .usage import UsageError, number, one_of
+from .output import note, print_json, print_rows, print_table
+from .usage import UsageError, number, one_of, refuse
 
 VOCAB_SIZE = 50_304
 MAX_ROWS = 24
@@ -44,7 +45,7 @@ def experiment(
     ] = None,
     heldout_share: Annotated[
         float | None,
-        option("Share of the data to hold out if there is no --heldout.", show_default="0.1", **number(float)),
+        option("Fraction of the data to hold out if --heldout is not given.", show_default="0.1", **number(float)),
     ] = None,
     vocab_size: Annotated[
         int | None,
@@ -75,19 +76,16 @@ def experiment(
 
     sweep, chunks = name == "sweep", name == "chunks"
     values = _grid(grid or [])
-    conflicts = [
-        ("--heldout", heldout, chunks and name),
-        ("--heldout-share", heldout_share is not None, name if chunks else heldout and "--heldout"),
-        ("--vocab-size", vocab_size, name if chunks else "vocab_size" in values and "--grid vocab_size"),
-        ("--pattern", pattern, "pattern" in values and "--grid pattern"),
-        ("--grid", grid, not sweep and name),
-        ("--resume", resume, not sweep and name),
-    ]
-    if sweep and not grid:
-        raise UsageError("sweep needs --grid, for example --grid vocab_size=8000,16000")
-    for option_, is_given, conflict in conflicts:
-        if is_given and conflict:
-            raise UsageError(f"{option_} has no effect with {conflict}; remove it")
+    no_effect = {
+        "--heldout": heldout and chunks and name,
+        "--heldout-share": heldout_share is not None and (name if chunks else heldout and "--heldout"),
+        "--vocab-size": vocab_size and (name if chunks else "vocab_size" in values and "--grid vocab_size"),
+        "--pattern": pattern and "pattern" in values and "--grid pattern",
+        "--grid": grid and not sweep and name,
+        "--resume": resume and not sweep and name,
+    }
+    refuse({f"{option_} has no effect with {cause}; remove it": cause for option_, cause in no_effect.items()})
+    refuse({"sweep needs --grid, for example --grid vocab_size=8000,16000": sweep and not grid})
     _check_folder(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
     options: dict[str, Any] = {"text_column": text_column, "errors": "replace" if replace_errors else "strict"}
@@ -173,7 +171,7 @@ def _output_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _spelling(grid: Collection[str]) -> Iterator[None]:
-    """Describe errors in terms of the options of this command: it has --grid, and no --jsonl-field."""
+    """Describe errors in terms of this command's options: it has --grid, but not --jsonl-field."""
     try:
         yield
     except (ArgumentError, ArgumentTypeError, DataError) as error:

@@ -1,4 +1,4 @@
-"""The commands that inspect models and chunk counts, and export models."""
+"""`batchbpe inspect` and `batchbpe export`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import typer
 from ..errors import ArgumentError, listed, plural
 from ..formats import FORMATS, Format
 from ..patterns import pattern_name
-from .app import command, load, note, print_json, print_rows, print_table
+from .app import command, contains_counts, load
 from .options import Json, ModelFile, Quiet, RankPattern, option
+from .output import note, print_json, print_rows, print_table
 from .usage import UsageError, number, one_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ TOP = 10
 
 @command
 def inspect(
-    file: Annotated[Path, typer.Argument(help="A model, or a file of chunk counts.", readable=False)],
+    file: Annotated[Path, typer.Argument(help="A model or a chunk count file.", readable=False)],
     token: Annotated[str | None, option("Show the merges that build this token.", metavar="TEXT")] = None,
     id: Annotated[int | None, option("Show the merges that build the token with id N.", **number(int))] = None,
     longest: Annotated[int | None, option("List the N longest tokens.", **number(int, least=1))] = None,
@@ -38,21 +39,19 @@ def inspect(
     pattern: RankPattern = None,
     json: Json = False,
 ) -> None:
-    """Show the contents of a model or of a file of chunk counts.
+    """Show the contents of a model or a chunk count file.
 
     Example: batchbpe inspect mine.model --token " theory"
     """
     from .. import analysis
     from ..analysis.inspection import tree_nodes
     from ..counts import ChunkCounts
-    from ..data.files import kind
-    from ..data.tables import is_counts_folder
 
     views = {"token": token, "id": id, "longest": longest, "search": search}
     given = [name for name, value in views.items() if value is not None]
     if len(given) > 1 and given != ["longest", "search"]:
         raise UsageError(f"--{given[0]} cannot be combined with --{given[1]}")
-    if kind(file)[0] in (".csv", ".parquet") or is_counts_folder(file):
+    if contains_counts(file):
         for name in [*given, *["pattern"] * (pattern is not None)]:
             raise UsageError(f"--{name} needs a model; {file} contains chunk counts")
         summary = analysis.inspect_counts(ChunkCounts.load(file), top=TOP if top is None else top)
@@ -126,8 +125,8 @@ def _print_counts(title: str, summary: CountsSummary) -> None:
         "unique chunks": summary.unique,
         "pattern": pattern_name(summary.pattern),
         **{
-            f"share of the {int(n):,} most frequent chunks": share
-            for n, share in summary.share_of_most_frequent.items()
+            f"fraction in the {int(n):,} most frequent chunks": fraction
+            for n, fraction in summary.share_of_most_frequent.items()
         },
         "longest chunk": plural(summary.longest_chunk, "byte"),
         "unique chunks by count": ranges,
@@ -147,7 +146,7 @@ def export(
     ],
     output: Annotated[Path, option("Output file; a folder for transformers.", "--output", "-o", metavar="PATH")],
     allow_inexact: Annotated[
-        bool, option("Export even if some text is then encoded differently.", "--allow-inexact")
+        bool, option("Export even if some text would be encoded differently.", "--allow-inexact")
     ] = False,
     pattern: RankPattern = None,
     quiet: Quiet = False,

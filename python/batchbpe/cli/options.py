@@ -20,7 +20,7 @@ Command = Callable[..., None]
 
 
 def option(help: str, *names: str, **rest: Any) -> Any:
-    """Return an option, by default named after its parameter. Whether a file is readable is found out by reading it."""
+    """Return an option, named after its parameter by default. Files are not checked here but when they are read."""
     return typer.Option(*names, help=help, readable=False, **rest)
 
 
@@ -75,7 +75,7 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         help="Files, folders, globs or URLs: .txt, .md, .jsonl, .parquet, .arrow, or chunk counts (.csv, .parquet), "
-        "also compressed as .gz or .zst; - for standard input."
+        "optionally compressed (.gz, .zst); - for standard input."
     ),
 ]
 ModelFile = Annotated[
@@ -97,15 +97,13 @@ LimitBytes = Annotated[
 ]
 Sample = Annotated[
     float | None,
-    option(
-        "Share of the documents to use, e.g. 0.1. A text file is one document.", show_default="1.0", **number(float)
-    ),
+    option("Fraction of documents to use, e.g. 0.1. A text file is one document.", show_default="1.0", **number(float)),
 ]
 Seed = Annotated[int, option("Random seed for --sample.", **number(int, least=0))]
 
 
 def sampled_share(sample: float | None, seed: int) -> float:
-    """Return the share of the documents to use. A seed without --sample is an error."""
+    """Return the fraction of documents to use. A seed without --sample is an error."""
     if sample is None and seed:
         raise UsageError("--seed has no effect without --sample; remove it")
     return 1.0 if sample is None else sample
@@ -134,7 +132,7 @@ EngineName = Literal["local", "spark"]
 Engine = Annotated[
     EngineName,
     option(
-        "local, or spark for a cluster: reads and writes what Spark can (docs/scale.md).",
+        "local, or spark to run on a cluster (docs/scale.md).",
         metavar="ENGINE",
         **one_of(get_args(EngineName)),
     ),
@@ -146,7 +144,7 @@ Master = Annotated[
 
 
 def is_spark(engine: EngineName, master: str | None, output: str | None, unsupported: dict[str, bool]) -> bool:
-    """Return whether to use Spark, which writes a folder. Options that have no effect then are an error."""
+    """Return whether to use Spark, which writes a folder. Options that it does not support are an error."""
     if engine == "local" and master is not None:
         raise UsageError("--master needs --engine spark")
     for name, is_given in unsupported.items():

@@ -11,7 +11,7 @@ import typer
 from ..errors import plural, short
 from ..phrases.options import PhraseOptions
 from ..training.options import TrainingOptions
-from .app import command, find_sources, load, note, print_json
+from .app import command, find_sources, load
 from .options import (
     PATTERN_HELP,
     Json,
@@ -28,6 +28,7 @@ from .options import (
     sampled_share,
     takes,
 )
+from .output import note, print_json
 from .usage import UsageError, number
 
 

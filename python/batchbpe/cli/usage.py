@@ -1,27 +1,64 @@
 """Help and usage errors in the usual notation: `MODEL [INPUTS...]` and `--threads must be at least 1, got 0`.
 
-This uses only what typer and click document, since their help and errors differ between versions.
+This uses only what typer and click document, because their help and errors differ between versions.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from ..errors import short
+
+TyperUsageError: Any = typer.BadParameter.__base__
+"""Base class of typer's usage errors, which typer does not export."""
 
 
 class UsageError(ValueError):
     """Options that cannot be combined."""
 
 
+def refuse(problems: Mapping[str, object]) -> None:
+    """Raise a usage error with the first message whose condition is true."""
+    for message, is_true in problems.items():
+        if is_true:
+            raise UsageError(message)
+
+
+class Group(TyperGroup):
+    """The program: prints its help to standard error if it is called without arguments, and suggests commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options before the command."""
+        if not args and not ctx.resilient_parsing:  # which is set for shell completion
+            sys.stderr.write(f"{ctx.get_help()}\n")
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command."""
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            ctx.fail(f"unknown command {args[0]!r}{_suggestion(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
 class Command(TyperCommand):
     """A command that writes its arguments in the usual notation."""
+
+    allow_extra_args = True  # so that `parse_args` receives them
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments and options."""
+        extra = super().parse_args(ctx, args)
+        if extra and not ctx.resilient_parsing:
+            ctx.fail(f"unexpected argument: {' '.join(extra)}")
+        return extra
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return what follows the command in the usage line."""
@@ -77,12 +114,16 @@ def one_of(choices: Sequence[str]) -> dict[str, Any]:
 
     def parse(text: str) -> str:
         if text not in choices:
-            close = get_close_matches(text, choices, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise typer.BadParameter(f"must be one of {', '.join(map(repr, choices))}, got {short(text)}{hint}")
+            listed = ", ".join(map(repr, choices))
+            raise typer.BadParameter(f"must be one of {listed}, got {short(text)}{_suggestion(text, choices)}")
         return text
 
     return {"parser": parse, "autocompletion": lambda: choices}
+
+
+def _suggestion(word: str, choices: Iterable[str], cutoff: float = 0.6, show: Callable[[str], str] = repr) -> str:
+    close = get_close_matches(word, list(choices), cutoff=cutoff)
+    return f"; did you mean {' or '.join(map(show, close))}?" if close else ""
 
 
 def problem(error: Any) -> str:
@@ -93,11 +134,7 @@ def problem(error: Any) -> str:
         name = _name(param)
         # The message is empty if the parameter is missing; otherwise `number` or `one_of` has written it.
         return f"{name} {error.message}" if error.message else f"missing {param.param_type_name} {name}{see}"
-    text = error.message.rstrip(".").replace("No such", "unknown").replace(". Did you mean", "; did you mean")
-    text = re.sub(r"^Option '(.+?)'", r"\1", text)
-    text = re.sub(r"^Got unexpected extra argument\S* \((.*)\)$", r"unexpected argument: \1", text)
-    suggested = getattr(error, "possibilities", None)
-    close = get_close_matches(error.option_name, suggested, cutoff=0.75) if suggested else []  # the default is 0.6
-    if close:
-        text += f"; did you mean {' or '.join(close)}?"
+    name = getattr(error, "option_name", "")
+    text: str = error.message.rstrip(".").replace("No such", "unknown").replace(f"Option {name!r}", name)
+    text += _suggestion(name, getattr(error, "possibilities", None) or [], cutoff=0.75, show=str)
     return text[:1].lower() + text[1:] + ("" if text.endswith("?") else see)

@@ -1,4 +1,4 @@
-"""The command that shows tokens and vocabularies on a local page."""
+"""`batchbpe view`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from ..errors import DataError
-from .app import command, load, note
+from .app import command, contains_counts, load
 from .options import Quiet, RankPattern, option
+from .output import note
 from .usage import UsageError, number
 
 
@@ -21,12 +22,12 @@ from .usage import UsageError, number
 def view(
     files: Annotated[
         list[Path],
-        typer.Argument(help="One to four models, in any format, and files of chunk counts.", readable=False),
+        typer.Argument(help="One to four models in any format, and chunk count files.", readable=False),
     ],
-    text: Annotated[Path | None, option("Text to show at the beginning.", metavar="FILE")] = None,
+    text: Annotated[Path | None, option("Initial text.", metavar="FILE")] = None,
     data: Annotated[
         list[str] | None,
-        option("Documents or chunk counts in which to count tokens. Can be repeated.", metavar="PATH"),
+        option("Documents or chunk counts to count tokens in. Can be repeated.", metavar="PATH"),
     ] = None,
     static: Annotated[
         Path | None, option("Write one self-contained page instead of starting a server.", metavar="FILE")
@@ -35,7 +36,7 @@ def view(
     host: Annotated[
         str, option("Address to listen on; by default, only this machine can reach the page.", metavar="HOST")
     ] = "127.0.0.1",
-    port: Annotated[int, option("Port; 0 for any free one.", **number(int, least=0, most=65535))] = 8765,
+    port: Annotated[int, option("Port (0 picks a free one).", **number(int, least=0, most=65535))] = 8765,
     open_page: Annotated[bool, option("Open the page in a browser.", "--open/--no-open")] = True,
     quiet: Quiet = False,
 ) -> None:
@@ -45,14 +46,12 @@ def view(
     """
     from ..analysis.comparison import unique_names
     from ..counts import ChunkCounts
-    from ..data.files import kind
-    from ..data.tables import is_counts_folder
     from ..viewer import server, static_page
     from ..viewer.workspace import SAMPLE, Workspace
 
     if static is None:
         server.check_installed()
-    counts = [path for path in files if kind(path)[0] in (".csv", ".parquet") or is_counts_folder(path)]
+    counts = [path for path in files if contains_counts(path)]
     models = [path for path in files if path not in counts]
     if not models and (static or data):
         raise UsageError(f"--{'static' if static else 'data'} needs a model; {files[0]} contains chunk counts")

@@ -11,12 +11,12 @@ import pyarrow as pa
 from ..analysis.evaluation import evaluate_text
 from ..data import corpus
 from ..errors import ArgumentError
-from ..policies import Policy, policy_name
+from ..policies import PAPER_POLICIES, Policy, policy_name
 from ..tokenizer import Tokenizer
 from .data import ExperimentData
 from .plots import axes, styled
 from .result import Result, signed
-from .trainings import POLICIES, Run, check_size, recorded_options, runs_bar, train_all
+from .trainings import Run, check_size, recorded_options, runs_bar, train_all
 
 
 @styled
@@ -26,7 +26,7 @@ def batching(
     texts: str | Iterable[str] | None = None,
     files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
     vocab_size: int = 50_304,
-    policies: Sequence[str | Policy] = POLICIES,
+    policies: Sequence[str | Policy] = tuple(PAPER_POLICIES),
     cap_divisors: Sequence[int] = (1, 2, 4, 8),
     max_batch_sizes: Sequence[int] = (50, 100, 200, 400),
     progress: bool = False,

@@ -22,8 +22,6 @@ from ..training.train import train
 from ..util.memory import free_memory
 from ..util.progress import bar
 
-POLICIES = ("serial", "naive", "positional", "continue_search")
-"""Names of the paper's policies."""
 MEMORY_PER_BYTE = 12
 """Upper bound of the memory for training, in bytes per byte of the unique chunks."""
 LARGE = 2_000_000

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._core import Encoder, threads_or_all
+from ..choices import ShardFormat
 from ..data.documents import ArrowTexts, Documents, TextFile, Texts
 from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
@@ -28,7 +29,7 @@ from ..tokenizer import Tokenizer
 from ..util.progress import Meter, bar
 from ..util.surrogates import combine_documents
 from .resume import Record
-from .shards import SHARDS, Encoded, Shard, ShardFormat
+from .shards import SHARDS, Encoded, Shard
 
 RECORD = "shards.json"
 LONG = 1 << 20
@@ -72,7 +73,7 @@ def encode_documents(
     pool = ThreadPoolExecutor(at_once)
     pending: deque[Future[Iterable[Encoded]]] = deque()
     try:
-        for future in _submit(pool, tokenizer._encoder, documents, at_once, errors):
+        for future in _submit(pool, tokenizer.core_encoder, documents, at_once, errors):
             pending.append(future)
             if len(pending) > at_once:
                 yield pending.popleft().result()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-ShardFormat = Literal["bin", "llm.c", "parquet"]
+from ..choices import ShardFormat
+
 Ids = npt.NDArray[np.uint32]
 HEADERS = {2: (20240520, 1), 4: (20240801, 7)}
 """Magic number and version of llm.c files, by the number of bytes per id."""

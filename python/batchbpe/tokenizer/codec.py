@@ -1,8 +1,8 @@
-"""`Codec`: encode text to ids and decode ids to text with a `Model`."""
+"""`Codec`: the half of `Tokenizer` that encodes text to ids and decodes ids to text, without files and training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Codec(CompatibleNames):
-    """What a `Tokenizer` does with its model: the vocabulary, encoding and decoding. It is immutable."""
+    """Base class of `Tokenizer`: the vocabulary, encoding and decoding. It is immutable."""
 
     def __init__(self, model: Model, name: str | None = None) -> None:
         """Create a tokenizer that runs a model.
@@ -42,21 +42,24 @@ class Codec(CompatibleNames):
     def model(self) -> Model:
         """The model: pattern, merges, stop words, special tokens and so on.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).model
         Model(tokens=259, merges=3, stop_words=0, special_tokens=0, pattern='gpt4')
         """
         return self._model
 
     @lazy
-    def _encoder(self) -> Encoder:
+    def core_encoder(self) -> Encoder:
+        """The encoder of the core, for code that calls it without the checks here. It is built when it is first used.
+
+        >>> Tokenizer.train("aaabdaaabac", 259).core_encoder.encode_bytes(b"aaab", None)
+        [258]
+        """
         return self._model.encoder()
 
     @property
     def pattern(self) -> str:
         """The regular expression that splits text into chunks.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259, pattern="[a-z]+").pattern
         '[a-z]+'
         """
@@ -64,9 +67,8 @@ class Codec(CompatibleNames):
 
     @property
     def vocab_size(self) -> int:
-        """The number of tokens, which is also `len(tokenizer)`.
+        """The number of tokens, as `len(tokenizer)`.
 
-        >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer(Model(split="[a-z]+", merges={}, special_tokens={"<e>": 300}))
         >>> tokenizer.vocab_size, tokenizer.n_vocab
         (257, 301)
@@ -79,7 +81,6 @@ class Codec(CompatibleNames):
 
         It is larger than `vocab_size` if there are gaps between ids, for example below the ids of special tokens.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).n_vocab
         259
         """
@@ -89,7 +90,6 @@ class Codec(CompatibleNames):
     def vocab(self) -> Mapping[int, bytes]:
         """The bytes of every token by id (read-only).
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).vocab[258]
         b'aaab'
         """
@@ -99,7 +99,6 @@ class Codec(CompatibleNames):
     def merges(self) -> Mapping[tuple[int, int], int]:
         """The merged pairs in the order they were made, and the ids they became (read-only).
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).merges[97, 97]
         256
         """
@@ -109,7 +108,6 @@ class Codec(CompatibleNames):
     def special_tokens(self) -> Mapping[str, int]:
         """The special tokens and their ids (read-only).
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).special_tokens["<eot>"]
         259
         """
@@ -119,7 +117,6 @@ class Codec(CompatibleNames):
     def added_tokens(self) -> Mapping[str, int]:
         """The added tokens and their ids (read-only): found in every text before it is split, but not special.
 
-        >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer(Model(split=r"\\s+|\\S+", merges={}, added_tokens={"    ": 256}))
         >>> tokenizer.encode("     a"), dict(tokenizer.added_tokens)
         ([256, 32, 97], {'    ': 256})
@@ -132,7 +129,6 @@ class Codec(CompatibleNames):
 
         Bytes that are not valid UTF-8 become surrogates, as in `os.fsdecode`.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("to be or not to be", 258, stop_list_size=2).stop_words[" be"]
         256
         """
@@ -143,7 +139,6 @@ class Codec(CompatibleNames):
     def phrases(self) -> Mapping[tuple[int, ...], int]:
         """The phrases: sequences of tokens that are whole chunks, and the ids they become (read-only).
 
-        >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer(Model(split=r" ?\\w+", merges={(32, 98): 256}, phrases={(97, 256): 257}))
         >>> tokenizer.encode("a b a b b"), tokenizer.phrases[97, 256]
         ([257, 32, 97, 256, 256], 257)
@@ -153,7 +148,6 @@ class Codec(CompatibleNames):
     def merge_tree(self, token: int) -> MergeTree:
         """Return the tree of merges that builds a token.
 
-        >>> from batchbpe import Tokenizer
         >>> print(Tokenizer.train("aaabdaaabac", 259).merge_tree(258))
         258 'aaab'
         ├─ 256 'aa'
@@ -181,45 +175,42 @@ class Codec(CompatibleNames):
         text: the text. Surrogate pairs are combined into characters, as in tiktoken.
         allowed_special: special tokens that are encoded as tokens: "all", or a collection of them. "none" encodes all
             special tokens as ordinary text, and "none_raise" raises an error if the text contains one.
-        disallowed_special: special tokens that raise an error: "all" others, or a collection of them. The default is
-            no special token if `allowed_special` is "all" or "none", and all others if it is not.
+        disallowed_special: special tokens that raise an error: "all" others, or a collection of them. By default none
+            if `allowed_special` is "all" or "none", and all others if it is not; in `BatchTokenizer`, none if it is a
+            collection.
         errors: "strict" raises an error for lone surrogates, "replace" replaces them with U+FFFD.
         threads: number of threads for a long text; None uses all cores.
 
         Special tokens that are neither allowed nor disallowed are encoded as ordinary text. If several special tokens
-        start at the same place, the longest is matched.
+        start at the same position, the longest is matched.
 
-        >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
         >>> tokenizer.encode("ab<eot>", allowed_special="all")
         [257, 259]
 
         """
         special = None
-        if allowed_special != "none_raise" or disallowed_special is not None:  # a call would take a tenth of the time
+        if allowed_special != "none_raise" or disallowed_special is not None:  # skipping this makes short texts faster
             special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         if errors != "strict":
             check_errors(errors)
         try:
-            return self._encoder.encode(text, special, threads)
+            return self.core_encoder.encode(text, special, threads)
         except (TypeError, ValueError) as error:
-            (text,) = _encodable({"text": text}, errors, threads, error)
-            return self._encoder.encode(text, special, threads)
+            return self._retry(self.core_encoder.encode, text, special, errors, threads, error)
 
     def encode_ordinary(self, text: str, *, errors: Errors = "strict", threads: int | None = None) -> list[int]:
         """Encode a text in which special tokens are ordinary text.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).encode_ordinary("<eot>ab")
         [60, 101, 111, 116, 62, 257]
         """
         if errors != "strict":
             check_errors(errors)
         try:
-            return self._encoder.encode(text, ([], []), threads)
+            return self.core_encoder.encode(text, ([], []), threads)
         except (TypeError, ValueError) as error:
-            (text,) = _encodable({"text": text}, errors, threads, error)
-            return self._encoder.encode(text, ([], []), threads)
+            return self._retry(self.core_encoder.encode, text, ([], []), errors, threads, error)
 
     def encode_bytes(self, data: bytes, *, threads: int | None = None) -> list[int]:
         """Encode bytes that may be invalid UTF-8, in which special tokens are ordinary text.
@@ -228,12 +219,11 @@ class Codec(CompatibleNames):
         chunk before the first invalid byte is encoded as one chunk with all bytes after it. If that chunk starts with
         whitespace, so are the whitespace tokens before it. `decode_bytes` restores the bytes.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).encode_bytes(b"aaab d\\xff")
         [258, 32, 100, 255]
         """
         try:
-            return self._encoder.encode_bytes(data, threads)
+            return self.core_encoder.encode_bytes(data, threads)
         except (TypeError, ValueError):
             if not isinstance(data, bytes):
                 remedy = "use encode for a string" if isinstance(data, str) else ""
@@ -252,17 +242,15 @@ class Codec(CompatibleNames):
     ) -> Ids:
         """Encode a text to a uint32 array without creating Python integers. The parameters are those of `encode`.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).encode_to_numpy("aaabd")
         array([258, 100], dtype=uint32)
         """
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         check_errors(errors)
         try:
-            return self._encoder.encode_to_numpy(text, special, threads)
+            return self.core_encoder.encode_to_numpy(text, special, threads)
         except (TypeError, ValueError) as error:
-            (text,) = _encodable({"text": text}, errors, threads, error)
-            return self._encoder.encode_to_numpy(text, special, threads)
+            return self._retry(self.core_encoder.encode_to_numpy, text, special, errors, threads, error)
 
     def encode_batch(
         self,
@@ -278,11 +266,10 @@ class Codec(CompatibleNames):
 
         `num_threads` is the same as `threads`, under the name that tiktoken uses.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).encode_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
-        if type(self).encode is not Codec.encode:  # a subclass encodes in its own way
+        if type(self).encode is not Codec.encode:  # a subclass that overrides `encode` changes this too, as in tiktoken
             return [self.encode(each, allowed_special, disallowed_special, errors=errors) for each in _as_list(text)]
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         check_errors(errors)
@@ -293,11 +280,11 @@ class Codec(CompatibleNames):
                 raise ArgumentError("num_threads", num_threads, reason)
             check_threads(num_threads, "num_threads")
             threads = num_threads
+        encode = self.core_encoder.encode_batch
         try:
-            return self._encoder.encode_batch(texts, special, threads)
+            return encode(texts, special, threads)
         except (TypeError, ValueError) as error:
-            texts = _encodable(_named(texts), errors, threads, self._located(texts, special, error))
-            return self._encoder.encode_batch(texts, special, threads)
+            return self._retry(encode, texts, special, errors, threads, error, is_batch=True)
 
     def encode_ordinary_batch(
         self,
@@ -309,7 +296,6 @@ class Codec(CompatibleNames):
     ) -> list[list[int]]:
         """Encode several texts in which special tokens are ordinary text.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).encode_ordinary_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
@@ -328,7 +314,6 @@ class Codec(CompatibleNames):
 
         The parameters are those of `encode`. Text i has the ids from `offsets[i]` to `offsets[i + 1]`.
 
-        >>> from batchbpe import Tokenizer
         >>> ids, offsets = Tokenizer.train("aaabdaaabac", 259).encode_batch_to_numpy(["aaab", "", "ac"])
         >>> ids.tolist(), offsets.tolist()
         ([258, 97, 99], [0, 1, 1, 3])
@@ -336,21 +321,37 @@ class Codec(CompatibleNames):
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         check_errors(errors)
         texts = _as_list(text)
+        encode = self.core_encoder.encode_batch_to_numpy
         try:
-            return self._encoder.encode_batch_to_numpy(texts, special, threads)
+            return encode(texts, special, threads)
         except (TypeError, ValueError) as error:
-            texts = _encodable(_named(texts), errors, threads, self._located(texts, special, error))
-            return self._encoder.encode_batch_to_numpy(texts, special, threads)
+            return self._retry(encode, texts, special, errors, threads, error, is_batch=True)
 
-    def _located(self, texts: list[str], special: Special, error: Exception) -> Exception:
-        """Return an error about a batch, with the text that contains a disallowed special token."""
-        if not isinstance(error, TypeError | UnicodeEncodeError):
-            for name, text in _named(texts).items():
+    def _retry(
+        self,
+        encode: Callable[[Any, Special, int | None], T],
+        text: Any,
+        special: Special,
+        errors: Errors,
+        threads: int | None,
+        error: Exception,
+        is_batch: bool = False,
+    ) -> T:
+        """Encode again with combined surrogates, which the core has rejected. Explain an `error` with another cause."""
+        texts = {f"text[{index}]": each for index, each in enumerate(text)} if is_batch else {"text": text}
+        for name, each in texts.items():
+            check_string(name, each)
+        check_threads(threads)
+        if isinstance(error, UnicodeEncodeError):
+            combined = [combine_surrogates(each, errors, where=name) for name, each in texts.items()]
+            return encode(combined if is_batch else combined[0], special, threads)
+        if is_batch and isinstance(error, ValueError):
+            for name, each in texts.items():  # find the text that contains a disallowed special token
                 try:
-                    self._encoder.encode(text, special, 1)
+                    self.core_encoder.encode(each, special, 1)
                 except ValueError as rejected:
-                    return DataError(str(rejected), where=name)
-        return error
+                    raise DataError(str(rejected), where=name) from None
+        raise error from None
 
     def decode(
         self,
@@ -363,29 +364,27 @@ class Codec(CompatibleNames):
 
         `skip_special_tokens` leaves out special tokens.
 
-        >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
         >>> tokenizer.decode([258, 259]), tokenizer.decode([258, 259], skip_special_tokens=True)
         ('aaab<eot>', 'aaab')
         """
         try:
-            return self._encoder.decode_text(tokens, errors, skip_special_tokens)
+            return self.core_encoder.decode_text(tokens, errors, skip_special_tokens)
         except (TypeError, OverflowError, ValueError) as error:
             ids = self._known_ids(tokens, error, skip_special_tokens)
-            return self._encoder.decode_text(ids, errors, skip_special_tokens)
+            return self.core_encoder.decode_text(ids, errors, skip_special_tokens)
 
     def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any], *, skip_special_tokens: bool = False) -> bytes:
         """Decode ids to bytes. `skip_special_tokens` leaves out special tokens.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_bytes([258, 255])
         b'aaab\\xff'
         """
         try:
-            return self._encoder.decode_bytes(tokens, skip_special_tokens)
+            return self.core_encoder.decode_bytes(tokens, skip_special_tokens)
         except (TypeError, OverflowError, ValueError) as error:
             ids = self._known_ids(tokens, error, skip_special_tokens)
-            return self._encoder.decode_bytes(ids, skip_special_tokens)
+            return self.core_encoder.decode_bytes(ids, skip_special_tokens)
 
     def _known_ids(self, tokens: Any, error: Exception, skip_special_tokens: bool) -> list[int]:
         """Return the ids of an array or iterable that the core rejected. Raise if something is wrong with them."""
@@ -415,7 +414,6 @@ class Codec(CompatibleNames):
 
         The other parameters are those of `decode`.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_batch([[258], [97, 99]])
         ['aaab', 'ac']
         """
@@ -433,7 +431,6 @@ class Codec(CompatibleNames):
 
         `skip_special_tokens` leaves out special tokens.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_bytes_batch([[258], [255]])
         [b'aaab', b'\\xff']
         """
@@ -457,8 +454,8 @@ class Codec(CompatibleNames):
         return f"{type(self).__name__}(n_vocab={self.n_vocab})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle everything but the encoder, which is built again when it is needed."""
-        return {name: value for name, value in self.__dict__.items() if name != "_encoder"}
+        """Pickle everything but the encoder, which is rebuilt when it is first used."""
+        return {name: value for name, value in self.__dict__.items() if name != "core_encoder"}
 
 
 def _as_list(texts: Iterable[str]) -> list[str]:
@@ -467,23 +464,6 @@ def _as_list(texts: Iterable[str]) -> list[str]:
     remedy = "use encode for a single string" if isinstance(texts, str) else ""
     check_iterable("text", texts, "must be a list of strings", remedy)
     return list(texts)
-
-
-def _named(texts: list[str]) -> dict[str, str]:
-    return {f"text[{index}]": text for index, text in enumerate(texts)}
-
-
-def _encodable(texts: Mapping[str, str], errors: Errors, threads: int | None, error: Exception) -> list[str]:
-    """Combine the surrogates in texts that the core rejected. If the `error` was another one, name the wrong argument.
-
-    The keys of `texts` are the names for messages.
-    """
-    for name, text in texts.items():
-        check_string(name, text)
-    check_threads(threads)
-    if not isinstance(error, UnicodeEncodeError):
-        raise error from None
-    return [combine_surrogates(text, errors, where=name) for name, text in texts.items()]
 
 
 def _collect(results: Iterator[T]) -> list[T]:

@@ -1,4 +1,4 @@
-"""Methods that `Tokenizer` has under the names that tiktoken and Hugging Face tokenizers use."""
+"""`Tokenizer` methods with the names that tiktoken and Hugging Face tokenizers use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..model import Model, UnknownTokenError
 
 
 class CompatibleNames:
-    """Mixin of `Tokenizer`: methods of `tiktoken.Encoding`, then methods of `tokenizers.Tokenizer`."""
+    """Mixin for `Tokenizer`: methods of `tiktoken.Encoding`, then methods of `tokenizers.Tokenizer`."""
 
     _model: Model
     _name: str | None
@@ -21,7 +21,6 @@ class CompatibleNames:
     def name(self) -> str:
         """The name given to the tokenizer, or the stem of the file it was loaded from, or "batchbpe".
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).name
         'batchbpe'
         """
@@ -31,7 +30,6 @@ class CompatibleNames:
     def max_token_value(self) -> int:
         """The largest id.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).max_token_value
         258
         """
@@ -41,7 +39,6 @@ class CompatibleNames:
     def special_tokens_set(self) -> set[str]:
         """The special tokens.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).special_tokens_set
         {'<eot>'}
         """
@@ -51,7 +48,6 @@ class CompatibleNames:
     def eot_token(self) -> int:
         """The id of <|endoftext|>.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<|endoftext|>"]).eot_token
         259
         """
@@ -68,7 +64,6 @@ class CompatibleNames:
     def is_special_token(self, token: int) -> bool:
         """Return whether an id belongs to a special token.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).is_special_token(259)
         True
         """
@@ -77,7 +72,6 @@ class CompatibleNames:
     def token_byte_values(self) -> list[bytes]:
         """Return the bytes of all tokens except special and added tokens, sorted.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).token_byte_values()[97:101]
         [b'a', b'aa', b'aaab', b'ab']
         """
@@ -86,7 +80,6 @@ class CompatibleNames:
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
         """Return the id of the token with this text or these bytes.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).encode_single_token("aaab")
         258
         """
@@ -109,7 +102,6 @@ class CompatibleNames:
     def decode_single_token_bytes(self, token: int) -> bytes:
         """Return the bytes of one id.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_single_token_bytes(258)
         b'aaab'
         """
@@ -123,7 +115,6 @@ class CompatibleNames:
     def decode_tokens_bytes(self, tokens: Iterable[int]) -> list[bytes]:
         """Return the bytes of each id.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_tokens_bytes([258, 100])
         [b'aaab', b'd']
         """
@@ -136,7 +127,6 @@ class CompatibleNames:
     def decode_with_offsets(self, tokens: Iterable[int]) -> tuple[str, list[int]]:
         """Decode ids and return, for each id, the index of the character in which its bytes start.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train("aaabdaaabac", 259).decode_with_offsets([258, 195, 169, 97])
         ('aaabéa', [0, 4, 4, 5])
         """
@@ -152,7 +142,6 @@ class CompatibleNames:
     def token_to_id(self, token: str) -> int | None:
         """Return the id of a token in its byte-level spelling, or None if there is no such token.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train(" to to", 258).token_to_id("Ġto")
         257
         """
@@ -165,7 +154,6 @@ class CompatibleNames:
     def id_to_token(self, id: int) -> str | None:
         """Return the byte-level spelling of a token, or None if there is no such id.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train(" to to", 258).id_to_token(257)
         'Ġto'
         """
@@ -181,7 +169,6 @@ class CompatibleNames:
         A stop word takes precedence over a merge with the same bytes. `with_added_tokens` includes special and
         added tokens, as they are.
 
-        >>> from batchbpe import Tokenizer
         >>> Tokenizer.train(" to to", 258).get_vocab()["Ġto"]
         257
         """
@@ -191,7 +178,6 @@ class CompatibleNames:
     def get_vocab_size(self, with_added_tokens: bool = True) -> int:
         """Return the number of tokens. `with_added_tokens` includes special and added tokens.
 
-        >>> from batchbpe import Tokenizer
         >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
         >>> tokenizer.get_vocab_size(), tokenizer.get_vocab_size(with_added_tokens=False)
         (260, 259)

@@ -1,6 +1,7 @@
 """`BatchTokenizer` and `QuickTokenizer`: the paper's classes, with its names and parameters.
 
-They hold an immutable `Tokenizer`, which `train`, `load` and `register_special_tokens` replace in one step.
+They wrap an immutable `Tokenizer`, which `train`, `load` and `register_special_tokens` replace in one step. They
+delegate to it everything that does not differ in the paper's program.
 """
 
 from __future__ import annotations
@@ -8,38 +9,77 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
-
-import numpy as np
-import numpy.typing as npt
+from functools import wraps
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..arguments import check_bool, check_function, check_integer, check_path
 from ..counts import ChunkCounts, check_suffix
 from ..data import corpus
-from ..data.limits import MAX_DOCUMENT_BYTES
 from ..errors import ArgumentTypeError
-from ..formats import Format
 from ..model import Model, check_special_tokens
-from ..model.tree import MergeTree
 from ..patterns import Split
-from ..policies import Policy
 from ..training.loop import Batch
-from ..util.surrogates import Errors
 from . import Tokenizer
-from .codec import Ids
 from .special import AllowedSpecial, DisallowedSpecial
 
+if TYPE_CHECKING:
+    from .codec import Codec as _Delegated  # type checkers see the delegated names as inherited
+else:
+    _Delegated = object
+
+P = ParamSpec("P")
+R = TypeVar("R")
 Self = TypeVar("Self", bound="BatchTokenizer")
 
+_SET_ELSEWHERE = {
+    "pattern": "pass pattern to the constructor",
+    "stop_list_size": "pass stop_list_size to the constructor",
+    "freq_cutoff": "pass freq_cutoff to the constructor",
+    "threads": "pass multiprocess to the constructor",
+    "special_tokens": "call register_special_tokens first",
+    "overlapping": "use QuickTokenizer",
+}
+"""Parameters of `Tokenizer.train` that `BatchTokenizer.train` does not have, and what to do instead."""
 
-class BatchTokenizer:
+
+def _delegated(method: Callable[Concatenate[Tokenizer, P], R]) -> Callable[Concatenate[BatchTokenizer, P], R]:
+    name = method.__name__
+
+    @wraps(method)
+    def call(self: BatchTokenizer, /, *args: P.args, **options: P.kwargs) -> R:
+        return getattr(self.tokenizer, name)(*args, **options)  # type: ignore[no-any-return]
+
+    return call
+
+
+def _delegated_with_default(
+    method: Callable[Concatenate[Tokenizer, P], R],
+) -> Callable[Concatenate[BatchTokenizer, P], R]:
+    """Delegate a method that encodes. By default, a collection of allowed special tokens disallows no others."""
+    name = method.__name__
+
+    @wraps(method)
+    def call(
+        self: BatchTokenizer,
+        text: Any,
+        allowed_special: AllowedSpecial = "none_raise",
+        disallowed_special: DisallowedSpecial | None = None,
+        **options: Any,
+    ) -> Any:
+        if disallowed_special is None and not isinstance(allowed_special, str):
+            disallowed_special = ()
+        return getattr(self.tokenizer, name)(text, allowed_special, disallowed_special, **options)
+
+    return call  # type: ignore[return-value]
+
+
+class BatchTokenizer(_Delegated):
     """The paper's tokenizer: created first, then trained.
 
-    It holds a `Tokenizer`, its attribute `tokenizer`. The most important methods of `Tokenizer` are defined here too;
-    all others, such as `token_to_id`, are delegated to it. If `allowed_special` is a collection, other special tokens
-    are encoded as ordinary text, as in the paper's program; in `Tokenizer`, they raise an error.
+    It delegates to a `Tokenizer`, its attribute `tokenizer`, and has all its methods and properties.
 
     >>> tokenizer = BatchTokenizer()
     >>> tokenizer.train("aaabdaaabac", 259)
@@ -48,6 +88,13 @@ class BatchTokenizer:
     [258, 100, 258, 97, 99]
     >>> tokenizer.token_to_id("aaab")
     258
+
+    If `allowed_special` is a collection, other special tokens are encoded as ordinary text, as in the paper's program;
+    in `Tokenizer`, they raise an error.
+
+    >>> tokenizer.register_special_tokens({"<a>": 259, "<b>": 260})
+    >>> tokenizer.encode("<a><b>", allowed_special={"<a>"})
+    [259, 60, 98, 62]
     """
 
     tokenizer: Tokenizer
@@ -96,7 +143,7 @@ class BatchTokenizer:
         ...     BatchTokenizer.from_file(f"{folder}/mine.model")
         BatchTokenizer(n_vocab=259)
         """
-        return cls._holding(Tokenizer.from_file(path))
+        return cls()._hold(Tokenizer.from_file(path))
 
     @classmethod
     def from_tiktoken(
@@ -106,18 +153,16 @@ class BatchTokenizer:
         special_tokens: Mapping[str, int] | None = None,
     ) -> Self:
         """Load a tokenizer from a .tiktoken rank file or a `tiktoken.Encoding`; see `Tokenizer.from_tiktoken`."""
-        return cls._holding(Tokenizer.from_tiktoken(path, pattern, special_tokens))
+        return cls()._hold(Tokenizer.from_tiktoken(path, pattern, special_tokens))
 
     @classmethod
     def from_huggingface(cls: type[Self], source: Any) -> Self:
         """Load a Hugging Face tokenizer; see `Tokenizer.from_huggingface`."""
-        return cls._holding(Tokenizer.from_huggingface(source))
+        return cls()._hold(Tokenizer.from_huggingface(source))
 
-    @classmethod
-    def _holding(cls: type[Self], tokenizer: Tokenizer) -> Self:
-        created = cls()
-        created._pattern, created.tokenizer = tokenizer.pattern, tokenizer
-        return created
+    def _hold(self: Self, tokenizer: Tokenizer) -> Self:
+        self._pattern, self.tokenizer = tokenizer.pattern, tokenizer
+        return self
 
     def train(
         self,
@@ -126,24 +171,26 @@ class BatchTokenizer:
         cap_divisor: int = 2,
         max_batch_size: int = 0,
         verbose: bool = False,
-        *,
-        texts: str | Iterable[str] | None = None,
-        files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
-        policy: Policy | str = "continue_search",
-        base: Tokenizer | BatchTokenizer | Model | None = None,
-        text_column: str = "text",
-        errors: Literal["strict", "replace"] = "strict",
-        max_document_bytes: int = MAX_DOCUMENT_BYTES,
-        progress: Callable[[int], object] | bool | None = None,
-        on_batch: Callable[[Batch], object] | None = None,
+        **options: Any,
     ) -> int:
         """Train a vocabulary of `vocab_size` tokens, registered special tokens included, and return its size.
 
         The size is smaller than requested if no pairs are left to merge. If training fails or is interrupted, the
-        tokenizer does not change. `verbose` writes a line per batch to stderr; the other parameters are those of
-        `Tokenizer.train`.
+        tokenizer does not change. `verbose` writes a line per batch to stderr. `options` are the other parameters of
+        `Tokenizer.train`, without those that the constructor or `register_special_tokens` sets.
         """
+        for name in options.keys() & _SET_ELSEWHERE.keys():
+            raise TypeError(f"train() got an unexpected keyword argument {name!r}; {_SET_ELSEWHERE[name]}")
+        on_counts, on_batch = options.pop("on_counts", None), options.pop("on_batch", None)
+        check_function("on_counts", on_counts)
         check_function("on_batch", on_batch)
+
+        def after_counting(counts: ChunkCounts) -> None:
+            if self.store_dict:
+                name = time.strftime("%Y-%m-%d-%H_%M-dataset-dict.csv") if self.store_dict is True else self.store_dict
+                counts.save(name)
+            if on_counts:
+                on_counts(counts)
 
         def after_batch(batch: Batch) -> None:
             if verbose:
@@ -157,31 +204,19 @@ class BatchTokenizer:
         self.tokenizer = Tokenizer.train(
             data,
             vocab_size,
-            texts=texts,
-            files=files,
             pattern=self._pattern,
             stop_list_size=self.stop_list_size,
             freq_cutoff=self.freq_cutoff,
             special_tokens=self.special_tokens,
             cap_divisor=cap_divisor,
             max_batch_size=max_batch_size,
-            policy=policy,
             overlapping=self._overlapping,
-            base=base.tokenizer if isinstance(base, BatchTokenizer) else base,
-            text_column=text_column,
-            errors=errors,
-            max_document_bytes=max_document_bytes,
-            progress=progress,
-            on_counts=self._store,
+            on_counts=after_counting,
             on_batch=after_batch,
             threads=None if self.multiprocess else 1,
+            **options,
         )
         return len(self.tokenizer)
-
-    def _store(self, counts: ChunkCounts) -> None:
-        if self.store_dict:
-            name = time.strftime("%Y-%m-%d-%H_%M-dataset-dict.csv") if self.store_dict is True else self.store_dict
-            counts.save(name)
 
     def register_special_tokens(self, special_tokens: Mapping[str, int]) -> None:
         """Replace the special tokens. `special_tokens` maps names to ids.
@@ -208,155 +243,19 @@ class BatchTokenizer:
         [258]
         """
         check_path("model_file", model_file)
-        tokenizer = Tokenizer.from_file(model_file)
-        self._pattern, self.tokenizer = tokenizer.pattern, tokenizer
+        self._hold(Tokenizer.from_file(model_file))
 
-    def save(self, prefix: str | os.PathLike[str]) -> None:
-        """Write `prefix`.model, which `load` reads, and `prefix`.vocab, a human-readable list of the tokens."""
-        self.tokenizer.save(prefix)
+    encode = _delegated_with_default(Tokenizer.encode)
+    encode_to_numpy = _delegated_with_default(Tokenizer.encode_to_numpy)
+    encode_batch = _delegated_with_default(Tokenizer.encode_batch)
+    encode_batch_to_numpy = _delegated_with_default(Tokenizer.encode_batch_to_numpy)
 
-    def export(self, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
-        """Write a file for another tool; see `Tokenizer.export`."""
-        self.tokenizer.export(path, format, allow_inexact=allow_inexact)
-
-    def encode(
-        self,
-        text: str,
-        allowed_special: AllowedSpecial = "none_raise",
-        disallowed_special: DisallowedSpecial | None = None,
-        *,
-        errors: Errors = "strict",
-        threads: int | None = None,
-    ) -> list[int]:
-        """Encode a text to a list of ids.
-
-        The parameters are those of `Tokenizer.encode`, but if `allowed_special` is a collection, other special tokens
-        are encoded as ordinary text unless `disallowed_special` says otherwise.
-
-        >>> tokenizer = BatchTokenizer()
-        >>> tokenizer.register_special_tokens({"<a>": 256, "<b>": 257})
-        >>> tokenizer.encode("<a><b>", allowed_special={"<a>"})
-        [256, 60, 98, 62]
-        """
-        disallowed = _paper_default(allowed_special, disallowed_special)
-        return self.tokenizer.encode(text, allowed_special, disallowed, errors=errors, threads=threads)
-
-    def encode_ordinary(self, text: str, *, errors: Errors = "strict", threads: int | None = None) -> list[int]:
-        """Encode a text in which special tokens are ordinary text."""
-        return self.tokenizer.encode_ordinary(text, errors=errors, threads=threads)
-
-    def encode_to_numpy(
-        self,
-        text: str,
-        allowed_special: AllowedSpecial = "none_raise",
-        disallowed_special: DisallowedSpecial | None = None,
-        *,
-        errors: Errors = "strict",
-        threads: int | None = None,
-    ) -> Ids:
-        """Encode a text to a uint32 array. The parameters are those of `encode`."""
-        disallowed = _paper_default(allowed_special, disallowed_special)
-        return self.tokenizer.encode_to_numpy(text, allowed_special, disallowed, errors=errors, threads=threads)
-
-    def encode_batch(
-        self,
-        text: Iterable[str],
-        allowed_special: AllowedSpecial = "none_raise",
-        disallowed_special: DisallowedSpecial | None = None,
-        *,
-        errors: Errors = "strict",
-        threads: int | None = None,
-        num_threads: int | None = None,
-    ) -> list[list[int]]:
-        """Encode several texts in parallel. The parameters are those of `encode`."""
-        disallowed = _paper_default(allowed_special, disallowed_special)
-        return self.tokenizer.encode_batch(
-            text, allowed_special, disallowed, errors=errors, threads=threads, num_threads=num_threads
-        )
-
-    def encode_batch_to_numpy(
-        self,
-        text: Iterable[str],
-        allowed_special: AllowedSpecial = "none_raise",
-        disallowed_special: DisallowedSpecial | None = None,
-        *,
-        errors: Errors = "strict",
-        threads: int | None = None,
-    ) -> tuple[Ids, npt.NDArray[np.int64]]:
-        """Encode several texts to one array of ids and the offset of each text. See `Tokenizer`."""
-        disallowed = _paper_default(allowed_special, disallowed_special)
-        return self.tokenizer.encode_batch_to_numpy(text, allowed_special, disallowed, errors=errors, threads=threads)
-
-    def decode(
-        self,
-        tokens: Iterable[int] | npt.NDArray[Any],
-        errors: str = "replace",
-        *,
-        skip_special_tokens: bool = False,
-    ) -> str:
-        """Decode ids to text; see `Tokenizer.decode`."""
-        return self.tokenizer.decode(tokens, errors, skip_special_tokens=skip_special_tokens)
-
-    def decode_bytes(self, tokens: Iterable[int] | npt.NDArray[Any], *, skip_special_tokens: bool = False) -> bytes:
-        """Decode ids to bytes; see `Tokenizer.decode_bytes`."""
-        return self.tokenizer.decode_bytes(tokens, skip_special_tokens=skip_special_tokens)
-
-    def merge_tree(self, token: int) -> MergeTree:
-        """Return the tree of merges that builds a token."""
-        return self.tokenizer.merge_tree(token)
-
-    @property
-    def model(self) -> Model:
-        """The model: pattern, merges, stop words and special tokens."""
-        return self.tokenizer.model
-
-    @property
-    def pattern(self) -> str:
-        """The regular expression that splits text into chunks."""
-        return self.tokenizer.pattern
-
-    @property
-    def vocab(self) -> Mapping[int, bytes]:
-        """The bytes of every token by id (read-only)."""
-        return self.tokenizer.vocab
-
-    @property
-    def merges(self) -> Mapping[tuple[int, int], int]:
-        """The merged pairs in the order they were made, and the ids they became (read-only)."""
-        return self.tokenizer.merges
-
-    @property
-    def special_tokens(self) -> Mapping[str, int]:
-        """The special tokens and their ids (read-only)."""
-        return self.tokenizer.special_tokens
-
-    @property
-    def stop_words(self) -> Mapping[str, int]:
-        """The stop words and their ids."""
-        return self.tokenizer.stop_words
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of tokens."""
-        return self.tokenizer.vocab_size
-
-    @property
-    def n_vocab(self) -> int:
-        """The largest id plus one; see `Tokenizer.n_vocab`."""
-        return self.tokenizer.n_vocab
-
-    def __getattr__(self, name: str) -> Any:
-        """Delegate all other methods and properties to the `Tokenizer`."""
-        if not name.startswith("__") and "tokenizer" in self.__dict__:  # it is missing while the object is copied
-            try:
-                return getattr(self.tokenizer, name)
-            except AttributeError:
-                pass
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-
-    def __dir__(self) -> list[str]:
-        """List the delegated names too."""
-        return sorted({*super().__dir__(), *dir(self.tokenizer)})
+    save = _delegated(Tokenizer.save)
+    export = _delegated(Tokenizer.export)
+    to_tiktoken = _delegated(Tokenizer.to_tiktoken)
+    view = _delegated(Tokenizer.view)
+    compare = _delegated(Tokenizer.compare)
+    show = _delegated(Tokenizer.show)
 
     def __len__(self) -> int:
         """Return the number of tokens."""
@@ -365,6 +264,13 @@ class BatchTokenizer:
     def __repr__(self) -> str:
         """Show the size of the vocabulary."""
         return f"{type(self).__name__}(n_vocab={self.n_vocab})"
+
+
+for _name in set(dir(Tokenizer)) - set(dir(BatchTokenizer)):
+    if not _name.startswith("_"):
+        _member = getattr(Tokenizer, _name)
+        _property = property(attrgetter(f"tokenizer.{_name}"), doc=_member.__doc__)
+        setattr(BatchTokenizer, _name, _delegated(_member) if callable(_member) else _property)
 
 
 class QuickTokenizer(BatchTokenizer):
@@ -378,8 +284,3 @@ class QuickTokenizer(BatchTokenizer):
     """
 
     _overlapping = True
-
-
-def _paper_default(allowed: AllowedSpecial, disallowed: DisallowedSpecial | None) -> DisallowedSpecial | None:
-    """Disallow nothing by default if the allowed special tokens are named, as the paper's program does."""
-    return () if disallowed is None and not isinstance(allowed, str) else disallowed

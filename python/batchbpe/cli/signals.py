@@ -1,0 +1,66 @@
+"""Ctrl-C and SIGTERM: they stop a command so that temporary files are removed, or ask a job to stop and save."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..errors import Stopped
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM was received."""
+
+
+def exit_signal(interrupt: KeyboardInterrupt) -> int:
+    """Return the signal that an interrupt stands for, which determines the exit code."""
+    return signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM stop a command like Ctrl-C, so that temporary files are removed. If it is ignored, it stays so."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated
+
+
+@contextmanager
+def stoppable(*, waits: bool) -> Iterator[Callable[[], bool]]:
+    """Let the first Ctrl-C or SIGTERM ask a job to stop and save, and the second one end it at once.
+
+    A job that waits for standard input does not poll, so the first signal ends it.
+    """
+    received: list[int] = []
+
+    def handler(number: int, _: Any) -> None:
+        received.append(number)
+        if len(received) > 1 or waits:
+            raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+        again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        sys.stderr.write(f"\nstopping; {again} again to stop without saving\n")
+
+    numbers = [signal.SIGINT] + [signal.SIGTERM] * (signal.getsignal(signal.SIGTERM) is _terminate)
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield lambda: bool(received)
+    except Stopped as stopped:
+        stopped.signal = received[0]
+        raise
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
