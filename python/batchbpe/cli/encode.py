@@ -99,7 +99,8 @@ def encode(
     from ..data.limits import MAX_DOCUMENT_BYTES
     from ..data.sampling import Sampling
     from ..errors import Setting, Stopped
-    from ..jobs.encode import RECORD, EncodeOptions, encode_files, encode_sources, end_token
+    from ..jobs.encode import RECORD, EncodeOptions, encode_files
+    from ..jobs.encoded import encode_sources, end_token
     from ..jobs.ids import documents_of, save_ids
     from ..util.progress import Meter, bar
 

@@ -297,14 +297,14 @@ def sorted_counts(arrays: ChunkArrays) -> ChunkArrays:
     return ChunkArrays(*added_up([arrays[:3]]), pattern=arrays.pattern)
 
 
-def added_up(parts: Iterable[Arrays]) -> Arrays:
+def added_up(parts: Iterable[Arrays], threads: int | None = None) -> Arrays:
     """Add up counts of chunks, or of anything else that is bytes, and sort them by frequency.
 
     >>> arrays = load_counts({"to": 1})[:3]
     >>> added_up([arrays, arrays])[2].tolist()
     [2]
     """
-    table = _core.ChunkTable(PATTERNS["gpt4"], [], None)  # the pattern is not used
+    table = _core.ChunkTable(PATTERNS["gpt4"], [], threads)  # the pattern is not used
     for part in parts:
         table.add_counts(*part)
     return table.finish()[:3]

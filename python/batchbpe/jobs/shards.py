@@ -7,35 +7,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
-import numpy.typing as npt
+
+from .encoded import Encoded, Ids
 
 ShardFormat = Literal["bin", "llm.c", "parquet"]
-Ids = npt.NDArray[np.uint32]
 HEADERS = {2: (20240520, 1), 4: (20240801, 7)}
 """Magic number and version of llm.c files, by the number of bytes per id."""
 
 
-class Encoded:
-    """Ids of documents, and where each document ends. The last one continues in the next batch if no end follows it."""
-
-    def __init__(self, ids: Ids, ends: npt.NDArray[np.int64]) -> None:
-        """Wrap what the core returns."""
-        self.ids, self.ends = ids, ends
-
-    def with_end(self, end: int | None) -> Encoded:
-        """Return the ids with `end` after each document.
-
-        >>> batch = Encoded(np.array([7, 8, 9], np.uint32), np.array([1, 3])).with_end(0)
-        >>> batch.ids.tolist(), batch.ends.tolist()
-        ([7, 0, 8, 9, 0], [2, 5])
-        """
-        if end is None:
-            return self
-        return Encoded(np.insert(self.ids, self.ends, end), self.ends + np.arange(1, len(self.ends) + 1))
-
-
 class Shard:
-    """A file of ids, written by a thread of its own."""
+    """A file of ids, written by a separate thread."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         """Create an empty shard."""

@@ -25,8 +25,7 @@ from ..data.documents import invalid_utf8, too_large
 from ..data.limits import MAX_DOCUMENT_BYTES
 from ..errors import ArgumentError, ArgumentTypeError, DataError, listed
 from ..formats.counts_folder import VERSION
-from ..jobs.encode import end_token
-from ..jobs.shards import Encoded
+from ..jobs.encoded import Encoded, end_token
 from ..model import Model, check_special_tokens
 from ..model.encoder import encoder_for
 from ..patterns import resolve_pattern

@@ -49,7 +49,7 @@ def count_files(inputs: Sequence[str], output: str, options: CountOptions, maste
             _read(session, inputs, options.columns),
             pattern=options.pattern,
             special_tokens=options.special_tokens,
-            errors=options.errors,  # type: ignore[arg-type]
+            errors=options.errors,
             max_document_bytes=options.max_document_bytes,
             observation=observation,
         )
@@ -84,7 +84,7 @@ def encode_files(
             _read(session, inputs, options.columns).dropna(),
             tokenizer,
             end_of_text=options.end_of_text,
-            errors=options.errors,  # type: ignore[arg-type]
+            errors=options.errors,
             max_document_bytes=options.max_document_bytes,
         )
         tokens, documents = functions.sum(functions.size("ids")), functions.count("ids")
