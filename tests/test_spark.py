@@ -233,6 +233,7 @@ def test_errors_of_the_commands(spark, place, invalid):
     output = place / "folder"
     for inputs, problem in {
         f"{invalid}/bad.parquet": "bad.parquet: invalid UTF-8 at byte 3 of a document; --replace-errors replaces it",
+        f"{invalid}/good.parquet --max-document-bytes 4": "a document has 5 bytes, more than --max-document-bytes 4",
         f"{invalid}/none.parquet": "none.parquet",
         f"{place}/mine.model": "mine.model",
         "counts.csv": "counts.csv: Spark cannot read this as documents; pass .parquet, .jsonl, .txt or .md",

@@ -1,0 +1,140 @@
+"""What runs on Spark's Python workers: tasks that receive arrow batches of documents and yield counts or ids."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .._core import ChunkTable, Encoder, InvalidUtf8
+from ..counts.counter import ChunkCounter
+from ..data.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
+from ..data.documents import invalid_utf8, too_large
+from ..errors import DataError
+from ..jobs.encoded import Encoded
+from ..model.encoder import encoder_for
+from ..phrases.counting import ChunksOfPhrases, RunCounter
+from ..util.arrow import bytes_and_offsets, int64_array
+from .task_errors import reporting
+
+Batches = Iterable[pa.RecordBatch]
+ROWS = 1 << 16
+"""Number of counts that a task passes on at once."""
+
+
+@reporting
+def count_task(
+    start: Callable[[], ChunkCounter],
+    key: str,
+    errors: str,
+    max_document_bytes: int,
+    task_memory: int,
+    batches: Batches,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the counts of some documents."""
+    counter = start()
+    for batch in batches:
+        for file, rows in _by_file(batch, batch.num_columns > 1):
+            texts = rows.column(0)
+            _check_size(texts, max_document_bytes, file)
+            for documents in batches_of(texts, errors=errors):
+                try:
+                    counter.add(documents)
+                except InvalidUtf8:
+                    raise _invalid_document(documents.array, file) from None
+                if counter.memory > task_memory:
+                    yield from _as_batches(counter, key)
+    yield from _as_batches(counter, key)
+    if counter.dropped_bytes:
+        dropped: list[Any] = [pa.array([None], pa.binary()), pa.array([counter.dropped_bytes], pa.int64())]
+        yield pa.RecordBatch.from_arrays(dropped, [key, "count"])
+
+
+def start_runs(chunks: ChunksOfPhrases, errors: str) -> RunCounter:
+    """Return a counter of runs, for `count_task`."""
+    special_tokens = [*chunks.model.found_tokens]
+    create = partial(ChunkTable.of_runs, chunks.encoder, chunks.eligible, special_tokens, 1)
+    return RunCounter(create, chunks.model.pattern, errors)
+
+
+def _as_batches(counter: ChunkCounter, key: str) -> Iterator[pa.RecordBatch]:
+    """Take the counts of a counter as arrow batches with the types that Spark expects."""
+    data, offsets, counts, _ = counter.take()
+    for start, stop in cuts(np.diff(offsets), ROWS):
+        first, last = offsets[start], offsets[stop]
+        ends = (offsets[start : stop + 1] - first).astype(np.int32)
+        buffers = [None, pa.py_buffer(ends.data), pa.py_buffer(data[first:last].data)]
+        chunks = pa.Array.from_buffers(pa.binary(), stop - start, buffers)
+        yield pa.RecordBatch.from_arrays([chunks, int64_array(counts[start:stop].view(np.int64))], [key, "count"])
+
+
+def _by_file(batch: pa.RecordBatch, has_file: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of each file, whose name is in the last column, without that column."""
+    if not has_file:
+        yield "", batch
+        return
+    import pyarrow.compute as pc
+
+    last = batch.num_columns - 1
+    run_end_encode: Any = pc.run_end_encode  # type: ignore[attr-defined]
+    files, start = run_end_encode(batch.column(last)), 0
+    for file, stop in zip(files.values.to_pylist(), files.run_ends.to_pylist(), strict=True):
+        yield file or "", batch.select([*range(last)]).slice(start, stop - start)
+        start = stop
+
+
+def _check_size(texts: pa.Array[Any], max_document_bytes: int, file: str) -> None:
+    largest = int(sizes(texts).max(initial=0))
+    if largest > max_document_bytes:
+        raise too_large(f"a document has {largest} bytes", max_document_bytes, where=file)
+
+
+def _invalid_document(texts: Any, file: str) -> DataError:
+    found = first_invalid(texts)
+    position = f" at byte {found[1]} of a document" if found else ""
+    return invalid_utf8(f"invalid UTF-8{position}", where=file)
+
+
+@reporting
+def encode_task(
+    pickled_model: bytes,
+    end: int | None,
+    names: Sequence[str],
+    has_file: bool,
+    errors: str,
+    max_document_bytes: int,
+    batches: Batches,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of the batches, with or without the last one, which contains the text, and the ids."""
+    encoder = _encoder(pickled_model)
+    for batch in batches:
+        for file, rows in _by_file(batch, has_file):
+            texts = rows.column(rows.num_columns - 1)
+            _check_size(texts, max_document_bytes, file)
+            for row, piece in pieces(texts):
+                ids = _encode(encoder, replace_invalid(piece) if errors == "replace" else piece, end, file)
+                others = rows.columns[: len(names) - 1]
+                yield pa.RecordBatch.from_arrays([*(each.slice(row, len(piece)) for each in others), ids], [*names])
+
+
+@lru_cache(maxsize=1)
+def _encoder(pickled_model: bytes) -> Encoder:
+    return encoder_for(pickle.loads(pickled_model))
+
+
+def _encode(encoder: Encoder, texts: Any, end: int | None, file: str) -> pa.Array[Any]:
+    plain = texts.fill_null("") if texts.null_count else texts
+    try:
+        ids, offsets = encoder.encode_documents(*bytes_and_offsets(plain), ([], []), 1)
+    except InvalidUtf8:
+        raise _invalid_document(texts, file) from None
+    encoded = Encoded(ids, offsets[1:]).with_end(end)
+    ends = np.concatenate([[0], encoded.ends]).astype(np.int32)
+    numbers = pa.Int32Array.from_buffers(pa.int32(), len(encoded.ids), [None, pa.py_buffer(encoded.ids.data)])
+    is_valid = texts.is_valid().buffers()[1] if texts.null_count else None
+    buffers = [is_valid, pa.py_buffer(ends.data)]
+    return pa.Array.from_buffers(pa.list_(pa.int32()), len(texts), buffers, children=[numbers])
