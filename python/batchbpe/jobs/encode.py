@@ -15,9 +15,10 @@ from ..errors import ArgumentError, DataError, OutputExistsError
 from ..storage.atomic import replacing, writing
 from ..storage.locks import IN_FOLDER, check_parent, locked
 from ..tokenizer import Tokenizer
+from . import SHARD_TOKENS, ShardFormat
 from .encoded import Encoded, encode_documents, encoding_bar, end_token, id_dtype
 from .resume import RESUME, InputOptions, ReadErrors, Record
-from .shards import SHARDS, Shard, ShardFormat
+from .shards import SHARDS, Shard
 
 RECORD = "shards.json"
 MAX_SHARD_TOKENS = 1 << 30
@@ -31,7 +32,7 @@ class EncodeOptions(InputOptions):
     format: ShardFormat = "bin"
     end_of_text: str | None = None
     """Special token to append to each document."""
-    shard_tokens: int = 100_000_000
+    shard_tokens: int = SHARD_TOKENS
     """A shard is closed after this many tokens, at the end of a batch of documents."""
 
     def __post_init__(self) -> None:

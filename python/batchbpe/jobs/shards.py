@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from . import ShardFormat
 from .encoded import Encoded, Ids
 
-ShardFormat = Literal["bin", "llm.c", "parquet"]
 HEADERS = {2: (20240520, 1), 4: (20240801, 7)}
 """Magic number and version of llm.c files, by the number of bytes per id."""
 
