@@ -64,7 +64,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         _sync(temporary)
         temporary.replace(path)
-        sync_folder(path.parent)
+        _sync_folder(path.parent)
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         with writing(folder), _temporary(folder, is_folder=True) as temporary:
             yield temporary
             temporary.rename(folder)
-            sync_folder(folder.parent)
+            _sync_folder(folder.parent)
     except OSError as error:
         if str(temporary) not in str(error) or temporary == folder:
             raise
@@ -126,45 +126,47 @@ def _create_beside(path: Path, is_folder: bool) -> tuple[Path, int | None]:
                 os.close(handle)
 
 
-def _open(temporary: Path) -> int:
-    # Files are opened for writing because NFS does not lock others.
-    return os.open(temporary, os.O_RDONLY if temporary.is_dir() else os.O_RDWR)
+def _open(path: Path) -> int:
+    # Files are opened for writing, because NFS does not lock and Windows does not sync others.
+    return os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
 
 
 def remove_stale(path: Path, age: float | None = None) -> None:
     """Remove unlocked temporary files and folders of `path` that are older than `age` seconds (default `STALE`)."""
     name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
+    before = time.time() - (STALE if age is None else age)
     with suppress(OSError):
         for entry in os.scandir(path.parent):
             if name.fullmatch(entry.name) and not entry.is_symlink():
                 with suppress(OSError):
-                    _remove_if_stale(Path(entry.path), STALE if age is None else age)
+                    if entry.stat().st_mtime <= before:
+                        _remove_if_unlocked(Path(entry.path))
 
 
-def _remove_if_stale(temporary: Path, age: float) -> None:
-    if time.time() - temporary.stat().st_mtime < age:
-        return
-    handle = _open(temporary)
-    try:
+def _remove_if_unlocked(temporary: Path) -> None:
+    with _opened(temporary) as handle:
         if try_lock(handle):
             shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink()
-    finally:
-        os.close(handle)
 
 
-def _sync(file: Path) -> None:
-    with file.open("rb+") as opened:
-        os.fsync(opened.fileno())
+def _sync(path: Path) -> None:
+    with _opened(path) as handle:
+        os.fsync(handle)
 
 
-def sync_folder(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     """Make the names in a folder survive a power failure, if the system supports it."""
     with suppress(OSError):  # not on Windows, and not on every file system
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _sync(folder)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    handle = _open(path)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 class _Writable(Exception):
