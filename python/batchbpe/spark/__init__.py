@@ -208,8 +208,8 @@ def _partial_counts(
     task_memory: int,
 ) -> DataFrame:
     check_integer("task_memory", task_memory, least=1)
-    texts, _ = _select(dataframe, [column], errors, max_document_bytes)
-    task = partial(count_task, start, key, errors, max_document_bytes, task_memory)
+    texts, has_file = _select(dataframe, [column], errors, max_document_bytes)
+    task = partial(count_task, start, key, has_file, errors, max_document_bytes, task_memory)
     return texts.mapInArrow(task, f"{key} binary, count long")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ ROWS = 1 << 16
 def count_task(
     start: Callable[[], ChunkCounter],
     key: str,
+    has_file: bool,
     errors: str,
     max_document_bytes: int,
     task_memory: int,
@@ -37,17 +39,14 @@ def count_task(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the counts of some documents."""
     counter = start()
-    for batch in batches:
-        for file, rows in _by_file(batch, batch.num_columns > 1):
-            texts = rows.column(0)
-            _check_size(texts, max_document_bytes, file)
-            for documents in batches_of(texts, errors=errors):
-                try:
-                    counter.add(documents)
-                except InvalidUtf8:
-                    raise _invalid_document(documents.array, file) from None
-                if counter.memory > task_memory:
-                    yield from _as_batches(counter, key)
+    for file, rows in _by_file(batches, has_file, max_document_bytes):
+        for documents in batches_of(rows.columns[-1], errors=errors):
+            try:
+                counter.add(documents)
+            except InvalidUtf8:
+                raise _invalid_document(documents.array, file) from None
+            if counter.memory > task_memory:
+                yield from _as_batches(counter, key)
     yield from _as_batches(counter, key)
     if counter.dropped_bytes:
         dropped: list[Any] = [pa.array([None], pa.binary()), pa.array([counter.dropped_bytes], pa.int64())]
@@ -72,25 +71,23 @@ def _as_batches(counter: ChunkCounter, key: str) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([chunks, int64_array(counts[start:stop].view(np.int64))], [key, "count"])
 
 
-def _by_file(batch: pa.RecordBatch, has_file: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of each file, whose name is in the last column, without that column."""
-    if not has_file:
-        yield "", batch
-        return
+def _by_file(batches: Batches, has_file: bool, max_document_bytes: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of each file, and its name. The last column is the text, before the name of the file if known."""
     import pyarrow.compute as pc
 
-    last = batch.num_columns - 1
     run_end_encode: Any = pc.run_end_encode  # type: ignore[attr-defined]
-    files, start = run_end_encode(batch.column(last)), 0
-    for file, stop in zip(files.values.to_pylist(), files.run_ends.to_pylist(), strict=True):
-        yield file or "", batch.select([*range(last)]).slice(start, stop - start)
-        start = stop
-
-
-def _check_size(texts: pa.Array[Any], max_document_bytes: int, file: str) -> None:
-    largest = int(sizes(texts).max(initial=0))
-    if largest > max_document_bytes:
-        raise too_large(f"a document has {largest} bytes", max_document_bytes, where=file)
+    for batch in batches:
+        names, ends, rows = [""], [batch.num_rows], batch
+        if has_file:
+            files = run_end_encode(batch.columns[-1])
+            names, ends = files.values.to_pylist(), files.run_ends.to_pylist()
+            rows = batch.select([*range(batch.num_columns - 1)])
+        for name, (start, end) in zip(names, pairwise([0, *ends]), strict=True):
+            some = rows.slice(start, end - start)
+            largest = int(sizes(some.columns[-1]).max(initial=0))
+            if largest > max_document_bytes:
+                raise too_large(f"a document has {largest} bytes", max_document_bytes, where=name or "")
+            yield name or "", some
 
 
 def _invalid_document(texts: Any, file: str) -> DataError:
@@ -111,14 +108,11 @@ def encode_task(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the columns of the batches, with or without the last one, which contains the text, and the ids."""
     encoder = _encoder(pickled_model)
-    for batch in batches:
-        for file, rows in _by_file(batch, has_file):
-            texts = rows.column(rows.num_columns - 1)
-            _check_size(texts, max_document_bytes, file)
-            for row, piece in pieces(texts):
-                ids = _encode(encoder, replace_invalid(piece) if errors == "replace" else piece, end, file)
-                others = rows.columns[: len(names) - 1]
-                yield pa.RecordBatch.from_arrays([*(each.slice(row, len(piece)) for each in others), ids], [*names])
+    for file, rows in _by_file(batches, has_file, max_document_bytes):
+        for row, piece in pieces(rows.columns[-1]):
+            ids = _encode(encoder, replace_invalid(piece) if errors == "replace" else piece, end, file)
+            others = rows.columns[: len(names) - 1]
+            yield pa.RecordBatch.from_arrays([*(each.slice(row, len(piece)) for each in others), ids], [*names])
 
 
 @lru_cache(maxsize=1)
