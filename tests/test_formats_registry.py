@@ -28,7 +28,7 @@ def test_the_names_of_formats() -> None:
 def test_the_fields_of_models() -> None:
     """A new field needs an example here, and is refused by every format that does not say that it supports it."""
     assert set(OPTIONAL_FIELDS) == OPTIONAL.keys()
-    other = {"pattern", "merges", "special_tokens", "byte_ids", "training"}
+    other = {"split", "merges", "special_tokens", "byte_ids", "training"}
     assert {each.name for each in fields(Model)} == other | OPTIONAL.keys()
 
 

@@ -16,7 +16,7 @@ from batchbpe import ChunkCounts
 from batchbpe.data.corpus import sources
 from batchbpe.errors import OutputExistsError, Stopped
 from batchbpe.jobs.count import CountOptions, count_files
-from batchbpe.jobs.spill import Runs
+from batchbpe.jobs.spill import SpilledCounts
 from batchbpe.storage.checked_json import sealed
 
 TEXTS = [multilingual(3000, seed) for seed in range(200)]
@@ -56,23 +56,23 @@ class StopAfter:
         return self.left <= 0
 
 
-def test_runs_add_up_to_the_same_file(tmp_path: Path) -> None:
+def test_parts_add_up_to_the_same_file(tmp_path: Path) -> None:
     for suffix in ("parquet", "csv"):
         whole = ChunkCounts.count(iter(TEXTS))
         whole.save(tmp_path / f"whole.{suffix}")
-        runs = Runs(tmp_path)
+        spilled = SpilledCounts(tmp_path)
         for part in range(3):
-            runs.add(ChunkCounts.count(iter(TEXTS[part::3])))
-        list(runs.save_sum(tmp_path / f"sum.{suffix}", whole.pattern, 2))
-        assert (runs.total, runs.unique) == (whole.total, whole.unique)
+            spilled.add(ChunkCounts.count(iter(TEXTS[part::3])))
+        totals = spilled.save_sum(tmp_path / f"sum.{suffix}", whole.split, 2)
+        assert (totals.total, totals.unique) == (whole.total, whole.unique)
         assert (tmp_path / f"sum.{suffix}").read_bytes() == (tmp_path / f"whole.{suffix}").read_bytes()
 
 
-def test_an_empty_run(tmp_path: Path) -> None:
-    runs = Runs(tmp_path)
-    runs.add(ChunkCounts.count(""))
-    runs.add(ChunkCounts.count("to be or not to be"))
-    list(runs.save_sum(tmp_path / "sum.parquet", ChunkCounts.count("").pattern, 1))
+def test_an_empty_part(tmp_path: Path) -> None:
+    spilled = SpilledCounts(tmp_path)
+    spilled.add(ChunkCounts.count(""))
+    spilled.add(ChunkCounts.count("to be or not to be"))
+    spilled.save_sum(tmp_path / "sum.parquet", ChunkCounts.count("").split, 1)
     assert ChunkCounts.load(tmp_path / "sum.parquet") == ChunkCounts.count("to be or not to be")
 
 
@@ -98,11 +98,11 @@ def test_stopped_again_and_again(options: dict[str, Any], folder: Path, tmp_path
 
 @pytest.mark.usefixtures("small")
 def test_bounded_memory(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs: list[int] = []
-    add = Runs.add
-    monkeypatch.setattr(Runs, "add", lambda self, counts: (runs.append(counts.unique), add(self, counts))[1])
+    parts: list[int] = []
+    add = SpilledCounts.add
+    monkeypatch.setattr(SpilledCounts, "add", lambda self, counts: (parts.append(counts.unique), add(self, counts))[1])
     report = count_files(sources(folder), tmp_path / "counts.parquet", max_memory=1_000_000)
-    assert len(runs) > 3
+    assert len(parts) > 3
     counts = ChunkCounts.load(tmp_path / "counts.parquet")
     assert counts == expected(folder)
     assert (report.total, report.unique, report.files) == (counts.total, counts.unique, 4)
@@ -124,7 +124,7 @@ def test_killed_in_the_middle(folder: Path, tmp_path: Path, monkeypatch: pytest.
 
     with pytest.raises(SystemExit):
         count_files(sources(folder), output, stop=killed)
-    (tmp_path / "counts.parquet.parts" / "run-000099.counts").write_text("half")
+    (tmp_path / "counts.parquet.parts" / "part-000099.counts").write_text("half")
     count_files(sources(folder), output, resume=True)
     assert ChunkCounts.load(output) == expected(folder)
 
@@ -140,7 +140,7 @@ def test_full_disk(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         patched.setattr("batchbpe.jobs.count.SAVE_EVERY", -1.0)
         patched.setattr(pa.ipc.RecordBatchFileWriter, "write_batch", full)
         for skip_errors in (False, True):
-            with pytest.raises(OSError, match=r"cannot write .*parquet\.parts/run-000000\.counts: no space left"):
+            with pytest.raises(OSError, match=r"cannot write .*parquet\.parts/part-000000\.counts: no space left"):
                 count_files(sources(folder), output, skip_errors=skip_errors, resume=True)
     assert not output.exists()
     count_files(sources(folder), output, resume=True)
@@ -148,7 +148,7 @@ def test_full_disk(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("damage", ["record.json", "run-000000.counts"])
+@pytest.mark.parametrize("damage", ["record.json", "part-000000.counts"])
 def test_damaged_files_are_not_counted(damage: str, folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "counts.parquet"
     with pytest.raises(Stopped):
@@ -187,18 +187,18 @@ def test_a_record_of_another_version(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_runs_damaged_while_the_job_counts(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    add = Runs.add
+def test_parts_damaged_while_the_job_counts(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add = SpilledCounts.add
 
-    def damaging(self: Runs, counts: ChunkCounts) -> None:
+    def damaging(self: SpilledCounts, counts: ChunkCounts) -> None:
         add(self, counts)
-        path = self.folder / "run-000000.counts"
+        path = self.folder / "part-000000.counts"
         whole = path.read_bytes()
         path.write_bytes(whole[:100] + bytes([whole[100] ^ 4]) + whole[101:])
 
-    monkeypatch.setattr(Runs, "add", damaging)
+    monkeypatch.setattr(SpilledCounts, "add", damaging)
     with pytest.raises(
-        ValueError, match=r"run-000000\.counts: the file is damaged \(wrong checksum\); remove .*parts to start again"
+        ValueError, match=r"part-000000\.counts: the file is damaged \(wrong checksum\); remove .*parts to start again"
     ):
         count_files(sources(folder), tmp_path / "counts.parquet", max_memory=1_000_000)
     assert not (tmp_path / "counts.parquet").exists()
@@ -211,18 +211,18 @@ def test_leftovers_of_a_killed_job_are_removed(folder: Path, tmp_path: Path) -> 
     parts = tmp_path / "counts.parquet.parts"
     (parts / "sums-abc").mkdir()
     (parts / "sums-abc" / "000.counts").write_text("half")
-    for name in ("run-000007.counts", ".run-000008.counts.0a1b2c3d.tmp", "mine.txt"):
+    for name in ("part-000007.counts", ".part-000008.counts.0a1b2c3d.tmp", "mine.txt"):
         (parts / name).write_text("half")
     (tmp_path / ".counts.parquet.0a1b2c3d.tmp").write_text("half")
     with pytest.raises(Stopped):
         count_files(sources(folder), tmp_path / "counts.parquet", resume=True, stop=StopAfter(2))
-    runs = ["run-000000.counts", "run-000001.counts"]
-    assert sorted(path.name for path in parts.iterdir()) == ["mine.txt", "record.json", *runs]
+    recorded = ["part-000000.counts", "part-000001.counts"]
+    assert sorted(path.name for path in parts.iterdir()) == ["mine.txt", *recorded, "record.json"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["counts.parquet.parts", "data"]
 
 
 @pytest.mark.usefixtures("small")
-def test_a_full_disk_while_runs_are_added_up(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_while_parts_are_added_up(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = tmp_path / "counts.parquet"
     with pytest.raises(Stopped):
         count_files(sources(folder), output, stop=StopAfter(9))
@@ -293,7 +293,7 @@ def test_resuming_with_other_options_or_files(folder: Path, tmp_path: Path) -> N
         Stopped, match=r"^stopped; the counts so far are in .*counts\.parquet\.parts; continue with resume=True$"
     ):
         count_files(sources(folder), output, stop=StopAfter(4))
-    unfinished = r"parts holds an unfinished count; continue with resume=True or remove it$"
+    unfinished = r"parts contains an unfinished count; continue with resume=True or remove it$"
     with pytest.raises(OutputExistsError, match=unfinished):
         count_files(sources(folder), output)
     with pytest.raises(

@@ -22,7 +22,8 @@ from batchbpe.data.documents import Counts, Documents, Texts
 from batchbpe.data.sampling import Sampling
 from batchbpe.data.source import Source
 from batchbpe.errors import OutputExistsError
-from batchbpe.jobs.encode import EncodeOptions, encode_documents, encode_files, encode_sources
+from batchbpe.jobs.encode import EncodeOptions, encode_files
+from batchbpe.jobs.encoded import encode_documents, encode_sources
 from batchbpe.jobs.ids import load_ids, save_ids
 
 END = "<|endoftext|>"
@@ -119,7 +120,7 @@ def test_stopped_again_and_again(form: Any, limit: int | None, folder: Path, tmp
 @pytest.mark.parametrize("long", [0, 1 << 20])
 def test_documents_before_an_error_are_encoded(long: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading runs ahead of encoding, but errors are raised in order."""
-    monkeypatch.setattr("batchbpe.jobs.encode.LONG", long)
+    monkeypatch.setattr("batchbpe.jobs.encoded.LONG", long)
 
     def stream(bad: Documents) -> Iterator[Documents]:
         yield from (Texts([text]) for text in TEXTS[:4])
@@ -200,7 +201,7 @@ def test_a_full_disk(form: Any, folder: Path, tmp_path: Path) -> None:
     assert done.returncode == 1 and not list((tmp_path / "out").iterdir())
 
 
-def test_errors_of_reading_do_not_name_the_output(tmp_path: Path) -> None:
+def test_read_errors_do_not_name_the_output(tmp_path: Path) -> None:
     def broken(_: Source) -> Iterator[Any]:
         yield Texts(TEXTS[:1])
         raise OSError(5, "Error reading bytes from file")  # like the errors of pyarrow, without a file name
@@ -215,7 +216,7 @@ def test_resuming_a_job_that_was_killed_before_its_first_record(folder: Path, tm
     """The first shard is written, but not recorded."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "shard_000000.bin").write_bytes(b"first")
-    with pytest.raises(FileExistsError, match="out holds other files"):
+    with pytest.raises(FileExistsError, match="out contains other files"):
         encode_files(TOKENIZER, sources(folder), tmp_path / "out")
     assert encode_files(TOKENIZER, sources(folder), tmp_path / "out", resume=True).documents == 60
     encode_files(TOKENIZER, sources(folder), tmp_path / "whole")
@@ -246,7 +247,7 @@ def test_errors(folder: Path, tmp_path: Path) -> None:
     ):
         encode_files(TOKENIZER, sources(folder), tmp_path / "out", EncodeOptions(end_of_text="<eos>"))
     encode_files(TOKENIZER, sources(folder / "c.txt"), tmp_path / "out")
-    already = "out already holds shards; continue with resume=True, or choose another folder$"
+    already = "out already contains shards; continue with resume=True, or choose another folder$"
     with pytest.raises(OutputExistsError, match=already):
         encode_files(TOKENIZER, sources(folder), tmp_path / "out")
     for changed, problem in (

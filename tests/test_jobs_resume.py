@@ -54,7 +54,7 @@ def kill() -> bool:
 
 
 class Job(RuleBasedStateMachine):
-    """What can happen to a job. Its state is on disk; `changed` holds the input files that were changed."""
+    """What can happen to a job. Its state is on disk; `changed` contains the input files that were changed."""
 
     record: str
 
@@ -63,8 +63,8 @@ class Job(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         for name, value in PATCHED.items():
             self.patch.setattr(name, value)
-        self.place = Path(tempfile.mkdtemp())
-        self.data = self.place / "data"
+        self.folder = Path(tempfile.mkdtemp())
+        self.data = self.folder / "data"
         self.data.mkdir()
         pq.write_table(pa.table({"text": TEXTS[:6]}), self.data / "a.parquet", row_group_size=3)
         (self.data / "b.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[6:11]))
@@ -75,7 +75,7 @@ class Job(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.patch.undo()
-        shutil.rmtree(self.place)
+        shutil.rmtree(self.folder)
 
     def run(self, given: list[Source], stop: Callable[[], bool]) -> None:
         """Start or resume the job."""
@@ -83,12 +83,12 @@ class Job(RuleBasedStateMachine):
 
     def output(self) -> dict[str, bytes]:
         """Return the files that the job has written."""
-        found = (path for path in self.place.rglob("*") if path.is_file() and self.data not in path.parents)
-        return {str(path.relative_to(self.place)): path.read_bytes() for path in found}
+        found = (path for path in self.folder.rglob("*") if path.is_file() and self.data not in path.parents)
+        return {str(path.relative_to(self.folder)): path.read_bytes() for path in found}
 
     def recorded(self) -> list[str]:
         """Return the names of the input files that the record mentions."""
-        path = self.place / self.record
+        path = self.folder / self.record
         fields = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"done": [], "current": []}
         return [Path(name).name for name, *_ in (*fields["done"], *fields["current"][:1])]
 
@@ -119,7 +119,7 @@ class Job(RuleBasedStateMachine):
         self.clear()
 
     def clear(self) -> None:
-        for path in self.place.iterdir():
+        for path in self.folder.iterdir():
             if path != self.data:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.finished = False
@@ -187,7 +187,7 @@ class Count(Job):
     record = "counts.parquet.parts/record.json"
 
     def run(self, given: list[Source], stop: Callable[[], bool]) -> None:
-        count_files(given, self.place / "counts.parquet", resume=True, threads=1, stop=stop)
+        count_files(given, self.folder / "counts.parquet", resume=True, threads=1, stop=stop)
 
 
 class Encode(Job):
@@ -203,7 +203,7 @@ class Encode(Job):
                 yield documents
 
         some = [Source(source.name, lambda _, source=source: read(source), source.size) for source in given]  # type: ignore[misc]
-        encode_files(TOKENIZER, some, self.place / "out", EncodeOptions(shard_tokens=700), resume=True, threads=1)
+        encode_files(TOKENIZER, some, self.folder / "out", EncodeOptions(shard_tokens=700), resume=True, threads=1)
 
 
 Count.TestCase.settings = Encode.TestCase.settings = settings(
@@ -238,31 +238,31 @@ class Watched(Source):
         self._position = position
 
 
-def run_count(given: list[Source], place: Path, stop: Callable[[], bool]) -> None:
-    count_files(given, place / "counts.parquet", resume=True, threads=1, progress=True, stop=stop)
+def run_count(given: list[Source], folder: Path, stop: Callable[[], bool]) -> None:
+    count_files(given, folder / "counts.parquet", resume=True, threads=1, progress=True, stop=stop)
 
 
-def run_encode(given: list[Source], place: Path, stop: Callable[[], bool]) -> None:
+def run_encode(given: list[Source], folder: Path, stop: Callable[[], bool]) -> None:
     """The documents are read only once the job asks for them, so an exception can stop it."""
     for source in given:
         source._read = lambda _, read=source._read: kill() if stop() else read(_)  # type: ignore[misc]
-    encode_files(TOKENIZER, given, place / "out", EncodeOptions(shard_tokens=100), resume=True, progress=True)
+    encode_files(TOKENIZER, given, folder / "out", EncodeOptions(shard_tokens=100), resume=True, progress=True)
 
 
 Run = Callable[[list[Source], Path, Callable[[], bool]], None]
 
 
-def operations_of(run: Run, n: int, place: Path) -> int:
+def operations_of(run: Run, n: int, folder: Path) -> int:
     """Return how many operations n files take, if the job is stopped after three quarters of them and resumed."""
-    place.mkdir()
-    names = [Name(place / f"{number}.txt") for number in range(n)]
+    folder.mkdir()
+    names = [Name(folder / f"{number}.txt") for number in range(n)]
     for name in names:
         Path(name).write_text("to be")
     Watched.operations = 0
     documents: list[Documents] = [Texts(["to be or not to be"])]
     with pytest.raises((KilledError, Stopped)):
-        run([Watched(name, lambda _: documents, 5) for name in names], place, after(3 * n // 4, lambda: True))
-    run([Watched(name, lambda _: documents, 5) for name in names], place, lambda: False)
+        run([Watched(name, lambda _: documents, 5) for name in names], folder, after(3 * n // 4, lambda: True))
+    run([Watched(name, lambda _: documents, 5) for name in names], folder, lambda: False)
     return Watched.operations
 
 

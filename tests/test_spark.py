@@ -197,12 +197,12 @@ def test_errors_name_the_file(spark, tokenizer, invalid):
 def test_the_commands(spark, place):
     """Counts, model and ids are the same as without Spark, whose working folder is another one in this process."""
     documents = [text for text in DOCUMENTS if text is not None]
-    places = [
+    paths = [
         parquet(place / "a.parquet", body=DOCUMENTS),
         jsonl(place / "b.jsonl", *({"body": text} for text in [*documents, None])),
         write(place / "c.txt", TEXT),
     ]
-    inputs = [*map(str, places), "--text-column", "body"]
+    inputs = [*map(str, paths), "--text-column", "body"]
     folder = str(place / "folder")
     counted = run(["count", *inputs, "--engine", "spark", "-o", folder, "--special-token", END])
     assert counted.exit_code == 0, counted.output
@@ -229,10 +229,11 @@ def test_the_commands(spark, place):
     assert f'"tokens": {sum(map(len, ids))}' in encoded.stdout
 
 
-def test_errors_of_the_commands(spark, place, invalid):
+def test_command_errors(spark, place, invalid):
     output = place / "folder"
     for inputs, problem in {
         f"{invalid}/bad.parquet": "bad.parquet: invalid UTF-8 at byte 3 of a document; --replace-errors replaces it",
+        f"{invalid}/good.parquet --max-document-bytes 4": "a document has 5 bytes, more than --max-document-bytes 4",
         f"{invalid}/none.parquet": "none.parquet",
         f"{place}/mine.model": "mine.model",
         "counts.csv": "counts.csv: Spark cannot read this as documents; pass .parquet, .jsonl, .txt or .md",
@@ -279,7 +280,7 @@ def test_the_examples_of_the_page_run(spark, tmp_path, monkeypatch):
     run_page(ROOT / "docs" / "scale.md", tmp_path, monkeypatch)
 
 
-def test_a_cluster_of_its_own(spark, place):
+def test_a_separate_cluster(spark, place):
     """The command starts Spark and stops it, and warns about text that the pattern does not match."""
     command = [Path(sys.executable).with_name("batchbpe"), "count", "book.txt", "-o", "folder", "--pattern", "[a-z]+"]
     quick_start = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"

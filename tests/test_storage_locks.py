@@ -1,5 +1,6 @@
-"""One job per output: processes hold locks, are killed, and race for locks."""
+"""One job per output: processes take locks, are killed, and race for locks."""
 
+import errno
 import json
 import os
 import signal
@@ -101,6 +102,19 @@ def test_a_process_on_another_host_may_be_alive(tmp_path: Path, monkeypatch: pyt
     message = r"by process 1 on host elsewhere since 2020-01-01 00:00:00; .*if it has ended, remove .*\.a\.csv\.lock"
     with pytest.raises(BlockingIOError, match=message), locked(tmp_path / "a.csv"):
         pass
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_file_system_without_locks(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(locks.fcntl, "flock", unsupported)
+    message = rf"by process {os.getpid()} on host .*; if it has ended, remove .*\.a\.csv\.lock"
+    with locked(tmp_path / "a.csv"), pytest.raises(BlockingIOError, match=message), locked(tmp_path / "a.csv"):
+        pass
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_output_that_cannot_be_locked(tmp_path: Path) -> None:

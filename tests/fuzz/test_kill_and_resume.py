@@ -45,22 +45,22 @@ SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are posix")
 
 
-def run(place: Path, command: list[str], ended_by: str | None = None, moment: int = 0) -> tuple[int, str]:
+def run(folder: Path, command: list[str], ended_by: str | None = None, moment: int = 0) -> tuple[int, str]:
     """Run a command that sends itself a signal at the given moment. Return its exit code and output."""
     number = getattr(signal, ended_by) if ended_by else 0
     given = [sys.executable, "-c", RUN, str(int(number)), str(moment), *command]
-    done = subprocess.run(given, cwd=place, capture_output=True, text=True, timeout=HANG, check=False)
+    done = subprocess.run(given, cwd=folder, capture_output=True, text=True, timeout=HANG, check=False)
     # During the exit of Python, a signal kills the process.
     assert done.returncode in ({0, -number, 128 + number} if ended_by else {0}), done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout
 
 
-def written(place: Path, name: str) -> dict[str, bytes]:
+def written(folder: Path, name: str) -> dict[str, bytes]:
     """Return the files of an output, and anything else that a job has left next to it."""
     inputs = {"data.jsonl", "mine.model", "mine.vocab", f"whole{Path(name).suffix}"}
-    found = (path for path in place.rglob("*") if path.is_file())
-    files = {str(path.relative_to(place)): path.read_bytes() for path in found}
+    found = (path for path in folder.rglob("*") if path.is_file())
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in found}
     return {path: data for path, data in files.items() if Path(path).parts[0] not in inputs}
 
 

@@ -1,4 +1,4 @@
-"""Damaged records, runs and experiments raise an error that names the file, or do not change the result.
+"""Damaged records, spilled counts and experiments raise an error that names the file, or do not change the result.
 
 `BATCHBPE_FUZZ_MUTANTS` sets the number of mutants of each file, 40 by default.
 """
@@ -73,7 +73,7 @@ def check(
     assert refused > MUTANTS // 3
 
 
-@pytest.mark.parametrize("name", ["record.json", "run-000000.counts", "run-000001.counts"])
+@pytest.mark.parametrize("name", ["record.json", "part-000000.counts", "part-000001.counts"])
 def test_counts(name: str, data: Path, tmp_path: Path) -> None:
     count_files(sources(data), tmp_path / "whole.parquet", threads=1)
     asked: list[int] = []

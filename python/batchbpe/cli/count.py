@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ..errors import plural
 from .app import command, describe, fail_if_any, find_sources, on_one_line
@@ -34,26 +35,41 @@ from .output import note, print_json
 from .signals import stoppable
 from .usage import UsageError, number
 
+if TYPE_CHECKING:
+    from ..jobs.count import CountOptions, CountReport
+
 LONG_CHUNK = 10_000
 """Chunks of more bytes than this usually come from corrupt files."""
+
+
+Output = Annotated[
+    str,
+    option(
+        "Output file: .parquet, or .csv for the paper's program. With Spark, a folder.",
+        "--output",
+        "-o",
+        metavar="FILE",
+    ),
+]
+SpecialTokens = Annotated[
+    list[str] | None, option("Special token to leave out of the counts. Can be repeated.", metavar="TOKEN")
+]
+MaxChunkBytes = Annotated[
+    int | None,
+    option("Skip chunks of more than N bytes (e.g. from corrupt files).", **number(int, least=1, most=1 << 40)),
+]
+MaxMemory = Annotated[
+    float | None,
+    option("Memory limit in gigabytes; counts beyond it go to disk.", **number(float, least=0.5, most=1_000_000)),
+]
 
 
 @command
 def count(
     inputs: Inputs,
-    output: Annotated[
-        str,
-        option(
-            "Output file: .parquet, or .csv for the paper's program. With Spark, a folder.",
-            "--output",
-            "-o",
-            metavar="FILE",
-        ),
-    ],
+    output: Output,
     pattern: Annotated[str, option(PATTERN_HELP, metavar="PATTERN")] = "gpt4",
-    special_token: Annotated[
-        list[str] | None, option("Special token to leave out of the counts. Can be repeated.", metavar="TOKEN")
-    ] = None,
+    special_token: SpecialTokens = None,
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
     limit_bytes: LimitBytes = None,
@@ -61,14 +77,8 @@ def count(
     seed: Seed = 0,
     replace_errors: ReplaceErrors = False,
     max_document_bytes: Annotated[int | None, document_limit("1 GiB, or 1/16 of --max-memory")] = None,
-    max_chunk_bytes: Annotated[
-        int | None,
-        option("Skip chunks of more than N bytes (e.g. from corrupt files).", **number(int, least=1, most=1 << 40)),
-    ] = None,
-    max_memory: Annotated[
-        float | None,
-        option("Memory limit in gigabytes; counts beyond it go to disk.", **number(float, least=0.5, most=1_000_000)),
-    ] = None,
+    max_chunk_bytes: MaxChunkBytes = None,
+    max_memory: MaxMemory = None,
     resume: Resume = False,
     skip_errors: SkipErrors = False,
     threads: Threads = None,
@@ -81,31 +91,25 @@ def count(
 
     Example: batchbpe count data/*.parquet -o counts.parquet
     """
-    from ..counts.counter import dropped_text
     from ..data.options import default_max_document_bytes
-    from ..jobs import count as local
+    from ..jobs.count import CountOptions, count_files
     from ..patterns import Split
     from ..util.memory import peak_memory
-    from ..util.progress import format_size
 
-    on_spark = is_spark(
-        engine,
-        master,
-        output,
-        {
-            "--limit-bytes": limit_bytes is not None,
-            "--sample": sample is not None,
-            "--max-chunk-bytes": max_chunk_bytes is not None,
-            "--max-memory": max_memory is not None,
-            "--resume": resume,
-            "--skip-errors": skip_errors,
-            "--threads": threads is not None,
-        },
-    )
+    not_on_spark = {
+        "--limit-bytes": limit_bytes is not None,
+        "--sample": sample is not None,
+        "--max-chunk-bytes": max_chunk_bytes is not None,
+        "--max-memory": max_memory is not None,
+        "--resume": resume,
+        "--skip-errors": skip_errors,
+        "--threads": threads is not None,
+    }
+    on_spark = is_spark(engine, master, output, not_on_spark)
     if not Path(output).name:
         raise UsageError("--output must be a file name")
     max_memory_bytes = None if max_memory is None else int(max_memory * 1e9)
-    options = local.CountOptions(
+    options = CountOptions(
         split=Split.of(pattern),
         special_tokens=special_token or [],
         errors="replace" if replace_errors else "strict",
@@ -123,7 +127,7 @@ def count(
         report = files.count_files(inputs, output, options, master)
     else:
         with stoppable(waits="-" in inputs) as stop:
-            report = local.count_files(
+            report = count_files(
                 find_sources(inputs, text_column, jsonl_field, options.errors, options.max_document_bytes),
                 Path(output),
                 options,
@@ -136,29 +140,39 @@ def count(
                 progress=not quiet,
             )
     seconds = time.monotonic() - start
-    size = f"in {format_size(report.bytes_read)} of text " if report.bytes_read else ""
-    speed = f" ({format_size(report.bytes_read / max(seconds, 1e-9))}/s)" if size and not resume else ""
     if json:
         more = {"failed": on_one_line(report.failed), "seconds": round(seconds, 3), "peak_memory": peak_memory()}
         print_json(asdict(report) | more)
-    note(
-        f"counted {plural(report.total, 'chunk')}, {report.unique:,} of them unique, {size}"
-        + ("on Spark" if on_spark else f"from {plural(report.files, 'file')}")
-        + f"; {seconds:.1f} s{speed}, {format_size(peak_memory())} of memory\n{report.output}",
-        quiet or json,
-    )
+    note(_summary(report, seconds, on_spark=on_spark, is_resumed=resume), quiet or json)
+    for warning in _warnings(report, options, on_spark=on_spark):
+        note(warning, quiet)
+    fail_if_any(report.failed)
+
+
+def _summary(report: CountReport, seconds: float, *, on_spark: bool, is_resumed: bool) -> str:
+    from ..util.memory import peak_memory
+    from ..util.progress import format_size
+
+    counted = f"counted {plural(report.total, 'chunk')}, {report.unique:,} of them unique"
+    size = f"in {format_size(report.bytes_read)} of text " if report.bytes_read else ""
+    source = "on Spark" if on_spark else f"from {plural(report.files, 'file')}"
+    speed = f" ({format_size(report.bytes_read / max(seconds, 1e-9))}/s)" if size and not is_resumed else ""
+    memory = f"{format_size(peak_memory())} of memory"
+    return f"{counted}, {size}{source}; {seconds:.1f} s{speed}, {memory}\n{report.output}"
+
+
+def _warnings(report: CountReport, options: CountOptions, *, on_spark: bool) -> Iterator[str]:
+    from ..counts.counter import dropped_text
+
     if not report.bytes_read and not report.total:
-        note("warning: no text found", quiet)
-    if special_token and report.total and not report.bytes_read:
-        note("warning: --special-token has no effect on chunk counts", quiet)
+        yield "warning: no text found"
+    if options.special_tokens and report.total and not report.bytes_read:
+        yield "warning: --special-token has no effect on chunk counts"
     if report.dropped_bytes:
-        note(f"warning: {dropped_text(report.dropped_bytes, options.split)}", quiet)
+        yield f"warning: {dropped_text(report.dropped_bytes, options.split)}"
     if report.skipped_chunks:
-        note(
-            f"skipped {plural(report.skipped_chunks, 'chunk')} longer than {plural(max_chunk_bytes or 0, 'byte')}",
-            quiet,
-        )
+        limit = plural(options.max_chunk_bytes or 0, "byte")
+        yield f"skipped {plural(report.skipped_chunks, 'chunk')} longer than {limit}"
     if report.longest_chunk > LONG_CHUNK:
         remedy = "" if on_spark else "; --max-chunk-bytes skips such chunks"
-        note(f"the longest chunk has {report.longest_chunk:,} bytes{remedy}", quiet)
-    fail_if_any(report.failed)
+        yield f"the longest chunk has {report.longest_chunk:,} bytes{remedy}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from ..choices import ShardFormat
 from ..errors import plural
+from ..jobs import SHARD_TOKENS
 from .app import command, describe, fail_if_any, find_sources, load, on_one_line
 from .options import (
     Engine,
@@ -39,45 +39,47 @@ from .signals import exit_signal
 from .usage import UsageError, number, one_of
 
 if TYPE_CHECKING:
-    from ..jobs.encode import EncodeReport
+    from ..data.source import Source
+    from ..jobs.encode import EncodeOptions, EncodeReport
     from ..tokenizer import Tokenizer
 
+ONE_FILE = (".npy", ".bin")
+"""Suffixes of files that contain all ids."""
 NOT_A_FOLDER = (".txt", ".md", ".json", ".jsonl", ".parquet", ".arrow", ".csv", ".npz", ".pt", ".gz", ".zst")
 """Suffixes of files, which are unlikely to be meant as folders."""
 
-
-SHARD_TOKENS = 100_000_000
+Documents = Annotated[list[str] | None, typer.Argument(help="Documents, as for `count`; standard input if omitted.")]
+Output = Annotated[
+    str | None,
+    option(
+        "A .npy or .bin file, or a folder of shards.",
+        "--output",
+        "-o",
+        metavar="PATH",
+        show_default="print a line of ids per document",
+    ),
+]
+Format = Annotated[
+    ShardFormat,
+    option(
+        "Shard format: bin (for nanoGPT), llm.c or parquet (a list of ids per document).",
+        metavar="FORMAT",
+        **one_of(get_args(ShardFormat)),
+    ),
+]
+EndOfText = Annotated[str | None, option("Special token to append to each document.", metavar="TOKEN")]
+ShardTokens = Annotated[int, option("Start a new shard after about N tokens.", **number(int, least=1))]
 
 
 @command
 def encode(
     model: ModelFile,
-    inputs: Annotated[
-        list[str] | None, typer.Argument(help="Documents, as for `count`; standard input if omitted.")
-    ] = None,
-    output: Annotated[
-        str | None,
-        option(
-            "A .npy or .bin file, or a folder of shards.",
-            "--output",
-            "-o",
-            metavar="PATH",
-            show_default="print a line of ids per document",
-        ),
-    ] = None,
-    show: Annotated[bool, option("Print the text as coloured tokens instead of ids.", "--show")] = False,
-    format: Annotated[
-        ShardFormat,
-        option(
-            "Shard format: bin (for nanoGPT), llm.c or parquet (a list of ids per document).",
-            metavar="FORMAT",
-            **one_of(get_args(ShardFormat)),
-        ),
-    ] = "bin",
-    end_of_text: Annotated[str | None, option("Special token to append to each document.", metavar="TOKEN")] = None,
-    shard_tokens: Annotated[
-        int, option("Start a new shard after about N tokens.", **number(int, least=1))
-    ] = SHARD_TOKENS,
+    inputs: Documents = None,
+    output: Output = None,
+    show: Annotated[bool, option("Print the text as colored tokens instead of ids.", "--show")] = False,
+    format: Format = "bin",
+    end_of_text: EndOfText = None,
+    shard_tokens: ShardTokens = SHARD_TOKENS,
     pattern: RankPattern = None,
     text_column: TextColumn = "text",
     jsonl_field: JsonlField = None,
@@ -99,119 +101,126 @@ def encode(
     Example: batchbpe encode mine.model data/*.parquet -o tokens/
     """
     from ..data.limits import MAX_DOCUMENT_BYTES
-    from ..data.sampling import Sampling
-    from ..errors import Setting, Stopped
-    from ..jobs.encode import RECORD, EncodeOptions, encode_files, encode_sources, end_token
-    from ..jobs.ids import documents_of, save_ids
-    from ..util.progress import Meter, bar
+    from ..jobs.encode import EncodeOptions
 
-    share = sampled_share(sample, seed)
+    fraction = sampled_share(sample, seed)
     tokenizer = load(model, pattern)
     options = EncodeOptions(
         format=format,
         end_of_text=end_of_text,
         shard_tokens=shard_tokens,
-        sample=share,
+        sample=fraction,
         seed=seed,
         limit_bytes=limit_bytes,
         errors="replace" if replace_errors else "strict",
         columns=[text_column, jsonl_field],
         max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
     )
-    unsupported = {
+    for_shards = {"--resume": resume, "--skip-errors": skip_errors, "--shard-tokens": shard_tokens != SHARD_TOKENS}
+    not_on_spark = {
         "--show": show,
         "--format": format == "llm.c",
-        "--shard-tokens": shard_tokens != SHARD_TOKENS,
         "--limit-bytes": limit_bytes is not None,
         "--sample": sample is not None,
-        "--resume": resume,
-        "--skip-errors": skip_errors,
         "--threads": threads is not None,
     }
-    start = time.monotonic()
-    if is_spark(engine, master, output, unsupported):
-        from ..spark import files
+    if is_spark(engine, master, output, not_on_spark | for_shards):
+        result, summary = _encode_on_spark(tokenizer, inputs, output, options, master)
+    else:
+        if show and (json or output):
+            raise UsageError("--show cannot be combined with --json or --output")
+        path = None if output is None else Path(output)
+        _check_output(path, for_shards | {"--format": format != "bin"})
+        if not inputs and sys.stdin.isatty():
+            note("reading standard input until Ctrl-D", quiet)
+        sources = find_sources(inputs or ["-"], text_column, jsonl_field, options.errors, max_document_bytes)
+        if path is None:
+            _print_ids(tokenizer, sources, options, threads, show=show, json=json)
+            return
+        if path.suffix in ONE_FILE:
+            result, summary = _encode_to_file(tokenizer, sources, path, options, threads, quiet)
+        else:
+            how: dict[str, Any] = {"resume": resume, "skip_errors": skip_errors, "threads": threads}
+            result, summary = _encode_to_shards(tokenizer, sources, path, options, progress=not quiet, **how)
+    if json:
+        print_json({"output": output} | result)
+    note(f"{summary}\n{output}", quiet or json)
+    fail_if_any(result.get("failed", {}))
 
-        if output is None or not inputs:
-            raise UsageError("--engine spark needs inputs, and a folder as --output")
-        report = files.encode_files(tokenizer, inputs, output, options, master)
-        if json:
-            print_json({"output": output, "tokens": report.tokens, "documents": report.documents})
-        _note_encoded(report, "on Spark", start, output, quiet or json)
-        return
-    if not inputs and sys.stdin.isatty():
-        note("reading standard input until Ctrl-D", quiet)
-    sources = find_sources(inputs or ["-"], text_column, jsonl_field, options.errors, max_document_bytes)
-    if show and (json or output):
-        raise UsageError("--show cannot be combined with --json or --output")
-    path = None if output is None else Path(output)
-    if path is None or path.suffix in (".npy", ".bin"):
-        only_shards = {
-            "--resume": resume,
-            "--skip-errors": skip_errors,
-            "--format": format != "bin",
-            "--shard-tokens": shard_tokens != SHARD_TOKENS,
-        }
-        for name, is_given in only_shards.items():
+
+def _check_output(path: Path | None, for_shards: dict[str, bool]) -> None:
+    if path is None or path.suffix in ONE_FILE:
+        for name, is_given in for_shards.items():
             if is_given:
                 raise UsageError(f"{name} needs a folder of shards as --output")
-        if path and any(source.is_at(path) for source in sources):
-            raise UsageError(f"--output must not be one of the inputs, {output}")
-        end = end_token(tokenizer, end_of_text)
-        encoded = encode_sources(tokenizer, sources, Sampling(share, seed, limit_bytes), threads, options.errors)
-        if path is None:
-            _print_ids(tokenizer, documents_of(encoded, end), show=show, json=json)
-            return
-        meter = Meter(sources)
-        with bar("encoding", meter.size, show=not quiet) as update:
+    elif path.suffix in NOT_A_FOLDER and not path.is_dir():
+        raise UsageError(f"--output must end in .npy or .bin, or be a folder of shards, got {path}")
 
-            def on_progress(tokens: int) -> None:
-                update(meter.done, plural(tokens, "token"))
 
-            tokens = save_ids(encoded, path, tokenizer, end, on_progress)
-        if json:
-            print_json({"tokens": tokens, "output": output})
-        note(f"{plural(tokens, 'token')}\n{output}", quiet or json)
-        return
-    if path.suffix in NOT_A_FOLDER and not path.is_dir():
-        raise UsageError(f"--output must end in .npy or .bin, or be a folder of shards, got {output}")
+def _encode_on_spark(
+    tokenizer: Tokenizer, inputs: list[str] | None, output: str | None, options: EncodeOptions, master: str | None
+) -> tuple[dict[str, Any], str]:
+    from ..spark import files
+
+    if output is None or not inputs:
+        raise UsageError("--engine spark needs inputs, and a folder as --output")
+    start = time.monotonic()
+    report = files.encode_files(tokenizer, inputs, output, options, master)
+    return {"tokens": report.tokens, "documents": report.documents}, _summary(report, "on Spark", start)
+
+
+def _encode_to_shards(
+    tokenizer: Tokenizer, sources: list[Source], folder: Path, options: EncodeOptions, **how: Any
+) -> tuple[dict[str, Any], str]:
+    from ..errors import Stopped
+    from ..jobs.encode import RECORD, encode_files
+    from ..jobs.resume import RESUME
+
+    start = time.monotonic()
     try:
-        report = encode_files(
-            tokenizer,
-            sources,
-            path,
-            options,
-            resume=resume,
-            skip_errors=skip_errors,
-            describe=describe,
-            threads=threads,
-            progress=not quiet,
-        )
+        report = encode_files(tokenizer, sources, folder, options, describe=describe, **how)
     except KeyboardInterrupt as interrupt:
-        if not (path / RECORD).exists():
+        if not (folder / RECORD).exists():
             raise
-        stopped = Stopped(
-            f"stopped; {output} holds the shards so far", remedy=("continue with ", Setting("resume", True))
-        )
+        stopped = Stopped(f"stopped; {folder} contains the shards so far", remedy=RESUME)
         stopped.signal = exit_signal(interrupt)
         raise stopped from None
-    if json:
-        result = {"tokens": report.tokens, "documents": report.documents, "shards": report.shards}
-        print_json({"output": output, **result, "failed": on_one_line(report.failed)})
-    _note_encoded(report, f"in {plural(len(report.shards), 'shard')}", start, output, quiet or json)
-    fail_if_any(report.failed)
+    result = {"tokens": report.tokens, "documents": report.documents, "shards": report.shards}
+    summary = _summary(report, f"in {plural(len(report.shards), 'shard')}", start)
+    return result | {"failed": on_one_line(report.failed)}, summary
 
 
-def _note_encoded(report: EncodeReport, where: str, start: float, output: str | None, quiet: bool) -> None:
+def _summary(report: EncodeReport, where: str, start: float) -> str:
     encoded = f"encoded {plural(report.tokens, 'token')} of {plural(report.documents, 'document')} {where}"
-    note(f"{encoded}; {time.monotonic() - start:.1f} s\n{output}", quiet)
+    return f"{encoded}; {time.monotonic() - start:.1f} s"
 
 
-def _print_ids(tokenizer: Tokenizer, documents: Iterable[list[int]], *, show: bool, json: bool) -> None:
-    """Print a line of ids for each document, or its text in coloured tokens."""
+def _encode_to_file(
+    tokenizer: Tokenizer, sources: list[Source], path: Path, options: EncodeOptions, threads: int | None, quiet: bool
+) -> tuple[dict[str, Any], str]:
+    from ..jobs.encoded import encode_sources, encoding_bar, end_token
+    from ..jobs.ids import save_ids
+
+    if any(source.is_at(path) for source in sources):
+        raise UsageError(f"--output must not be one of the inputs, {path}")
+    end = end_token(tokenizer, options.end_of_text)
+    encoded = encode_sources(tokenizer, sources, options.sampling(), threads, options.errors)
+    with encoding_bar(sources, show=not quiet) as on_progress:
+        tokens = save_ids(encoded, path, tokenizer, end, on_progress)
+    return {"tokens": tokens}, plural(tokens, "token")
+
+
+def _print_ids(
+    tokenizer: Tokenizer, sources: list[Source], options: EncodeOptions, threads: int | None, *, show: bool, json: bool
+) -> None:
+    """Print a line of ids for each document, or its text in colored tokens."""
     from ..analysis.view import Encoding
+    from ..jobs.encoded import encode_sources, end_token
+    from ..jobs.ids import documents_of
 
-    for ids in documents:
+    end = end_token(tokenizer, options.end_of_text)
+    encoded = encode_sources(tokenizer, sources, options.sampling(), threads, options.errors)
+    for ids in documents_of(encoded, end):
         if show:
             Encoding(tokenizer, ids).show()
         else:

@@ -63,7 +63,7 @@ class ArrayCounts:
         return f"{type(self).__name__}(total={self.total}, unique={self.unique})"
 
 
-def added_up(parts: Iterable[Arrays]) -> Arrays:
+def added_up(parts: Iterable[Arrays], threads: int | None = None) -> Arrays:
     """Add up counts, and sort them by frequency.
 
     >>> part = np.frombuffer(b"tobe", np.uint8), np.array([0, 2, 4]), np.array([1, 3], np.uint64)
@@ -71,7 +71,7 @@ def added_up(parts: Iterable[Arrays]) -> Arrays:
     >>> data.tobytes(), counts.tolist()
     (b'beto', [6, 2])
     """
-    table = _core.ChunkTable(".", [], None)  # nothing is split
+    table = _core.ChunkTable(".", [], threads)  # nothing is split
     for part in parts:
         table.add_counts(*part)
     return table.finish()[:3]

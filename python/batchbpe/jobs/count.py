@@ -1,59 +1,48 @@
 """Count many files into one file of counts: resumable, and within a memory limit.
 
-Every minute, and before it stops, the job writes what it has counted as a run into a folder next to the output, with a
-record of the files that are in the runs and the position in the current one. Resuming continues from there. Runs also
-bound the memory: one is written whenever the table grows too large, and they are added up at the end (`spill`).
+Every minute, and before it stops, the job writes what it has counted into a folder next to the output, with a record of
+the files that were counted and the position in the current one. Resuming continues from there. This also bounds the
+memory: counts are written whenever the table grows too large, and are added up at the end (`spill`).
 """
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from .._core import PatternError
 from ..counts import ChunkCounts, check_suffix
-from ..counts.counter import ChunkArrays, ChunkCounter
-from ..data.limits import MAX_DOCUMENT_BYTES
-from ..data.sampling import Sampling
+from ..counts.counter import ChunkCounter
 from ..data.source import Source
-from ..errors import ArgumentError, DataError, OutputExistsError, Setting, Stopped
+from ..errors import ArgumentError, OutputExistsError, Stopped
 from ..model import check_special_tokens
-from ..patterns import PATTERNS, Split
+from ..patterns import PATTERNS, PatternError, Split
 from ..storage.atomic import check_writable, remove_stale, writing
 from ..storage.locks import locked
 from ..util.memory import memory, release_memory
 from ..util.progress import counting_bar
-from .resume import Record
-from .spill import Runs
+from .resume import RESUME, InputOptions, ReadErrors, Record
+from .spill import SpilledCounts, Totals
 
 SAVE_EVERY = 60.0
 """Seconds between two saves; longer if saving takes more than a tenth of the time."""
-SHARE = 5
-"""The chunk table may take 1/SHARE of the memory limit. Sorting and writing a run need the rest."""
-RESUME = ("continue with ", Setting("resume", True))
+MEMORY_DIVISOR = 5
+"""The chunk table may take this part of the memory limit. Sorting and writing it need the rest."""
+COUNTERS = ("bytes_read", "dropped_bytes", "skipped_chunks")
+"""Attributes of `ChunkCounter` that continue when a job is resumed."""
 
 
 @dataclass(frozen=True)
-class CountOptions:
+class CountOptions(InputOptions):
     """Options that determine the result. A job can only be resumed with the same ones."""
 
     split: Split = Split(PATTERNS["gpt4"])  # noqa: RUF009  it is immutable
     special_tokens: Sequence[str] = ()
-    errors: str = "strict"
-    sample: float = 1.0
-    seed: int = 0
-    limit_bytes: int | None = None
     max_chunk_bytes: int | None = None
     """Skip chunks longer than this, which come from corrupt files."""
-    max_document_bytes: int = MAX_DOCUMENT_BYTES
-    """The limit that the sources were created with, on which the size of their batches depends."""
-    columns: Sequence[str | None] = ()
-    """The columns and fields that the text is read from."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -124,19 +113,27 @@ def count_files(
         raise ArgumentError("output", str(output), "must not be one of the files to count")
     with locked(output):
         remove_stale(output, age=0)
-        job = _CountJob(
-            sources, output, options or CountOptions(), resume, skip_errors, describe, max_memory, threads, stop
-        )
+        errors = ReadErrors(skip_errors, describe)
+        job = _CountJob(sources, output, options or CountOptions(), errors, max_memory, threads, stop)
+        job.restore(resume)
         with counting_bar(job.counter, sources, show=progress):
             job.count()
         return job.finish()
 
 
 class _InterruptedError(Exception):
-    """The job was stopped, or could not save. This is not an error of the file that is being read."""
+    """The job was stopped, or could not split or save. This is not an error of the file that is being read."""
 
-    def __init__(self, reason: OSError | Stopped) -> None:
+    def __init__(self, reason: Exception) -> None:
         self.reason = reason
+
+
+@contextmanager
+def _interrupting(*kinds: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except kinds as error:
+        raise _InterruptedError(error) from None
 
 
 class _CountJob:
@@ -145,61 +142,50 @@ class _CountJob:
         sources: Sequence[Source],
         output: Path,
         options: CountOptions,
-        resume: bool,
-        skip_errors: bool,
-        describe: Callable[[Exception], str],
+        errors: ReadErrors,
         max_memory: int | None,
         threads: int | None,
         stop: Callable[[], bool],
     ) -> None:
-        self.split = options.split
-        self.skip_errors, self.describe, self.max_memory = skip_errors, describe, max_memory
-        self.threads, self.stop = threads, stop
+        self.output, self.split, self.errors = output, options.split, errors
+        self.max_memory, self.threads, self.stop = max_memory, threads, stop
+        self.counter = ChunkCounter(
+            options.split,
+            options.special_tokens,
+            options.errors,
+            threads,
+            options.max_chunk_bytes,
+            max_counts_bytes=None if max_memory is None else max_memory // 4,
+            on_progress=self._on_progress,
+        )
+        self.sampling = options.sampling()
         self.folder = output.with_name(output.name + ".parts")
-        arguments = options.split, options.special_tokens, options.errors, threads, options.max_chunk_bytes
-        max_counts = None if max_memory is None else max_memory // 4
-        self.counter = ChunkCounter(*arguments, max_counts_bytes=max_counts, on_progress=self._on_progress)
-        self.report = CountReport(str(output))
-        self.sampling = Sampling(options.sample, options.seed, options.limit_bytes)
-        state: dict[str, Any] = {"runs": {}, "bounds": [], "read": 0, "dropped": 0, "skipped": 0, "failed": {}}
-        self.record = Record(self.folder / "record.json", asdict(options), sources, self.sampling, **state)
+        self.spilled = SpilledCounts(self.folder)
+        self.record = Record(self.folder / "record.json", asdict(options), sources, self.sampling)
         self.next_save = time.monotonic() + SAVE_EVERY
         self.initial_memory = memory()
-        is_resumed = resume and self.record.path.exists()
-        if is_resumed:
-            self.record.load()
-        elif self.folder.exists() and not resume:
-            raise OutputExistsError(f"{self.folder} holds an unfinished count", remedy=(*RESUME, " or remove it"))
-        self._restore(is_resumed)
 
-    def _restore(self, is_resumed: bool) -> None:
-        state = self.record.state
-        self.runs = Runs(self.folder, state["runs"], state["bounds"])
-        if is_resumed:
-            for _ in self.runs.check():  # before hours of counting, not after
-                if self.stop():
-                    raise self._stopped()
+    def restore(self, resume: bool) -> None:
+        if self.folder.exists() and not resume:
+            raise OutputExistsError(f"{self.folder} contains an unfinished count", remedy=(*RESUME, " or remove it"))
+        if self.record.path.exists():
+            state = self.record.load()
+            self.spilled = SpilledCounts(self.folder, state["parts"], state["bounds"])
+            self.spilled.check(self._poll)  # before hours of counting, not after
+            for name in COUNTERS:
+                setattr(self.counter, name, state[name])
+            self.errors.failed = state["failed"]
         if self.folder.exists():
-            self.runs.remove_unrecorded()
-        counter = self.counter
-        counter.bytes_read, counter.dropped_bytes, counter.skipped_chunks = (
-            state[name] for name in ("read", "dropped", "skipped")
-        )
-        self.report.failed = state["failed"]
+            self.spilled.remove_unrecorded()
 
     def count(self) -> None:
-        for source, done, skip in self.record.todo():
-            try:
-                with source.blamed():
+        try:
+            for source, done, skip in self.record.todo():
+                # An error about the pattern may be about a text that an earlier file queued.
+                with self.errors.of(source), _interrupting(PatternError):
                     self._count(source, done, skip)
-            except PatternError:  # may be about a text that an earlier file queued
-                raise
-            except (ValueError, OSError) as error:
-                if not self.skip_errors:
-                    raise error if isinstance(error, DataError) else DataError(str(error)) from None
-                self.report.failed[source.name or "the data"] = self.describe(error)
-            except _InterruptedError as error:
-                raise error.reason from None
+        except _InterruptedError as error:
+            raise error.reason from None
         self._checkpoint()
 
     def _count(self, source: Source, done: int, skip: int) -> None:
@@ -209,18 +195,14 @@ class _CountJob:
             self.counter.add(documents, skip=skip)
             skip = 0
             self.record.move(number + 1)
-            self._checkpoint_while_reading()
+            with _interrupting(OSError, Stopped):
+                self._checkpoint()
 
     def _on_progress(self, position: int) -> None:
         if position:  # between two batches, `_count` records the position
             self.record.move(self.record.current[1], position)
-            self._checkpoint_while_reading()
-
-    def _checkpoint_while_reading(self) -> None:
-        try:
-            self._checkpoint()
-        except (OSError, Stopped) as error:
-            raise _InterruptedError(error) from None
+            with _interrupting(OSError, Stopped):
+                self._checkpoint()
 
     def _checkpoint(self) -> None:
         """Stop, spill or save if necessary."""
@@ -229,17 +211,21 @@ class _CountJob:
             raise self._stopped()
         if self.max_memory:
             available = max(self.max_memory - self.initial_memory, self.max_memory // 8)
-            if self.counter.memory * SHARE > available:
-                self._spill(self.counter.take())
+            if self.counter.memory * MEMORY_DIVISOR > available:
+                self._spill(ChunkCounts(self.counter.take()))
         if time.monotonic() > self.next_save:
             self._save()
+
+    def _poll(self) -> None:
+        if self.stop():
+            raise self._stopped()
 
     def _stopped(self) -> Stopped:
         return Stopped(f"stopped; the counts so far are in {self.folder}", remedy=RESUME)
 
-    def _spill(self, counts: ChunkArrays) -> None:
+    def _spill(self, counts: ChunkCounts) -> None:
         self._create_folder()
-        self.runs.add(ChunkCounts(counts))
+        self.spilled.add(counts)
         del counts
         release_memory()
 
@@ -250,43 +236,36 @@ class _CountJob:
     def _save(self) -> None:
         start = time.monotonic()
         if self.counter.unique:
-            self._spill(self.counter.take())
+            self._spill(ChunkCounts(self.counter.take()))
         self._create_folder()
-        counter = self.counter
-        self.record.state = {
-            "runs": self.runs.checksums,
-            "bounds": self.runs.bounds,
-            "read": counter.bytes_read,
-            "dropped": counter.dropped_bytes,
-            "skipped": counter.skipped_chunks,
-            "failed": self.report.failed,
-        }
-        self.record.save()
+        state = {"parts": self.spilled.checksums, "bounds": self.spilled.bounds, "failed": self.errors.failed}
+        self.record.save(state | {name: getattr(self.counter, name) for name in COUNTERS})
         self.next_save = time.monotonic() + max(SAVE_EVERY, 10 * (time.monotonic() - start))
 
     def finish(self) -> CountReport:
-        report, counter = self.report, self.counter
-        path = Path(report.output)
-        if self.runs.checksums:
-            self._save()
-            for _ in self.runs.save_sum(path, self.split, self.threads):
-                if self.stop():
-                    raise self._stopped()
-            report.total, report.unique, report.longest_chunk = self.runs.total, self.runs.unique, self.runs.longest
-        else:
-            counts = ChunkCounts(counter.take())
-            try:
-                counts.save(path)
-            except OSError:
-                with suppress(OSError):  # there may be no room for a run either
-                    self._spill(counts.arrays)
-                    self._save()
-                with suppress(OSError):  # removes the folder only if it is empty
-                    self.folder.rmdir()
-                raise
-            report.total, report.unique = counts.total, counts.unique
-            report.longest_chunk = int(counts.chunk_bytes.max(initial=0))
+        totals = self._write_sum() if self.spilled.checksums else self._write_counts()
         shutil.rmtree(self.folder, ignore_errors=True)
-        report.bytes_read, report.files = counter.bytes_read, len(self.record.done) - len(report.failed)
-        report.dropped_bytes, report.skipped_chunks = counter.dropped_bytes, counter.skipped_chunks
-        return report
+        return CountReport(
+            str(self.output),
+            **totals._asdict(),
+            **{name: getattr(self.counter, name) for name in COUNTERS},
+            files=len(self.record.done) - len(self.errors.failed),
+            failed=self.errors.failed,
+        )
+
+    def _write_sum(self) -> Totals:
+        self._save()
+        return self.spilled.save_sum(self.output, self.split, self.threads, self._poll)
+
+    def _write_counts(self) -> Totals:
+        counts = ChunkCounts(self.counter.take())
+        try:
+            counts.save(self.output)
+        except OSError:
+            with suppress(OSError):  # there may be no room for spilled counts either
+                self._spill(counts)
+                self._save()
+            with suppress(OSError):  # removes the folder only if it is empty
+                self.folder.rmdir()
+            raise
+        return Totals(counts.total, counts.unique, int(counts.chunk_bytes.max(initial=0)))

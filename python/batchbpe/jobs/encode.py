@@ -5,169 +5,43 @@ Each shard is written whole or not at all. After each one, the job records its p
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from .._core import Encoder, threads_or_all
 from ..choices import ShardFormat
-from ..data.documents import ArrowTexts, Documents, TextFile, Texts
-from ..data.limits import MAX_DOCUMENT_BYTES
-from ..data.sampling import Sampling
 from ..data.source import Source
-from ..data.text_files import read_blocks
-from ..errors import ArgumentError, DataError, OutputExistsError, Setting, listed
+from ..errors import ArgumentError, DataError, OutputExistsError
 from ..storage.atomic import replacing, writing
 from ..storage.locks import IN_FOLDER, check_parent, locked
 from ..tokenizer import Tokenizer
-from ..util.progress import Meter, bar
-from ..util.surrogates import combine_documents
-from .resume import Record
-from .shards import SHARDS, Encoded, Shard
+from . import SHARD_TOKENS
+from .encoded import Encoded, encode_documents, encoding_bar, end_token, id_dtype
+from .resume import RESUME, InputOptions, ReadErrors, Record
+from .shards import SHARDS, Shard
 
 RECORD = "shards.json"
-LONG = 1 << 20
-"""Encoding a longer document, in bytes, may take long if it is a single chunk."""
 MAX_SHARD_TOKENS = 1 << 30
 """Limit of llm.c, whose header stores the number as a 32-bit integer."""
 
 
-def id_dtype(tokenizer: Tokenizer) -> np.dtype[Any]:
-    """Return the type of ids in files: uint16 if all ids fit, otherwise uint32.
-
-    >>> id_dtype(Tokenizer.train("aaabdaaabac", 259))
-    dtype('uint16')
-    """
-    return np.dtype("<u2" if tokenizer.n_vocab <= 1 << 16 else "<u4")
-
-
-def end_token(tokenizer: Tokenizer, end_of_text: str | None) -> int | None:
-    """Return the id of the special token that is appended to each document."""
-    if end_of_text is not None and end_of_text not in tokenizer.special_tokens:
-        names = tokenizer.special_tokens
-        reason = "must be a special token of the model" + (f" ({listed(names)})" if names else ", which has none")
-        raise ArgumentError("end_of_text", end_of_text, reason)
-    return None if end_of_text is None else tokenizer.special_tokens[end_of_text]
-
-
-def encode_documents(
-    tokenizer: Tokenizer, documents: Iterable[Documents], threads: int | None, errors: str = "strict"
-) -> Iterator[Iterable[Encoded]]:
-    """Encode batches of documents in order; a text file is encoded block by block.
-
-    Each thread encodes a batch of its own while the next ones are read.
-
-    >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
-    >>> for batch in encode_documents(tokenizer, [Texts(["aaab", "ac"]), Texts(["d"])], None):
-    ...     print([(encoded.ids.tolist(), encoded.ends.tolist()) for encoded in batch])
-    [([258, 97, 99], [1, 3])]
-    [([100], [1])]
-    """
-    at_once = threads_or_all(threads)
-    pool = ThreadPoolExecutor(at_once)
-    pending: deque[Future[Iterable[Encoded]]] = deque()
-    try:
-        for future in _submit(pool, tokenizer.core_encoder, documents, at_once, errors):
-            pending.append(future)
-            if len(pending) > at_once:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def encode_sources(
-    tokenizer: Tokenizer, sources: Iterable[Source], sampling: Sampling, threads: int | None, errors: str
-) -> Iterator[Encoded]:
-    """Encode the documents of some sources. Errors of reading are raised as `DataError`, never as `OSError`."""
-    for source in sources:
-        try:
-            with source.blamed():
-                for batch in encode_documents(tokenizer, sampling.of(source), threads, errors):
-                    yield from batch
-        except OSError as error:
-            raise DataError(str(error)) from None
-
-
-def _submit(
-    pool: ThreadPoolExecutor, encoder: Encoder, batches: Iterable[Documents], threads: int, errors: str
-) -> Iterator[Future[Iterable[Encoded]]]:
-    done: Future[Iterable[Encoded]]
-    try:
-        for documents in batches:
-            if documents.has_longer_than(LONG):
-                # Encoded lazily, on the caller's thread, which receives Ctrl-C.
-                done = Future()
-                done.set_result(_encode(encoder, documents, threads, errors))
-                yield done
-            else:
-                yield pool.submit(list, _encode(encoder, documents, 1, errors))
-    except Exception as error:  # raised after the batches that were read before it
-        done = Future()
-        done.set_exception(error)
-        yield done
-
-
-def _encode(encoder: Encoder, documents: Documents, threads: int, errors: str) -> Iterator[Encoded]:
-    match documents:
-        case TextFile():
-            yield from _encode_file(encoder, documents, threads, errors)
-        case Texts(strings):
-            try:
-                ids, offsets = encoder.encode_batch_to_numpy(strings, ([], []), threads)
-            except UnicodeEncodeError:
-                ids, offsets = encoder.encode_batch_to_numpy(combine_documents(strings, errors), ([], []), threads)
-            yield Encoded(ids, offsets[1:])
-        case ArrowTexts():
-            ids, offsets = encoder.encode_documents(*documents.buffers(), ([], []), threads)
-            yield Encoded(ids, offsets[1:])
-        case _:
-            documents.sizes()  # raises an error for chunk counts
-
-
-def _encode_file(encoder: Encoder, file: TextFile, threads: int, errors: str) -> Iterator[Encoded]:
-    encoded: list[Encoded] = []
-
-    def use(block: bytes, offset: int, last: bool) -> int:
-        ids, used = encoder.encode_block(block, offset, last, ([], []), threads)
-        encoded.append(Encoded(ids, np.array([len(ids)] if last else [], np.int64)))
-        return used
-
-    for _ in read_blocks(file, errors, use):
-        yield encoded.pop()
-
-
 @dataclass(frozen=True)
-class EncodeOptions:
+class EncodeOptions(InputOptions):
     """Options that determine the shards. A job can only be resumed with the same ones."""
 
     format: ShardFormat = "bin"
     end_of_text: str | None = None
     """Special token to append to each document."""
-    shard_tokens: int = 100_000_000
+    shard_tokens: int = SHARD_TOKENS
     """A shard is closed after this many tokens, at the end of a batch of documents."""
-    sample: float = 1.0
-    seed: int = 0
-    limit_bytes: int | None = None
-    errors: str = "strict"
-    columns: Sequence[str | None] = ()
-    """The columns and fields that the text is read from."""
-    max_document_bytes: int = MAX_DOCUMENT_BYTES
-    """The limit that the sources were created with, on which the size of their batches depends."""
 
     def __post_init__(self) -> None:
         """Check the values."""
         if self.format not in SHARDS:
             raise ArgumentError("format", self.format, f"must be one of {', '.join(SHARDS)}")
         if self.shard_tokens < 1 or (self.format == "llm.c" and self.shard_tokens > MAX_SHARD_TOKENS):
-            raise ArgumentError("shard_tokens", self.shard_tokens, f"must be from 1 to {MAX_SHARD_TOKENS}")
+            raise ArgumentError("shard_tokens", self.shard_tokens, f"must be between 1 and {MAX_SHARD_TOKENS}")
 
 
 @dataclass
@@ -211,6 +85,7 @@ def encode_files(
     progress: show a progress bar.
 
     >>> import tempfile
+    >>> import numpy as np
     >>> from batchbpe.data.corpus import sources
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -225,14 +100,13 @@ def encode_files(
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file; choose a folder, or a name that ends in .npy or .bin")
     check_parent(folder)
-    end_token(tokenizer, options.end_of_text)  # an error before the folder is created
+    job = _EncodeJob(tokenizer, sources, folder, options, ReadErrors(skip_errors, describe), threads)
     with writing(folder):
         folder.mkdir(exist_ok=True)
     with locked(folder):
-        job = _EncodeJob(tokenizer, sources, folder, options, resume, skip_errors, describe, threads)
-        meter = Meter(sources)
-        with bar("encoding", meter.size, show=progress) as update:
-            job.encode(lambda tokens: update(meter.done, f"{tokens:,} tokens"))
+        job.restore(resume)
+        with encoding_bar(sources, show=progress) as on_progress:
+            job.encode(on_progress)
         return job.report
 
 
@@ -243,38 +117,36 @@ class _EncodeJob:
         sources: Sequence[Source],
         folder: Path,
         options: EncodeOptions,
-        resume: bool,
-        skip_errors: bool,
-        describe: Callable[[Exception], str],
+        errors: ReadErrors,
         threads: int | None,
     ) -> None:
-        self.tokenizer, self.sources, self.folder, self.options = tokenizer, sources, folder, options
-        self.skip_errors, self.describe, self.threads = skip_errors, describe, threads
+        self.tokenizer, self.folder, self.options = tokenizer, folder, options
+        self.errors, self.threads = errors, threads
         self.end = end_token(tokenizer, options.end_of_text)
-        self.dtype = id_dtype(tokenizer)
-        self.report = EncodeReport()
-        self.sampling = Sampling(options.sample, options.seed, options.limit_bytes)
-        identity = asdict(options) | {"model": tokenizer.model.identity, "dtype": self.dtype.name}
-        self.record = Record(folder / RECORD, identity, sources, self.sampling, **asdict(self.report))
-        temporary = set(folder.glob(".*.tmp"))  # of a killed job: this one holds the lock of the folder
-        self._check_folder(resume, {*temporary, folder / IN_FOLDER})
-        if self.record.path.exists():
-            self.record.load()
-            self.report = EncodeReport(**self.record.state)
-            self._check_shards()
-        for path in temporary:
-            path.unlink()
+        self.report = EncodeReport(failed=errors.failed)
+        self.sampling = options.sampling()
+        recorded = asdict(options) | {"model": tokenizer.model.identity}
+        self.record = Record(folder / RECORD, recorded, sources, self.sampling)
 
-    def _check_folder(self, resume: bool, own: set[Path]) -> None:
+    def restore(self, resume: bool) -> None:
+        temporary = set(self.folder.glob(".*.tmp"))  # of a killed job, because this one has locked the folder
         if self.record.path.exists():
             if not resume:
-                remedy = ("continue with ", Setting("resume", True), ", or choose another folder")
-                raise OutputExistsError(f"{self.folder} already holds shards", remedy=remedy)
-            return
-        # A job may be killed after its first shard and before its record.
-        first = {self.folder / self._name(0)} if resume else set()
-        if set(self.folder.iterdir()) - own - first:
-            raise OutputExistsError(f"{self.folder} holds other files", remedy="choose another folder for the shards")
+                remedy = (*RESUME, ", or choose another folder")
+                raise OutputExistsError(f"{self.folder} already contains shards", remedy=remedy)
+            fields = self.record.load()
+            self.report = EncodeReport(**{name: fields[name] for name in asdict(self.report)})
+            self.errors.failed = self.report.failed
+            self._check_shards()
+        else:
+            expected = {*temporary, self.folder / IN_FOLDER}
+            if resume:  # a job may be killed after its first shard and before its record
+                expected.add(self.folder / self._name(0))
+            if set(self.folder.iterdir()) - expected:
+                problem = f"{self.folder} contains other files"
+                raise OutputExistsError(problem, remedy="choose another folder for the shards")
+        for path in temporary:
+            path.unlink()
 
     def _check_shards(self) -> None:
         """Compare the sizes of the shards with the record. Their content is not read again."""
@@ -287,25 +159,24 @@ class _EncodeJob:
                 problem = f"the file is damaged: it has {path.stat().st_size} bytes, expected {size}"
                 raise DataError(problem, where=str(path), remedy=remedy)
 
-    def encode(self, on_progress: Callable[[int], object]) -> None:
-        todo = self._todo()
-        report = self.report
-        while not report.finished:
-            name = self._name(len(report.shards))
-            with replacing(self.folder / name) as path, SHARDS[self.options.format](path, self.dtype) as shard:
-                report.finished = self._fill(shard, todo, on_progress)
-            if shard.tokens or not report.shards:
-                report.shards.append(name)
-                report.sizes.append((self.folder / name).stat().st_size)
-            else:
-                (self.folder / name).unlink()
-            report.tokens += shard.tokens
-            report.documents += shard.documents
-            self.record.state = asdict(report)
-            self.record.save()
-
     def _name(self, number: int) -> str:
         return f"shard_{number:06}.{'parquet' if self.options.format == 'parquet' else 'bin'}"
+
+    def encode(self, on_progress: Callable[[int], object]) -> None:
+        todo = self._todo()
+        report, new_shard = self.report, SHARDS[self.options.format]
+        while not report.finished:
+            path = self.folder / self._name(len(report.shards))
+            with replacing(path) as temporary, new_shard(temporary, id_dtype(self.tokenizer)) as shard:
+                report.finished = self._fill(shard, todo, on_progress)
+            if shard.tokens or not report.shards:
+                report.shards.append(path.name)
+                report.sizes.append(path.stat().st_size)
+            else:
+                path.unlink()
+            report.tokens += shard.tokens
+            report.documents += shard.documents
+            self.record.save(asdict(report))
 
     def _fill(self, shard: Shard, todo: Iterator[Encoded | None], on_progress: Callable[[int], object]) -> bool:
         """Fill a shard; return whether everything has been encoded."""
@@ -321,15 +192,10 @@ class _EncodeJob:
     def _todo(self) -> Iterator[Encoded | None]:
         """Yield the ids of all documents that are not encoded yet, and None after each batch."""
         for source, done, _ in self.record.todo():
-            try:
-                with source.blamed():
-                    batches = islice(self.sampling.of(source), done, None)
-                    encoded = encode_documents(self.tokenizer, batches, self.threads, self.options.errors)
-                    for number, batch in enumerate(encoded, done + 1):
-                        yield from batch
-                        self.record.move(number)
-                        yield None
-            except (ValueError, OSError) as error:
-                if not self.skip_errors:
-                    raise error if isinstance(error, DataError) else DataError(str(error)) from None
-                self.report.failed[source.name or "the data"] = self.describe(error)
+            with self.errors.of(source):
+                batches = islice(self.sampling.of(source), done, None)
+                encoded = encode_documents(self.tokenizer, batches, self.threads, self.options.errors)
+                for number, batch in enumerate(encoded, done + 1):
+                    yield from batch
+                    self.record.move(number)
+                    yield None

@@ -13,8 +13,8 @@ from ..errors import ArgumentError, DataError, UserError, opening, plural, short
 from ..storage.atomic import remove_stale, replacing
 from ..storage.locks import locked
 from ..tokenizer import Tokenizer
-from .encode import id_dtype
-from .shards import HEADERS, BinShard, Encoded, NpyShard
+from .encoded import Encoded, id_dtype
+from .shards import HEADERS, BinShard, NpyShard
 
 Ids = npt.NDArray[Any]
 
@@ -80,7 +80,7 @@ def _load_bin(path: Path, dtype: np.dtype[Any]) -> Ids:
 
 
 def parse_ids(text: str) -> Ids:
-    """Parse integers that are separated by white space, commas or brackets.
+    """Parse integers that are separated by whitespace, commas or brackets.
 
     >>> parse_ids("[258, 100]\\n97").tolist()
     [258, 100, 97]

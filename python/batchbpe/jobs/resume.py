@@ -1,56 +1,95 @@
-"""`Record`: what a job over many files has done, kept in a file so that the job can be resumed."""
+"""What both jobs over many files share: input options, read errors, and the `Record` that makes a job resumable."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..data.limits import MAX_DOCUMENT_BYTES
 from ..data.sampling import Sampling
 from ..data.source import Source
-from ..errors import DataError, short
+from ..errors import DataError, Setting, UserError, short
 from ..storage.checked_json import load_sealed, save_sealed
+from ..util.surrogates import Errors
 
-VERSION = 3
+VERSION = 1
 """Changes when files are cut into batches differently, since a position is a number of batches."""
+RESUME = ("continue with ", Setting("resume", True))
+"""How to continue a job."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions:
+    """Which documents to read, and how. A job can only be resumed with the same options."""
+
+    errors: Errors = "strict"
+    sample: float = 1.0
+    seed: int = 0
+    limit_bytes: int | None = None
+    columns: Sequence[str | None] = ()
+    """The columns and fields that the text is read from."""
+    max_document_bytes: int = MAX_DOCUMENT_BYTES
+    """The limit that the sources were created with, on which the size of their batches depends."""
+
+    def sampling(self) -> Sampling:
+        """Return a new selection of documents."""
+        return Sampling(self.sample, self.seed, self.limit_bytes)
+
+
+@dataclass
+class ReadErrors:
+    """What to do about files that cannot be read: raise an error, or collect the errors and continue."""
+
+    skip: bool = False
+    describe: Callable[[Exception], str] = str
+    failed: dict[str, str] = field(default_factory=dict)
+    """Files that could not be read, and why."""
+
+    @contextmanager
+    def of(self, source: Source) -> Iterator[None]:
+        """Raise or collect the errors of a source. If raised, they are a `DataError`, never an `OSError`."""
+        try:
+            with source.blamed():
+                yield
+        except (ValueError, OSError) as error:
+            if not self.skip:
+                raise error if isinstance(error, UserError) else DataError(str(error)) from None
+            self.failed[source.name or "the data"] = self.describe(error)
 
 
 class Record:
-    """The sources that are done, the position in the current one, and whatever else the job needs to continue.
+    """A file with the sources that are done, the position in the current one, and the state of the job.
 
     A job can only be resumed with the options and the sources that it was started with.
     """
 
-    def __init__(
-        self, path: Path, options: Mapping[str, Any], sources: Sequence[Source], sampling: Sampling, **state: Any
-    ) -> None:
-        """Start with nothing done. `state` is the job's own state, which is saved and restored as well."""
+    def __init__(self, path: Path, options: Mapping[str, Any], sources: Sequence[Source], sampling: Sampling) -> None:
+        """Start with nothing done."""
         self.path, self.sources, self.sampling = path, sources, sampling
         self.options = json.loads(json.dumps(dict(options)))  # as it will be read back
         self.done: list[list[Any]] = []
         self.current: list[Any] = []  # a source, how many of its batches are done, and the position in the next one
         self.bytes_left = sampling.bytes_left
-        self.state = state
 
-    def save(self) -> None:
-        """Write the record, whole or not at all."""
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Write the record, with the state of the job, whole or not at all."""
         fields = {"options": self.options, "done": self.done, "current": self.current, "left": self.bytes_left}
-        save_sealed({"version": VERSION, **self.state, **fields}, self.path)
+        save_sealed({"version": VERSION, **state, **fields}, self.path)
 
-    def load(self) -> None:
-        """Continue from a saved record. A changed option or file is an error."""
+    def load(self) -> dict[str, Any]:
+        """Continue from a saved record, and return its fields. A changed option or file is an error."""
         fields = load_sealed(self.path, VERSION, f"remove {self.path.parent} to start again")
-        self._check(fields)
-        self.done, self.current, self.bytes_left = fields["done"], fields["current"], fields["left"]
-        self.state = {name: fields[name] for name in self.state}
-        self.sampling.bytes_left = self.bytes_left
-
-    def _check(self, fields: Mapping[str, Any]) -> None:
         for problem in self._differences(fields):
             remedy = f"use the same options and files, or remove {self.path.parent} to start again"
             raise DataError(problem, where=str(self.path), remedy=remedy)
+        self.done, self.current, self.bytes_left = fields["done"], fields["current"], fields["left"]
+        self.sampling.bytes_left = self.bytes_left
+        return fields
 
     def _differences(self, fields: Mapping[str, Any]) -> Iterator[str]:
         """Yield how this job differs from the one that wrote the record."""

@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from ..choices import ShardFormat
+from .encoded import Encoded, Ids
 
-Ids = npt.NDArray[np.uint32]
 HEADERS = {2: (20240520, 1), 4: (20240801, 7)}
 """Magic number and version of llm.c files, by the number of bytes per id."""
 
 
-class Encoded:
-    """Ids of documents, and where each document ends. The last one continues in the next batch if no end follows it."""
-
-    def __init__(self, ids: Ids, ends: npt.NDArray[np.int64]) -> None:
-        """Wrap what the core returns."""
-        self.ids, self.ends = ids, ends
-
-    def with_end(self, end: int | None) -> Encoded:
-        """Return the ids with `end` after each document.
-
-        >>> batch = Encoded(np.array([7, 8, 9], np.uint32), np.array([1, 3])).with_end(0)
-        >>> batch.ids.tolist(), batch.ends.tolist()
-        ([7, 0, 8, 9, 0], [2, 5])
-        """
-        if end is None:
-            return self
-        return Encoded(np.insert(self.ids, self.ends, end), self.ends + np.arange(1, len(self.ends) + 1))
-
-
 class Shard:
-    """A file of ids, written by a thread of its own."""
+    """A file of ids, written by a separate thread. Subclasses open, write and close it."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         """Create an empty shard."""
@@ -45,97 +26,80 @@ class Shard:
 
     def __enter__(self) -> Shard:
         """Open the file."""
-        self.thread, self.writing = ThreadPoolExecutor(1), Future[None]()
-        self.writing.set_result(None)
-        self.open()
+        self._thread, self._writing = ThreadPoolExecutor(1), Future[None]()
+        self._writing.set_result(None)
+        self._open()
         return self
 
     def add(self, batch: Encoded, end: int | None) -> None:
         """Queue ids for writing, with `end` after each document."""
         self.tokens += len(batch.ids) + (0 if end is None else len(batch.ends))
         self.documents += len(batch.ends)
-        self.writing.result()
-        self.writing = self.thread.submit(lambda: self.write(batch.with_end(end)))
+        self._writing.result()
+        self._writing = self._thread.submit(lambda: self._write(batch.with_end(end)))
 
     def __exit__(self, *failure: Any) -> None:
         """Close the file when everything is written."""
-        self.thread.shutdown()
+        self._thread.shutdown()
         try:
             if not failure[0]:
-                self.writing.result()
+                self._writing.result()
         finally:
-            self.close()
+            self._close()
 
-    def open(self) -> None:
-        """Open the file."""
+    def _open(self) -> None:
         raise NotImplementedError
 
-    def write(self, batch: Encoded) -> None:
-        """Write ids."""
+    def _write(self, batch: Encoded) -> None:
         raise NotImplementedError
 
-    def close(self) -> None:
-        """Finish the file."""
+    def _close(self) -> None:
         raise NotImplementedError
 
 
 class BinShard(Shard):
     """Ids without a header, as nanoGPT reads them."""
 
-    def open(self) -> None:
-        """Open the file."""
+    def _open(self) -> None:
         self.file: BinaryIO = self.path.open("wb")
+        self.file.write(self._header())  # whose size does not depend on the number of ids
 
-    def write(self, batch: Encoded) -> None:
-        """Write ids."""
+    def _write(self, batch: Encoded) -> None:
         self.file.write(batch.ids.astype(self.dtype, copy=False).data)
 
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
+    def _close(self) -> None:
+        with self.file:
+            if header := self._header():  # pipes have none
+                self.file.seek(0)
+                self.file.write(header)
+
+    def _header(self) -> bytes:
+        return b""
 
 
 class NpyShard(BinShard):
     """Ids after a header, as numpy reads them."""
 
-    def open(self) -> None:
-        """Reserve space for the header, whose size does not depend on the number of ids."""
-        super().open()
-        self._header()
-
-    def close(self) -> None:
-        """Write the header, since the number of ids is known now."""
-        self.file.seek(0)
-        self._header()
-        super().close()
-
-    def _header(self) -> None:
-        header = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.tokens,)}
-        np.lib.format.write_array_header_1_0(self.file, header)
+    def _header(self) -> bytes:
+        header = BytesIO()
+        fields = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.tokens,)}
+        np.lib.format.write_array_header_1_0(header, fields)
+        return header.getvalue()
 
 
 class LlmcShard(BinShard):
     """Ids after a header, as llm.c reads them."""
 
-    def open(self) -> None:
-        """Reserve space for the header."""
-        super().open()
-        self.file.write(bytes(1024))
-
-    def close(self) -> None:
-        """Write the header, since the number of ids is known now."""
+    def _header(self) -> bytes:
         header = np.zeros(256, "<i4")
         header[:3] = *HEADERS[self.dtype.itemsize], self.tokens
-        self.file.seek(0)
-        self.file.write(header.tobytes())
-        super().close()
+        return header.tobytes()
 
 
 class ParquetShard(Shard):
     """A list of ids for each document, in the column `ids`."""
 
-    def open(self) -> None:
-        """Open the file."""
+    def _open(self) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -143,8 +107,7 @@ class ParquetShard(Shard):
         self.started: list[Ids] = []  # of a document that is not complete yet
         self.writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")
 
-    def write(self, batch: Encoded) -> None:
-        """Write the documents that are complete."""
+    def _write(self, batch: Encoded) -> None:
         import pyarrow as pa
 
         self.started.append(batch.ids)
@@ -159,8 +122,7 @@ class ParquetShard(Shard):
         lists: Any = pa.Array.from_buffers(self.schema.types[0], len(ends), buffers, children=[numbers])
         self.writer.write_table(pa.Table.from_arrays([lists], schema=self.schema))
 
-    def close(self) -> None:
-        """Close the file."""
+    def _close(self) -> None:
         self.writer.close()
 
 

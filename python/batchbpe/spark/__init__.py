@@ -9,44 +9,32 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-
-from .._core import ChunkTable, Encoder, InvalidUtf8
 from ..arguments import check_bool, check_integer, check_string
 from ..counts.counter import ChunkCounter
 from ..counts.text_counter import TextCounter
-from ..data.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
-from ..data.documents import invalid_utf8, too_large
 from ..data.limits import MAX_DOCUMENT_BYTES
-from ..errors import ArgumentError, ArgumentTypeError, DataError, listed
+from ..errors import ArgumentError, ArgumentTypeError, listed
 from ..formats.counts_folder import VERSION
-from ..jobs.encode import end_token
-from ..jobs.shards import Encoded
+from ..jobs.encoded import end_token
 from ..model import Model, check_special_tokens
 from ..patterns import Split
 from ..phrases.counting import EligibleChunks
 from ..phrases.options import PhraseChunks
-from ..util.arrow import bytes_and_offsets, int64_array
-from ..util.surrogates import check_errors
+from ..util.surrogates import Errors, check_errors
+from .tasks import count_task, encode_task, start_runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
     from ..tokenizer import Tokenizer
 
-Batches = Iterable[pa.RecordBatch]
-Errors = Literal["strict", "replace"]
-
 TASK_MEMORY = 256 << 20
 """Default limit for the counts of a task, in bytes."""
-ROWS = 1 << 16
-"""Number of counts that a task passes on at once."""
 
 
 def count_chunks(
@@ -69,7 +57,7 @@ def count_chunks(
     Parameters
     ----------
     dataframe: the documents. Nulls are skipped.
-    column: the column that holds the text.
+    column: the column that contains the text.
     pattern: name or regular expression.
     special_tokens: removed from the text before it is split.
     freq_cutoff: leave out chunks that occur fewer times in all documents.
@@ -110,7 +98,7 @@ def count_runs(
     if not isinstance(model, Model):
         raise ArgumentTypeError("model", model, "must be a Tokenizer or a Model")
     chunks = EligibleChunks(model, phrase_chunks)
-    start = partial(_start_runs, chunks, errors)
+    start = partial(start_runs, chunks, errors)
     partial_counts = _partial_counts(dataframe, column, "run", start, errors, max_document_bytes, task_memory)
     metadata = {"model_id": model.tokens_id, "kind": chunks.kind, "min_count": 1}
     return _summed(partial_counts, "run", metadata)
@@ -136,7 +124,7 @@ def encode(
     ----------
     dataframe: the documents, with any other columns.
     tokenizer: encodes the documents.
-    column: the column that holds the text.
+    column: the column that contains the text.
     ids_column: the name of the new column.
     keep_text: keep the text as well, which sends it back from Python to Spark.
     end_of_text: special token to append to each document.
@@ -158,7 +146,7 @@ def encode(
     ids = StructField(ids_column, ArrayType(IntegerType(), containsNull=False))
     schema = StructType([*(dataframe.schema[name] for name in names[:-1]), ids])
     end = end_token(tokenizer, end_of_text)
-    task = partial(_encode_task, pickle.dumps(model), end, names, has_file, errors, max_document_bytes)
+    task = partial(encode_task, pickle.dumps(model), end, names, has_file, errors, max_document_bytes)
     return rows.mapInArrow(task, schema)
 
 
@@ -174,7 +162,7 @@ def quoted(column: str) -> str:
 def _select(
     dataframe: DataFrame, columns: Sequence[str], errors: str, max_document_bytes: int
 ) -> tuple[DataFrame, bool]:
-    """Check the arguments, and select columns, the last of which holds the text.
+    """Check the arguments, and select columns, the last of which contains the text.
 
     If Spark knows the file of each row, it is added as another column.
     """
@@ -222,8 +210,8 @@ def _partial_counts(
     task_memory: int,
 ) -> DataFrame:
     check_integer("task_memory", task_memory, least=1)
-    texts, _ = _select(dataframe, [column], errors, max_document_bytes)
-    task = partial(_count_task, start, key, errors, max_document_bytes, task_memory)
+    texts, has_file = _select(dataframe, [column], errors, max_document_bytes)
+    task = partial(count_task, start, key, has_file, errors, max_document_bytes, task_memory)
     return texts.mapInArrow(task, f"{key} binary, count long")
 
 
@@ -252,114 +240,3 @@ def _summed(
         )
     described = chunk.alias(key, metadata={"batchbpe": {"version": VERSION} | metadata})
     return sums.filter(chunk.isNotNull() & (count >= freq_cutoff)).select(described, count)
-
-
-def _count_task(
-    start: Callable[[], TextCounter],
-    key: str,
-    errors: str,
-    max_document_bytes: int,
-    task_memory: int,
-    batches: Batches,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the counts of some documents."""
-    counter = start()
-    for batch in batches:
-        for file, rows in _by_file(batch, batch.num_columns > 1):
-            texts = rows.column(0)
-            _check_size(texts, max_document_bytes, file)
-            for documents in batches_of(texts, errors=errors):
-                try:
-                    counter.add(documents)
-                except InvalidUtf8:
-                    raise _invalid_document(documents.array, file) from None
-                if counter.memory > task_memory:
-                    yield from _as_batches(counter, key)
-    yield from _as_batches(counter, key)
-    if counter.dropped_bytes:
-        dropped: list[Any] = [pa.array([None], pa.binary()), pa.array([counter.dropped_bytes], pa.int64())]
-        yield pa.RecordBatch.from_arrays(dropped, [key, "count"])
-
-
-def _start_runs(chunks: EligibleChunks, errors: str) -> TextCounter:
-    arguments = chunks.encoder, chunks.ids, [*chunks.model.found_tokens], 1
-    return TextCounter(partial(ChunkTable.of_runs, *arguments), errors)
-
-
-def _as_batches(counter: TextCounter, key: str) -> Iterator[pa.RecordBatch]:
-    """Take the counts of a counter as arrow batches with the types that Spark expects."""
-    data, offsets, counts = counter.take_arrays()
-    for start, stop in cuts(np.diff(offsets), ROWS):
-        first, last = offsets[start], offsets[stop]
-        ends = (offsets[start : stop + 1] - first).astype(np.int32)
-        buffers = [None, pa.py_buffer(ends.data), pa.py_buffer(data[first:last].data)]
-        chunks = pa.Array.from_buffers(pa.binary(), stop - start, buffers)
-        yield pa.RecordBatch.from_arrays([chunks, int64_array(counts[start:stop].view(np.int64))], [key, "count"])
-
-
-def _by_file(batch: pa.RecordBatch, has_file: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of each file, whose name is in the last column, without that column."""
-    if not has_file:
-        yield "", batch
-        return
-    import pyarrow.compute as pc
-
-    last = batch.num_columns - 1
-    run_end_encode: Any = pc.run_end_encode  # type: ignore[attr-defined]
-    files, start = run_end_encode(batch.column(last)), 0
-    for file, stop in zip(files.values.to_pylist(), files.run_ends.to_pylist(), strict=True):
-        yield file or "", batch.select([*range(last)]).slice(start, stop - start)
-        start = stop
-
-
-def _check_size(texts: pa.Array[Any], max_document_bytes: int, file: str) -> None:
-    largest = int(sizes(texts).max(initial=0))
-    if largest > max_document_bytes:
-        raise too_large(f"a document has {largest} bytes", max_document_bytes, where=file)
-
-
-def _invalid_document(texts: Any, file: str) -> DataError:
-    found = first_invalid(texts)
-    place = f" at byte {found[1]} of a document" if found else ""
-    return invalid_utf8(f"invalid UTF-8{place}", where=file)
-
-
-def _encode_task(
-    pickled_model: bytes,
-    end: int | None,
-    names: Sequence[str],
-    has_file: bool,
-    errors: str,
-    max_document_bytes: int,
-    batches: Batches,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of the batches, with or without the last one, which holds the text, and the ids."""
-    encoder = _encoder(pickled_model)
-    for batch in batches:
-        for file, rows in _by_file(batch, has_file):
-            texts = rows.column(rows.num_columns - 1)
-            _check_size(texts, max_document_bytes, file)
-            for row, piece in pieces(texts):
-                ids = _encode(encoder, replace_invalid(piece) if errors == "replace" else piece, end, file)
-                others = rows.columns[: len(names) - 1]
-                yield pa.RecordBatch.from_arrays([*(each.slice(row, len(piece)) for each in others), ids], [*names])
-
-
-@lru_cache(maxsize=1)
-def _encoder(pickled_model: bytes) -> Encoder:
-    model: Model = pickle.loads(pickled_model)
-    return model.encoder()
-
-
-def _encode(encoder: Encoder, texts: Any, end: int | None, file: str) -> pa.Array[Any]:
-    plain = texts.fill_null("") if texts.null_count else texts
-    try:
-        ids, offsets = encoder.encode_documents(*bytes_and_offsets(plain), ([], []), 1)
-    except InvalidUtf8:
-        raise _invalid_document(texts, file) from None
-    encoded = Encoded(ids, offsets[1:]).with_end(end)
-    ends = np.concatenate([[0], encoded.ends]).astype(np.int32)
-    numbers = pa.Int32Array.from_buffers(pa.int32(), len(encoded.ids), [None, pa.py_buffer(encoded.ids.data)])
-    is_valid = texts.is_valid().buffers()[1] if texts.null_count else None
-    buffers = [is_valid, pa.py_buffer(ends.data)]
-    return pa.Array.from_buffers(pa.list_(pa.int32()), len(texts), buffers, children=[numbers])

@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data.tables import check_text_column
-from ..errors import DataError, OutputExistsError
+from ..errors import DataError, OutputExistsError, Setting, UserError
 from ..formats.counts_folder import TOTALS
 from ..jobs.count import CountOptions, CountReport
 from ..jobs.encode import EncodeOptions, EncodeReport
 from ..tokenizer import Tokenizer
 from . import count_chunks, encode, quoted
+from .task_errors import reported_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,7 @@ def count_files(inputs: Sequence[str], output: str, options: CountOptions, maste
             _read(session, inputs, options.columns),
             pattern=options.split,
             special_tokens=options.special_tokens,
-            errors=options.errors,  # type: ignore[arg-type]
+            errors=options.errors,
             max_document_bytes=options.max_document_bytes,
             observation=observation,
         )
@@ -84,7 +85,7 @@ def encode_files(
             _read(session, inputs, options.columns).dropna(),
             tokenizer,
             end_of_text=options.end_of_text,
-            errors=options.errors,  # type: ignore[arg-type]
+            errors=options.errors,
             max_document_bytes=options.max_document_bytes,
         )
         tokens, documents = functions.sum(functions.size("ids")), functions.count("ids")
@@ -96,7 +97,7 @@ def encode_files(
 
 @contextmanager
 def _session(master: str | None) -> Iterator[SparkSession]:
-    """Start Spark, or use the session that is active. Errors of Spark become errors of this package."""
+    """Start Spark, or use the session that is active. Spark errors are raised as `DataError`."""
     try:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
@@ -125,8 +126,8 @@ def _start(builder: Any, master: str | None) -> SparkSession:
     try:
         session: SparkSession = (builder.master(master) if master else builder).getOrCreate()
     except Exception as error:  # of pyspark or py4j, in many classes
-        remedy = "Spark needs Java 17 or later: set JAVA_HOME, or check --master"
-        raise OSError(f"cannot start Spark: {_cause(error)}; {remedy}") from error
+        remedy = ("Spark needs Java 17 or later: set JAVA_HOME, or check ", Setting("master"))
+        raise UserError(f"cannot start Spark: {_cause(error)}", remedy=remedy) from error
     except KeyboardInterrupt:
         _stop_children()  # Java ignores Ctrl-C while it starts
         raise
@@ -153,12 +154,8 @@ def _without_tracebacks() -> Iterator[None]:
 
 def _problem(error: Exception) -> DataError:
     """Return the error that a task has raised, or what Spark says, with the name of the file."""
-    ours = re.findall(r"^batchbpe\.[\w.]+: (.*)$", str(error), re.MULTILINE)
-    if ours:
-        named = re.sub(r"\bmax_document_bytes=", "--max-document-bytes ", ours[-1])
-        return DataError(named.replace('errors="replace"', "--replace-errors"))
     file = re.search(r"reading file (\S+?)\.?\s", str(error))
-    return DataError(_cause(error), where=file[1] if file else "")
+    return reported_error(str(error)) or DataError(_cause(error), where=file[1] if file else "")
 
 
 def _cause(error: Exception) -> str:
@@ -173,7 +170,7 @@ def _cause(error: Exception) -> str:
 @contextmanager
 def _new_folder(session: SparkSession, output: str) -> Iterator[None]:
     """Remove the folder if writing it fails. It may be in any file system that Spark writes to."""
-    system, path = _place(session, output)
+    system, path = _locate(session, output)
     if system.exists(path):
         raise _exists(output)
     try:
@@ -190,22 +187,22 @@ def _exists(output: str) -> OutputExistsError:
     return OutputExistsError(f"{output} already exists", remedy="remove it, or choose another folder")
 
 
-def _place(session: SparkSession, name: str) -> tuple[Any, Any]:
-    """Return the file system of a path or URL, and the path in it, as objects of Hadoop."""
+def _locate(session: SparkSession, name: str) -> tuple[Any, Any]:
+    """Return the file system of a path or URL, and the path in it, as Hadoop objects."""
     jvm: Any = session._jvm
     path = jvm.org.apache.hadoop.fs.Path(name)
     return path.getFileSystem(session._jsc.hadoopConfiguration()), path
 
 
 def _write(session: SparkSession, name: str, content: str) -> None:
-    system, path = _place(session, name)
+    system, path = _locate(session, name)
     stream = system.create(path)
     stream.writeBytes(content)
     stream.close()
 
 
 def _checksums(session: SparkSession, folder: str) -> dict[str, int]:
-    """Return the name and the checksum of each parquet file of a folder."""
+    """Return the name and the checksum of each parquet file in a folder."""
     from pyspark.sql import functions
 
     files = session.read.format("binaryFile").option("pathGlobFilter", "*.parquet").load(folder)
@@ -213,7 +210,7 @@ def _checksums(session: SparkSession, folder: str) -> dict[str, int]:
 
 
 def _stop_children() -> None:
-    """Terminate the processes that this one has started, as far as the system lists them (Linux)."""
+    """Terminate the processes that this one has started, where the system lists them (Linux)."""
     with suppress(OSError):
         children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
         for child in children.split():
@@ -227,19 +224,19 @@ def _read(session: SparkSession, inputs: Sequence[str], columns: Sequence[str | 
     text_column, jsonl_field = columns
     field = jsonl_field or text_column or "text"
     by_format: dict[str, list[str]] = {}
-    for place in inputs:
-        by_format.setdefault(_format(place), []).append(place)
+    for path in inputs:
+        by_format.setdefault(_format(path), []).append(path)
     frames = []
-    for format, places in by_format.items():
+    for format, paths in by_format.items():
         reader = session.read.option("recursiveFileLookup", True)
         if format == "text":
-            frame, column = reader.text(places, wholetext=True), "value"
+            frame, column = reader.text(paths, wholetext=True), "value"
         elif format == "jsonl":
             schema = f"{quoted(field)} STRING"
-            frame, column = reader.schema(schema).option("mode", "FAILFAST").json(places), field
+            frame, column = reader.schema(schema).option("mode", "FAILFAST").json(paths), field
         else:
-            frame, column = reader.parquet(*places), text_column or "text"
-            check_text_column(dict(frame.dtypes), column, places[0])
+            frame, column = reader.parquet(*paths), text_column or "text"
+            check_text_column(dict(frame.dtypes), column, paths[0])
         frames.append(frame.select(functions.col(quoted(column)).alias("text")))
     frame = frames[0]
     for other in frames[1:]:
@@ -247,14 +244,14 @@ def _read(session: SparkSession, inputs: Sequence[str], columns: Sequence[str | 
     return frame
 
 
-def _format(place: str) -> str:
+def _format(path: str) -> str:
     """Return the format of a path or URL.
 
     >>> _format("s3a://bucket/data/*.jsonl.gz"), _format("hdfs:///data/fineweb"), _format("book.txt")
     ('jsonl', 'parquet', 'text')
     """
-    name = re.sub(r"\.(gz|zst|bz2)$", "", place.lower().rstrip("/"))
+    name = re.sub(r"\.(gz|zst|bz2)$", "", path.lower().rstrip("/"))
     if name == "-" or name.endswith(NOT_READ):
         remedy = "pass .parquet, .jsonl, .txt or .md, or count without Spark"
-        raise DataError("Spark cannot read this as documents", where=place, remedy=remedy)
+        raise DataError("Spark cannot read this as documents", where=path, remedy=remedy)
     return "jsonl" if name.endswith(".jsonl") else "text" if name.endswith((".txt", ".md")) else "parquet"

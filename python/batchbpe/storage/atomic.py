@@ -60,23 +60,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield path
         return
     path = path.resolve() if path.is_symlink() else path
-    remove_stale(path)
-    handle, temporary = None, path
-    try:
-        with writing(path):
-            handle, temporary = _create_beside(path)
-            yield temporary
-            os.fsync(handle)
-            if os.name == "nt":  # Windows does not rename open files
-                os.close(handle)
-                handle = None
-            temporary.replace(path)
-            sync_folder(path.parent)
-    finally:
-        if handle is not None:
-            os.close(handle)
-        if temporary != path:
-            temporary.unlink(missing_ok=True)
+    with writing(path), _temporary(path) as temporary:
+        yield temporary
+        _sync(temporary)
+        temporary.replace(path)
+        _sync_folder(path.parent)
 
 
 @contextmanager
@@ -91,77 +79,94 @@ def replacing_all(paths: Sequence[Path]) -> Iterator[list[Path]]:
         yield temporaries
         for path, temporary in zip(paths, temporaries, strict=True):
             if temporary.is_file():
-                with writing(path), temporary.open("rb+") as file:
-                    os.fsync(file.fileno())
-
-
-def _create_beside(path: Path) -> tuple[int, Path]:
-    """Create and lock a temporary file, with the permissions of any new file."""
-    while True:
-        temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
-        with suppress(FileExistsError):
-            handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            try_lock(handle)
-            if os.fstat(handle).st_nlink:  # otherwise it was removed as stale before it was locked
-                return handle, temporary
-            os.close(handle)
-
-
-def remove_stale(path: Path, age: float | None = None) -> None:
-    """Remove unlocked temporary files and folders of `path` that are older than `age` seconds (default `STALE`)."""
-    name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
-    with suppress(OSError):
-        for entry in os.scandir(path.parent):
-            if name.fullmatch(entry.name) and not entry.is_symlink():
-                with suppress(OSError):
-                    _remove_if_stale(Path(entry.path), STALE if age is None else age)
-
-
-def _remove_if_stale(temporary: Path, age: float) -> None:
-    if time.time() - temporary.stat().st_mtime < age:
-        return
-    is_folder = temporary.is_dir()
-    handle = os.open(temporary, os.O_RDONLY if is_folder else os.O_RDWR)
-    try:
-        if try_lock(handle):
-            shutil.rmtree(temporary) if is_folder else temporary.unlink()
-    finally:
-        os.close(handle)
+                with writing(path):
+                    _sync(temporary)
 
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder next to `folder`, which must not exist, and rename it if no error is raised."""
-    remove_stale(folder)
-    temporary = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}.tmp")
-    handle = None
+    temporary = folder  # unless it cannot be created
     try:
-        with writing(folder):
-            temporary.mkdir()
-            if os.name == "posix":
-                handle = os.open(temporary, os.O_RDONLY)
-                try_lock(handle)
+        with writing(folder), _temporary(folder, is_folder=True) as temporary:
             yield temporary
             temporary.rename(folder)
-            sync_folder(folder.parent)
+            _sync_folder(folder.parent)
     except OSError as error:
-        if str(temporary) not in str(error):
+        if str(temporary) not in str(error) or temporary == folder:
             raise
         raise type(error)(str(error).replace(str(temporary), str(folder))) from error
+
+
+@contextmanager
+def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
+    """Create a temporary file or folder next to `path`, locked, and remove it at the end if it was not renamed."""
+    remove_stale(path)
+    temporary, handle = _create_beside(path, is_folder)
+    try:
+        yield temporary
     finally:
         if handle is not None:
             os.close(handle)
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True) if is_folder else temporary.unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
+def _create_beside(path: Path, is_folder: bool) -> tuple[Path, int | None]:
+    while True:
+        temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+        with suppress(FileExistsError):
+            temporary.mkdir() if is_folder else temporary.touch(exist_ok=False)
+            if os.name == "nt":  # has no flock, and does not rename open files
+                return temporary, None
+            with suppress(FileNotFoundError):  # it was removed as stale before it was locked
+                handle = _open(temporary)
+                try_lock(handle)
+                if temporary.exists():
+                    return temporary, handle
+                os.close(handle)
+
+
+def _open(path: Path) -> int:
+    # Files are opened for writing, because NFS does not lock and Windows does not sync others.
+    return os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+
+
+def remove_stale(path: Path, age: float | None = None) -> None:
+    """Remove unlocked temporary files and folders of `path` that are older than `age` seconds (default `STALE`)."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
+    before = time.time() - (STALE if age is None else age)
+    with suppress(OSError):
+        for entry in os.scandir(path.parent):
+            if name.fullmatch(entry.name) and not entry.is_symlink():
+                with suppress(OSError):
+                    if entry.stat().st_mtime <= before:
+                        _remove_if_unlocked(Path(entry.path))
+
+
+def _remove_if_unlocked(temporary: Path) -> None:
+    with _opened(temporary) as handle:
+        if try_lock(handle):
+            shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink()
+
+
+def _sync(path: Path) -> None:
+    with _opened(path) as handle:
+        os.fsync(handle)
+
+
+def _sync_folder(folder: Path) -> None:
     """Make the names in a folder survive a power failure, if the system supports it."""
     with suppress(OSError):  # not on Windows, and not on every file system
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _sync(folder)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    handle = _open(path)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 class _Writable(Exception):

@@ -51,7 +51,7 @@ def try_lock(handle: int) -> bool | None:
 
 @contextmanager
 def locked(output: Path) -> Iterator[None]:
-    """Hold the lock of a file or folder that a job writes, or raise `BlockingIOError` if another job holds it.
+    """Lock a file or folder that a job writes, or raise `BlockingIOError` if another job has locked it.
 
     The lock file is in the folder, or next to the file. It is removed at the end.
 
@@ -68,80 +68,66 @@ def locked(output: Path) -> Iterator[None]:
     real = output.resolve()
     path = real / IN_FOLDER if real.is_dir() else real.with_name(f".{real.name}.lock")
     try:
-        handle = _acquire(path)
-        if handle is None:
-            _create(path)
-    except _HeldError as held:
-        remedy = "wait for it to finish or choose another output"
-        if held.may_be_stale:
-            remedy += f"; if it has ended, remove {path}"
-        raise BlockingIOError(f"{output} is being written{held}; {remedy}") from None
+        handle = _acquire(path, output)
+    except BlockingIOError:
+        raise
     except OSError as error:
         raise os_error(error, f"cannot write {path if path.exists() else output}") from None
     try:
         yield
     finally:
-        if handle is None or _is_at(handle, path):
-            path.unlink(missing_ok=True)
-        if handle is not None:
+        if os.name == "nt":  # open files cannot be removed
             os.close(handle)
-
-
-class _HeldError(Exception):
-    """Another process holds the lock. The message names it."""
-
-    def __init__(self, path: Path, *, may_be_stale: bool) -> None:
-        self.may_be_stale, owner = may_be_stale, _owner(path)
-        super().__init__(f" by process {owner['pid']} on host {owner['host']} since {owner['since']}" if owner else "")
-
-
-def _acquire(path: Path) -> int | None:
-    """Open and lock a lock file. Return None if locks are not supported."""
-    while True:
-        try:
-            handle, created = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
-        except FileExistsError:
-            try:
-                handle, created = os.open(path, os.O_RDWR), False
-            except FileNotFoundError:  # its owner has just removed it
-                continue
-        is_locked = try_lock(handle)
-        # The previous owner may have removed the file between our opening and locking it.
-        if is_locked and _is_at(handle, path):
-            with suppress(OSError):  # on a full disk, the lock is valid but names no process
-                os.ftruncate(handle, 0)
-                os.write(handle, _this_process())
-            return handle
-        os.close(handle)
-        if is_locked is False:
-            raise _HeldError(path, may_be_stale=False)
-        if is_locked is None:
-            if created:
+            path.unlink(missing_ok=True)
+        else:
+            if _is_at(handle, path):
                 path.unlink(missing_ok=True)
-            return None
+            os.close(handle)  # releases the lock
 
 
-def _create(path: Path) -> None:
-    """Create a lock file where its existence is the lock, or replace that of a process that has ended."""
+def _acquire(path: Path, output: Path) -> int:
+    """Create or take over a lock file, write this process into it, and return it open."""
+    while True:
+        handle, is_new = _open(path)
+        is_locked = try_lock(handle)
+        if is_locked or (is_locked is None and is_new):
+            # The previous owner may have removed the file between our opening and locking it.
+            if _is_at(handle, path):
+                with suppress(OSError):  # on a full disk, the lock is valid but names no process
+                    os.ftruncate(handle, 0)
+                    os.write(handle, _this_process())
+                return handle
+            os.close(handle)
+            continue
+        os.close(handle)
+        owner = _owner(path)
+        if is_locked is False or _may_be_alive(owner, path):
+            by = f" by process {owner['pid']} on host {owner['host']} since {owner['since']}" if owner else ""
+            if_stale = f"; if it has ended, remove {path}" if is_locked is None else ""
+            raise BlockingIOError(
+                f"{output} is being written{by}; wait for it to finish or choose another output{if_stale}"
+            )
+        _remove_stale(path, owner)
+
+
+def _open(path: Path) -> tuple[int, bool]:
+    """Open a lock file. Return whether it is new."""
     while True:
         with suppress(FileExistsError):
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            try:
-                os.write(handle, _this_process())
-            finally:
-                os.close(handle)
-            return
-        owner = _owner(path)
-        if _is_alive(owner, path):
-            raise _HeldError(path, may_be_stale=True)
-        # Rename the file before removing it: another process may have replaced it in the meantime.
-        stale = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
-        with suppress(FileNotFoundError):
-            path.rename(stale)
-            if _owner(stale) != owner:
-                stale.rename(path)
-                raise _HeldError(path, may_be_stale=True)
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
+        with suppress(FileNotFoundError):  # its owner has just removed it
+            return os.open(path, os.O_RDWR), False
+
+
+def _remove_stale(path: Path, owner: dict[str, Any] | None) -> None:
+    """Remove the lock file of a process that has ended, unless another process has replaced it in the meantime."""
+    stale = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
+    with suppress(FileNotFoundError):
+        path.rename(stale)
+        if _owner(stale) == owner:
             stale.unlink()
+        else:
+            stale.rename(path)
 
 
 def _this_process() -> bytes:
@@ -158,7 +144,7 @@ def _owner(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def _is_alive(owner: dict[str, Any] | None, path: Path) -> bool:
+def _may_be_alive(owner: dict[str, Any] | None, path: Path) -> bool:
     """Return whether the owner of a lock may be running, which cannot be ruled out on another host."""
     if owner is None:
         with suppress(OSError):
@@ -171,7 +157,7 @@ def _is_alive(owner: dict[str, Any] | None, path: Path) -> bool:
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
-        return True
+        pass
     return True
 
 

@@ -1,0 +1,134 @@
+"""What runs on Spark's Python workers: tasks that receive arrow batches of documents and yield counts or ids."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .._core import ChunkTable, Encoder, InvalidUtf8
+from ..counts.text_counter import TextCounter
+from ..data.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
+from ..data.documents import invalid_utf8, too_large
+from ..errors import DataError
+from ..jobs.encoded import Encoded
+from ..model import Model
+from ..phrases.counting import EligibleChunks
+from ..util.arrow import bytes_and_offsets, int64_array
+from .task_errors import reporting
+
+Batches = Iterable[pa.RecordBatch]
+ROWS = 1 << 16
+"""Number of counts that a task passes on at once."""
+
+
+@reporting
+def count_task(
+    start: Callable[[], TextCounter],
+    key: str,
+    has_file: bool,
+    errors: str,
+    max_document_bytes: int,
+    task_memory: int,
+    batches: Batches,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the counts of some documents."""
+    counter = start()
+    for file, rows in _by_file(batches, has_file, max_document_bytes):
+        for documents in batches_of(rows.columns[-1], errors=errors):
+            try:
+                counter.add(documents)
+            except InvalidUtf8:
+                raise _invalid_document(documents.array, file) from None
+            if counter.memory > task_memory:
+                yield from _as_batches(counter, key)
+    yield from _as_batches(counter, key)
+    if counter.dropped_bytes:
+        dropped: list[Any] = [pa.array([None], pa.binary()), pa.array([counter.dropped_bytes], pa.int64())]
+        yield pa.RecordBatch.from_arrays(dropped, [key, "count"])
+
+
+def start_runs(chunks: EligibleChunks, errors: str) -> TextCounter:
+    """Return a counter of runs."""
+    arguments = chunks.encoder, chunks.ids, [*chunks.model.found_tokens], 1
+    return TextCounter(partial(ChunkTable.of_runs, *arguments), errors)
+
+
+def _as_batches(counter: TextCounter, key: str) -> Iterator[pa.RecordBatch]:
+    """Take the counts of a counter as arrow batches with the types that Spark expects."""
+    data, offsets, counts = counter.take_arrays()
+    for start, stop in cuts(np.diff(offsets), ROWS):
+        first, last = offsets[start], offsets[stop]
+        ends = (offsets[start : stop + 1] - first).astype(np.int32)
+        buffers = [None, pa.py_buffer(ends.data), pa.py_buffer(data[first:last].data)]
+        chunks = pa.Array.from_buffers(pa.binary(), stop - start, buffers)
+        yield pa.RecordBatch.from_arrays([chunks, int64_array(counts[start:stop].view(np.int64))], [key, "count"])
+
+
+def _by_file(batches: Batches, has_file: bool, max_document_bytes: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of each file, and its name. The last column is the text, before the name of the file if known."""
+    import pyarrow.compute as pc
+
+    run_end_encode: Any = pc.run_end_encode  # type: ignore[attr-defined]
+    for batch in batches:
+        names, ends, rows = [""], [batch.num_rows], batch
+        if has_file:
+            files = run_end_encode(batch.columns[-1])
+            names, ends = files.values.to_pylist(), files.run_ends.to_pylist()
+            rows = batch.select([*range(batch.num_columns - 1)])
+        for name, (start, end) in zip(names, pairwise([0, *ends]), strict=True):
+            some = rows.slice(start, end - start)
+            largest = int(sizes(some.columns[-1]).max(initial=0))
+            if largest > max_document_bytes:
+                raise too_large(f"a document has {largest} bytes", max_document_bytes, where=name or "")
+            yield name or "", some
+
+
+def _invalid_document(texts: Any, file: str) -> DataError:
+    found = first_invalid(texts)
+    position = f" at byte {found[1]} of a document" if found else ""
+    return invalid_utf8(f"invalid UTF-8{position}", where=file)
+
+
+@reporting
+def encode_task(
+    pickled_model: bytes,
+    end: int | None,
+    names: Sequence[str],
+    has_file: bool,
+    errors: str,
+    max_document_bytes: int,
+    batches: Batches,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of the batches, with or without the last one, which contains the text, and the ids."""
+    encoder = _encoder(pickled_model)
+    for file, rows in _by_file(batches, has_file, max_document_bytes):
+        for row, piece in pieces(rows.columns[-1]):
+            ids = _encode(encoder, replace_invalid(piece) if errors == "replace" else piece, end, file)
+            others = rows.columns[: len(names) - 1]
+            yield pa.RecordBatch.from_arrays([*(each.slice(row, len(piece)) for each in others), ids], [*names])
+
+
+@lru_cache(maxsize=1)
+def _encoder(pickled_model: bytes) -> Encoder:
+    model: Model = pickle.loads(pickled_model)
+    return model.encoder()
+
+
+def _encode(encoder: Encoder, texts: Any, end: int | None, file: str) -> pa.Array[Any]:
+    plain = texts.fill_null("") if texts.null_count else texts
+    try:
+        ids, offsets = encoder.encode_documents(*bytes_and_offsets(plain), ([], []), 1)
+    except InvalidUtf8:
+        raise _invalid_document(texts, file) from None
+    encoded = Encoded(ids, offsets[1:]).with_end(end)
+    ends = np.concatenate([[0], encoded.ends]).astype(np.int32)
+    numbers = pa.Int32Array.from_buffers(pa.int32(), len(encoded.ids), [None, pa.py_buffer(encoded.ids.data)])
+    is_valid = texts.is_valid().buffers()[1] if texts.null_count else None
+    buffers = [is_valid, pa.py_buffer(ends.data)]
+    return pa.Array.from_buffers(pa.list_(pa.int32()), len(texts), buffers, children=[numbers])
