@@ -142,13 +142,13 @@ def report(
 
 def _check_folder(output: Path, sweep: bool, resume: bool, overwrite: bool) -> None:
     """Refuse to mix results with other files, unless asked to."""
-    from ..experiments.report import RUNS
+    from ..experiments.report import SWEEP_FILE
 
     if output.exists() and not output.is_dir():
         raise FileExistsError(f"{output} is a file; use the path of a folder, which need not exist")
     if resume or overwrite or not output.is_dir() or not any(output.iterdir()):
         return
-    if sweep and (output / RUNS).exists():
+    if sweep and (output / SWEEP_FILE).exists():
         raise FileExistsError(f"{output} contains a sweep; use --resume to continue it, or --overwrite to start again")
     raise FileExistsError(f"{output} already exists and is not empty; use another folder, or --overwrite")
 

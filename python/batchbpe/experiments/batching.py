@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..analysis.evaluation import evaluate_text
 from ..data import corpus
 from ..errors import ArgumentError
-from ..policies import Policy, policy_name
+from ..policies import PAPER_POLICIES, Policy, policy_name, resolve_policy, serial
 from ..tokenizer import Tokenizer
+from ..training.loop import Batch
 from .data import ExperimentData
 from .plots import axes, styled
 from .result import Result, signed
-from .trainings import POLICIES, Run, check_size, recorded_options, runs_bar, train_all
+from .trainings import recorded_options, train_with_reference
 
 
 @styled
@@ -26,7 +26,7 @@ def batching(
     texts: str | Iterable[str] | None = None,
     files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
     vocab_size: int = 50_304,
-    policies: Sequence[str | Policy] = POLICIES,
+    policies: Sequence[str | Policy] = tuple(PAPER_POLICIES),
     cap_divisors: Sequence[int] = (1, 2, 4, 8),
     max_batch_sizes: Sequence[int] = (50, 100, 200, 400),
     progress: bool = False,
@@ -50,53 +50,44 @@ def batching(
 
     """
     data = ExperimentData.of(data, texts=texts, files=files)
-    chosen: dict[str, str | Policy] = {"serial": "serial"}
-    for policy in policies:
-        if chosen.setdefault(policy_name(policy), policy) != policy and policy_name(policy) != "serial":
+    chosen: dict[str, Policy] = {"serial": serial}
+    for policy in map(resolve_policy, policies):
+        if chosen.setdefault(policy_name(policy), policy) is not policy:
             raise ArgumentError("policies", policy_name(policy), "must have different names")
-    fixed = {"vocab_size": vocab_size, **options}
-    settings: list[dict[str, Any]] = [{**fixed, "policy": policy} for policy in chosen.values()]
-    settings += [{**fixed, "cap_divisor": divisor} for divisor in cap_divisors]
-    settings += [{**fixed, "max_batch_size": size} for size in max_batch_sizes]
-    text = data.text
-    runs: list[Run] = []
-    with runs_bar(len(settings), show=progress) as on_progress:
-        for run in train_all(data.counts, settings, timed=True, on_progress=on_progress):
-            if not runs:
-                check_size(run)
-            runs.append(run)
-    serial = runs[0].tokenizer
-    reference = evaluate_text("serial", serial, text)
+    settings: list[dict[str, Any]] = [{"policy": policy} for policy in chosen.values()]
+    settings += [{"cap_divisor": divisor} for divisor in cap_divisors]
+    settings += [{"max_batch_size": size} for size in max_batch_sizes]
+    settings = [{"vocab_size": vocab_size, **options, **each} for each in settings]
+    results = train_with_reference(data, settings, timed=True, progress=progress)
     rows: list[dict[str, Any]] = []
-    for run in runs:
-        sizes = [batch.size for batch in run.batches]
-        done = run.batches[sizes.index(max(sizes))].merges_done if sizes else 0
+    for trained in results:
+        sizes = [batch.size for batch in trained.batches]
+        done = trained.batches[sizes.index(max(sizes))].merges_done if sizes else 0
         rows.append(
             {
                 "batches": len(sizes),
                 "mean_size": sum(sizes) / max(1, len(sizes)),
                 "largest": max(sizes, default=0),
                 "largest_at": done / max(1, sum(sizes)),
-                "seconds": run.seconds,
-                "shared_with_serial": shared(run.tokenizer, serial),
-                "change": evaluate_text("", run.tokenizer, text).change(reference),
+                "seconds": trained.seconds,
+                "shared_with_serial": shared(trained.tokenizer, results[0].tokenizer),
+                "change": trained.evaluation.change(results[0].evaluation),
             }
         )
     by_policy = dict(zip(chosen, rows, strict=False))
+    tables = {"policies": pa.Table.from_pylist([{"policy": name, **row} for name, row in by_policy.items()])}
     caps = [
-        {
-            "cap_divisor": run.options.get("cap_divisor", 2),
-            "max_batch_size": run.options.get("max_batch_size", 0),
-            **row,
-        }
-        for run, row in list(zip(runs, rows, strict=True))[len(chosen) :]
+        {"cap_divisor": each.get("cap_divisor", 2), "max_batch_size": each.get("max_batch_size", 0), **row}
+        for each, row in zip(settings[len(chosen) :], rows[len(chosen) :], strict=True)
     ]
-    policy_table = pa.Table.from_pylist([{"policy": name, **row} for name, row in by_policy.items()])
+    if caps:
+        tables["caps"] = pa.Table.from_pylist(caps)
+    batches = {name: trained.batches for name, trained in zip(chosen, results, strict=False)}
     return Result(
         "batching",
         {**data.parameters, "vocab_size": vocab_size, **recorded_options(options)},
-        {"policies": policy_table} | ({"caps": pa.Table.from_pylist(caps)} if caps else {}),
-        {"batches": _figure(dict(zip(chosen, runs, strict=False)))},
+        tables,
+        {"batches": _figure(batches)},
         _findings(by_policy),
     )
 
@@ -132,14 +123,14 @@ def shared(one: Tokenizer, other: Tokenizer) -> float:
     return len(mine & theirs) / len(mine)
 
 
-def _figure(runs: Mapping[str, Run]) -> Any:
-    """Plot batch sizes over the training run, except for serial, whose batches all have one pair."""
+def _figure(batches: Mapping[str, Sequence[Batch]]) -> Any:
+    """Plot batch sizes over the training, except for serial, whose batches all have one pair."""
     figure, (panel,) = axes(height=4.6)
-    for name, run in runs.items():
-        if name == "serial" and len(runs) > 1:
+    for name, each in batches.items():
+        if name == "serial" and len(batches) > 1:
             continue
-        sizes = np.array([batch.size for batch in run.batches])
-        done = np.array([batch.merges_done for batch in run.batches]) / max(1, sizes.sum())
+        sizes = np.array([batch.size for batch in each])
+        done = np.array([batch.merges_done for batch in each]) / max(1, sizes.sum())
         # Sizes vary a lot from batch to batch, so plot the mean over each percent of the merges.
         bins = np.minimum((done * 100).astype(int), 99)
         used = np.unique(bins)

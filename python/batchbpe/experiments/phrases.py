@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..tokenizer import Tokenizer
 from .data import HELDOUT_SHARE, source_names
 from .plots import COLOURS, axes, styled
 from .result import Result, signed
-from .trainings import recorded_options, runs_bar
+from .trainings import percent_change, recorded_options, vocabularies_bar
 
 SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
 
@@ -66,30 +67,30 @@ def phrases(
     chosen = corpus.choose(data, texts, files)
     check_rereadable(chosen)
     split = _Split(chosen, heldout, heldout_share, seed, {"text_column": text_column, "errors": errors})
-    held = list(split.heldout())
+    held = list(split.heldout_texts())
     if not held:
         remedy = ("provide more documents, or ", Setting("heldout"), "; a text file is one document")
         raise DataError("the held-out text is empty", remedy=remedy)
     rows: list[dict[str, Any]] = []
     wanted: list[float | Literal["auto"]] = [*shares, "auto"]
     settings = [(size, kind, share) for size in vocab_sizes for kind in kinds for share in wanted]
-    with runs_bar(len(settings), show=progress) as on_progress:
+    with vocabularies_bar(len(settings), show=progress) as on_progress:
         for done, (size, kind, share) in enumerate(settings):
             number = share if share == "auto" else round(share * size)
             phrase_options: dict[str, Any] = {"phrases": number, "phrase_chunks": kind} if number else {}
             tokenizer = Tokenizer.train(split.training(), size, **phrase_options, **options)
             encoded = len(tokenizer.encode_batch_to_numpy(held, "none")[0])
+            if share == shares[0]:
+                reference = encoded
             row = {"vocab_size": size, "kind": kind, "share": str(share), "phrases": len(tokenizer.phrases)}
-            reference = next((each for each in rows if (each["vocab_size"], each["kind"]) == (size, kind)), None)
-            change = 100 * (encoded / reference["tokens"] - 1) if reference else 0.0
-            rows.append({**row, "tokens": encoded, "change": change})
+            rows.append({**row, "tokens": encoded, "change": percent_change(encoded, reference)})
             on_progress(done + 1)
-    automatic = [row for row in rows if row["share"] == "auto"]
     findings = {
         f"auto, {row['vocab_size']:,} tokens, {row['kind']}": (
             f"{row['phrases']:,} phrases, {signed(row['change'])} % tokens"
         )
-        for row in automatic
+        for row in rows
+        if row["share"] == "auto"
     }
     parameters = {"data": source_names(chosen), "seed": seed, "held-out documents": len(held)}
     return Result(
@@ -101,34 +102,38 @@ def phrases(
     )
 
 
+@dataclass(frozen=True)
 class _Split:
-    """The documents to train on, and those held out."""
+    """The documents to train on, and those held out: `heldout`, or a random fraction of the data."""
 
-    def __init__(self, data: Any, heldout: Any, share: float, seed: int, options: dict[str, Any]) -> None:
-        if not 0 < share < 1:
-            raise ArgumentError("heldout_share", share, "must be between 0 and 1, exclusive")
-        self._data, self._heldout, self._share, self._seed, self._options = data, heldout, share, seed, options
+    data: Any
+    heldout: Any
+    fraction: float
+    seed: int
+    options: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fraction < 1:
+            raise ArgumentError("heldout_share", self.fraction, "must be between 0 and 1, exclusive")
 
     def training(self) -> Source:
-        return Source("", lambda _: self._documents(self._data, is_held=False if self._heldout is None else None))
+        return Source("", lambda _: self._documents(self.data, is_held=False))
 
-    def heldout(self) -> Iterator[str]:
-        source = self._data if self._heldout is None else self._heldout
-        for documents in self._documents(source, is_held=True if self._heldout is None else None):
-            yield from texts_of(documents, self._options["errors"])
+    def heldout_texts(self) -> Iterator[str]:
+        for documents in self._documents(self.data if self.heldout is None else self.heldout, is_held=True):
+            yield from texts_of(documents, self.options["errors"])
 
-    def _documents(self, data: Any, is_held: bool | None) -> Iterator[Documents]:
-        """Yield the documents that are held out, those that are not, or all."""
-        for source in corpus.sources(data, **self._options):
-            sampler = DocumentSampler(source, self._seed)
+    def _documents(self, data: Any, is_held: bool) -> Iterator[Documents]:
+        for source in corpus.sources(data, **self.options):
+            sampler = DocumentSampler(source, self.seed)
             with source.blamed():
                 for documents in source:
                     if isinstance(documents, Counts):
                         raise DataError("phrases need documents, not chunk counts", remedy="pass the documents")
-                    if is_held is None:
+                    if self.heldout is not None:
                         yield documents
                         continue
-                    mask = sampler.draw(documents, self._share) == is_held
+                    mask = sampler.draw(documents, self.fraction) == is_held
                     if mask.any():
                         yield documents.select(np.asarray(mask))
 

@@ -27,7 +27,7 @@ FEW_ROWS, MAX_ROWS = 12, 60
 """Rows of a table that are displayed without a click, and at most."""
 DESCRIPTION = "experiment.json"
 """File with the parameters and findings of a finished experiment."""
-RUNS = "runs.json"
+SWEEP_FILE = "runs.json"
 """File with the results of an unfinished sweep."""
 VERSION = 1
 """Version of the format of both files."""
@@ -65,7 +65,7 @@ def report(folder: str | os.PathLike[str]) -> list[Path]:
     if not found:
         raise FileNotFoundError(f"no experiment in {folder}; run one with batchbpe experiment NAME -o {folder}")
     unfinished = [
-        each.resolve().name for each in places if (each / RUNS).exists() and not (each / DESCRIPTION).exists()
+        each.resolve().name for each in places if (each / SWEEP_FILE).exists() and not (each / DESCRIPTION).exists()
     ]
     sections = {each: _Section(each) for each in found}
     pages = {

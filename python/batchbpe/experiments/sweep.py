@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..analysis.evaluation import evaluate_text
 from ..data import corpus
 from ..errors import ArgumentError, DataError
 from ..jobs.resume import identity
@@ -24,9 +23,9 @@ from ..storage.checked_json import load_sealed, save_sealed
 from ..storage.locks import locked
 from .data import HELDOUT_SHARE, ExperimentData, read_sources, source_names
 from .plots import axes, styled
-from .report import RUNS, VERSION
+from .report import SWEEP_FILE, VERSION
 from .result import Result
-from .trainings import check_size, runs_bar, train_all
+from .trainings import check_size, train_all, vocabularies_bar
 
 GRID: dict[str, Callable[[str], Any]] = {
     "pattern": str,
@@ -74,10 +73,10 @@ def sweep(
     Parameters
     ----------
     data: anything that `ChunkCounts.count` accepts.
-    heldout: text to encode; by default a share of the data is held out.
+    heldout: text to encode; by default, a fraction of the data is held out.
     texts, files: as in `ChunkCounts.count`, instead of `data`.
     grid: lists of values by option name; `vocab_size` is required. A policy is a name or a function. Functions are
-        identified by their names, also when a sweep is resumed.
+        identified by their names, even when a sweep is resumed.
     folder: folder in which the result of each combination is saved. Two sweeps cannot use it at the same time.
     resume: whether to reuse the results in the folder. If not, they are removed.
     heldout_share, seed, text_column, errors: as in `ExperimentData.of`.
@@ -89,8 +88,8 @@ def sweep(
 
     """
     data = corpus.choose(data, texts, files)
-    policies = {policy_name(policy): resolve_policy(policy) for policy in grid.get("policy", ())}
-    grid, folder = _normalized(grid), None if folder is None else Path(folder)
+    grid, policies = _normalized(grid)
+    folder = None if folder is None else Path(folder)
     with ExitStack() as stack:
         if folder is not None:
             with writing(folder):
@@ -98,12 +97,11 @@ def sweep(
             stack.enter_context(locked(folder))
         results = _Results(folder, _description(data, heldout, heldout_share, seed, text_column, errors), resume)
         combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-        todo = [each for each in combinations if each not in results]
+        todo = [each for each in combinations if results.find(each) is None]
         done = len(combinations) - len(todo)
-        with runs_bar(len(combinations), show=progress) as on_progress:
+        with vocabularies_bar(len(combinations), show=progress) as on_progress:
             for pattern in grid["pattern"]:
-                some = [each for each in todo if each["pattern"] == pattern]
-                if some:
+                if some := [each for each in todo if each["pattern"] == pattern]:
                     on_progress(done)
                     counted = ExperimentData.of(
                         data,
@@ -118,10 +116,8 @@ def sweep(
                     for row in _rows(counted, some, policies, moved):
                         results.add(row)
                     done += len(some)
-    rows = [
-        {name: value for name, value in results[each].items() if name in grid or name not in GRID}
-        for each in combinations
-    ]
+    saved = [found for each in combinations if (found := results.find(each))]
+    rows = [{name: value for name, value in row.items() if name in grid or name not in GRID} for row in saved]
     lossy = sorted({str(row["pattern"]) for row in rows if row["dropped"]})
     redundant = {"dropped": not lossy, "vocabulary": all(row["vocabulary"] == row["vocab_size"] for row in rows)}
     rows = [{name: value for name, value in row.items() if not redundant.get(name)} for row in rows]
@@ -153,11 +149,10 @@ def _rows(
         {name: policies[value] if name == "policy" else value for name, value in each.items() if name != "pattern"}
         for each in combinations
     ]
-    text = data.text
-    for each, run in zip(combinations, train_all(data.counts, settings, on_progress=on_progress), strict=True):
+    for each, trained in zip(combinations, train_all(data, settings, on_progress=on_progress), strict=True):
         if each.get("freq_cutoff", 1) <= 1:
-            check_size(run)
-        found = evaluate_text("", run.tokenizer, text)
+            check_size(trained)
+        found = trained.evaluation
         yield {
             **DEFAULTS,
             **each,
@@ -165,14 +160,14 @@ def _rows(
             "bytes_per_token": found.bytes_per_token or 0.0,
             "renyi_efficiency": found.renyi_efficiency,
             "vocabulary_used": found.vocabulary_used,
-            "vocabulary": len(run.tokenizer.vocab),
+            "vocabulary": len(trained.tokenizer.vocab),
             "dropped": found.dropped / max(1, found.bytes),
-            "seconds": run.seconds,
+            "seconds": trained.seconds,
         }
 
 
-def _normalized(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Check a grid, add the default pattern, and replace policies by their names."""
+def _normalized(grid: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Sequence[Any]], dict[str, Policy]]:
+    """Check a grid, add the default pattern, and replace policies by their names; return the policies by name."""
     for name, values in grid.items():
         if name not in GRID:
             raise ArgumentError("grid", name, f"must only contain {', '.join(GRID)}")
@@ -190,11 +185,11 @@ def _normalized(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
     if "vocab_size" not in grid:
         raise ArgumentError("grid", dict(grid), "must contain vocab_size")
     named = {"pattern": ["gpt4"], **grid, **({"policy": list(policies)} if policies else {})}
-    return {name: list(dict.fromkeys(values)) for name, values in named.items()}
+    return {name: list(dict.fromkeys(values)) for name, values in named.items()}, policies
 
 
 def _description(data: Any, heldout: Any, *options: Any) -> Any:
-    """Describe data and options, so that a sweep is only resumed with the same ones."""
+    """Describe data and options, so that a sweep is resumed only with the same ones."""
     sources = [source for each in (data, heldout) if each is not None for source in read_sources(each)]
     return json.loads(json.dumps([[identity(source) for source in sources], options]))
 
@@ -204,7 +199,7 @@ class _Results:
 
     def __init__(self, folder: Path | None, description: Any, resume: bool) -> None:
         self.rows: list[dict[str, Any]] = []
-        self.path, self.description = folder and folder / RUNS, description
+        self.path, self.description = folder and folder / SWEEP_FILE, description
         if not self.path or not self.path.exists():
             return
         if not resume:
@@ -216,13 +211,9 @@ class _Results:
             remedy = "use another folder"
             raise DataError("this sweep was started with other data or options", where=str(self.path), remedy=remedy)
 
-    def __getitem__(self, combination: Mapping[str, Any]) -> dict[str, Any]:
+    def find(self, combination: Mapping[str, Any]) -> dict[str, Any] | None:
         wanted = {**DEFAULTS, **combination}.items()
-        return next(row for row in self.rows if wanted <= row.items())
-
-    def __contains__(self, combination: Mapping[str, Any]) -> bool:
-        wanted = {**DEFAULTS, **combination}.items()
-        return any(wanted <= row.items() for row in self.rows)
+        return next((row for row in self.rows if wanted <= row.items()), None)
 
     def add(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
