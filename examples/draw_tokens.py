@@ -1,4 +1,4 @@
-"""Draw a sentence in coloured tokens, encoded with vocabularies of several sizes: `python examples/draw_tokens.py`.
+"""Draw a sentence in colored tokens, encoded with vocabularies of several sizes: `python examples/draw_tokens.py`.
 
 The picture is docs/tokens.svg. The tokenizer is trained on the source of Python's standard library.
 """
@@ -11,7 +11,7 @@ import sysconfig
 from pathlib import Path
 
 from batchbpe import ChunkCounts, Tokenizer
-from batchbpe.analysis.view import COLOURS
+from batchbpe.analysis.display import COLORS
 
 SENTENCE = "The tokenizer is trained in safe batches: Rust counts and merges, Python chooses."
 SIZES = (300, 1000, 8000)
@@ -43,8 +43,8 @@ def _row(label: str, tokenizer: Tokenizer, top: int) -> str:
     for number, token in enumerate(ids):
         text = tokenizer.decode([token])
         left, width = LEFT + column * WIDTH, len(text) * WIDTH
-        colour = COLOURS[number % len(COLOURS)]
-        parts.append(f"<rect x='{left:.1f}' y='{top}' width='{width:.1f}' height='22' rx='2' fill='{colour}'/>")
+        color = COLORS[number % len(COLORS)]
+        parts.append(f"<rect x='{left:.1f}' y='{top}' width='{width:.1f}' height='22' rx='2' fill='{color}'/>")
         word = text.strip()  # renderers treat spaces at the ends differently
         if word:
             start, length = left + text.index(word) * WIDTH, len(word) * WIDTH

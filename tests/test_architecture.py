@@ -40,7 +40,7 @@ EXCEPTIONS = {
     ("training.options", "phrases.counting"),
     # Imports inside functions:
     ("tokenizer", "analysis.comparison"),
-    ("tokenizer", "analysis.view"),
+    ("tokenizer", "analysis.display"),
     ("formats.tokenization_batchbpe", "Tokenizer"),  # this file is copied into folders for transformers
 }
 

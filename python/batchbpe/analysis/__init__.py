@@ -1,4 +1,4 @@
-"""Analysis: compare tokenizers, audit and inspect vocabularies, display tokens.
+"""Compare tokenizers, audit and inspect vocabularies, and display tokens.
 
 >>> from batchbpe import Tokenizer
 >>> from batchbpe.analysis import evaluate
@@ -6,7 +6,7 @@
 >>> evaluate({"mine": tokenizer}, "to be")[0].tokens
 3
 
-Names are imported on first use, so that `batchbpe.analysis.view` does not import numpy or pyarrow.
+Names are imported on first use, so that `batchbpe.analysis.display` does not import numpy or pyarrow.
 """
 
 from importlib import import_module
@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .auditing import Audit, audit
+    from .display import Encoding
     from .evaluation import TextEncoder, evaluate
     from .group_evaluation import GroupComparison, GroupEvaluation, evaluate_groups
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
-    from .view import Encoding
 
 _MODULES = {
     "METRICS": "metrics",
     "Audit": "auditing",
     "CountsSummary": "inspection",
-    "Encoding": "view",
+    "Encoding": "display",
     "Evaluation": "metrics",
     "GroupComparison": "group_evaluation",
     "GroupEvaluation": "group_evaluation",

@@ -13,6 +13,7 @@ from ..data import corpus
 from ..errors import ArgumentError, ArgumentTypeError, Setting
 from ..model import Model
 from ..tokenizer import Tokenizer
+from .display import decoded
 from .evaluation import evaluate
 
 
@@ -100,25 +101,17 @@ def audit(
     return Audit(
         unreachable=_unreachable(tokenizer, vocab),
         duplicates=sorted(token for tokens in by_bytes.values() if len(tokens) > 1 for token in tokens),
-        partial_utf8=[token for token, value in vocab.items() if len(value) > 1 and not _is_text(value)],
+        partial_utf8=[token for token, value in vocab.items() if len(value) > 1 and decoded(value) is None],
         longest=sorted(vocab, key=lambda token: (-len(vocab[token]), token))[:10],
         unused=unused,
         scaffolds=scaffolds,
     )
 
 
-def _is_text(value: bytes) -> bool:
-    try:
-        value.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _unreachable(tokenizer: Tokenizer, vocab: dict[int, bytes]) -> list[int]:
     """Find tokens that do not encode to themselves: as text, or as one chunk if they are not valid UTF-8."""
     encoder = tokenizer._encoder
-    texts = {token: value.decode("utf-8") for token, value in vocab.items() if _is_text(value)}
+    texts = {token: text for token, value in vocab.items() if (text := decoded(value)) is not None}
     others = {token: value for token, value in vocab.items() if token not in texts}
     ids, offsets = tokenizer.encode_batch_to_numpy(texts.values(), "none")
     encoded = dict(zip(texts, np.split(ids, offsets[1:-1]), strict=True))

@@ -14,7 +14,7 @@ from ..tokenizer import Tokenizer
 from ..tokenizer.special import resolve_special
 from ..util.lazy import lazy
 from ..util.surrogates import Errors, combine_surrogates
-from .view import Encoding, Piece, pieces_as_html
+from .display import Encoding, Piece, pieces_as_html
 
 Offsets = npt.NDArray[np.int64]
 
@@ -92,7 +92,7 @@ class Comparison:
         return f"Comparison({', '.join(sizes)})"
 
     def _repr_html_(self) -> str:
-        """Render the text in coloured tokens, one column per tokenizer.
+        """Render the text in colored tokens, one column per tokenizer.
 
         Tokens that differ are underlined. Text that the pattern drops is struck through.
         """

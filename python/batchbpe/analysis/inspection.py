@@ -15,6 +15,7 @@ from ..model import Model
 from ..model.tree import MergeTree
 from ..patterns import explain
 from ..tokenizer import Tokenizer
+from .display import decoded
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class TokenInfo:
     @classmethod
     def of(cls, token: int, value: Any) -> TokenInfo:
         """Describe a token by its id and bytes."""
-        return cls(token, _text(value), value.hex(), len(value))
+        return cls(token, decoded(value), value.hex(), len(value))
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class ChunkInfo:
     def of(cls, chunk: str, count: int) -> ChunkInfo:
         """Describe a chunk and its count."""
         value = chunk.encode("utf-8", "surrogateescape")
-        return cls(count, _text(value), value.hex(), len(value))
+        return cls(count, decoded(value), value.hex(), len(value))
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ def tree_nodes(tree: MergeTree) -> Iterator[TreeNode]:
     while todo:
         node = todo.pop()
         parts = tuple(part.token for part in node.parts)
-        yield TreeNode(node.token, _text(node.value), node.value.hex(), len(node.value), parts)
+        yield TreeNode(node.token, decoded(node.value), node.value.hex(), len(node.value), parts)
         todo += reversed(node.parts)
 
 
@@ -272,10 +273,3 @@ def inspect_counts(
             if number
         ),
     )
-
-
-def _text(value: bytes) -> str | None:
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return None

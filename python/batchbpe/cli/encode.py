@@ -207,7 +207,7 @@ def _note_encoded(report: EncodeReport, where: str, start: float, output: str | 
 
 def _print_ids(tokenizer: Tokenizer, documents: Iterable[list[int]], *, show: bool, json: bool) -> None:
     """Print a line of ids for each document, or its text in coloured tokens."""
-    from ..analysis.view import Encoding
+    from ..analysis.display import Encoding
 
     for ids in documents:
         if show:

@@ -18,7 +18,7 @@ from ..errors import ArgumentError, DataError, Setting
 from ..phrases.counting import KINDS, check_rereadable
 from ..tokenizer import Tokenizer
 from .data import HELDOUT_SHARE, source_names
-from .plots import COLOURS, axes, styled
+from .plots import COLORS, axes, styled
 from .result import Result, signed
 from .trainings import percent_change, recorded_options, vocabularies_bar
 
@@ -142,14 +142,14 @@ def _figure(rows: list[dict[str, Any]]) -> Any:
     sizes = list(dict.fromkeys(row["vocab_size"] for row in rows))
     figure, panels = axes(len(sizes))
     for panel, size in zip(panels, sizes, strict=True):
-        for colour, kind in zip(COLOURS, dict.fromkeys(row["kind"] for row in rows), strict=False):
+        for color, kind in zip(COLORS, dict.fromkeys(row["kind"] for row in rows), strict=False):
             chosen = [row for row in rows if (row["vocab_size"], row["kind"]) == (size, kind)]
             fixed = [row for row in chosen if row["share"] != "auto"]
             x = [100 * row["phrases"] / size for row in fixed]
-            panel.plot(x, [row["change"] for row in fixed], marker="o", markersize=4, color=colour, label=kind)
+            panel.plot(x, [row["change"] for row in fixed], marker="o", markersize=4, color=color, label=kind)
             for row in chosen[len(fixed) :]:
                 place = (100 * row["phrases"] / size, row["change"])
-                panel.plot(*place, marker="*", markersize=14, color=colour, markeredgecolor="white")
+                panel.plot(*place, marker="*", markersize=14, color=color, markeredgecolor="white")
         panel.axhline(0, color="#888888", linewidth=0.8)
         panel.set(xlabel="share of phrases in the vocabulary, %", ylabel="change in encoded length, %")
         panel.set_title(f"{size:,} tokens; the star is auto")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import product
@@ -25,7 +25,7 @@ from .data import HELDOUT_SHARE, ExperimentData, read_sources, source_names
 from .plots import axes, styled
 from .report import SWEEP_FILE, VERSION
 from .result import Result
-from .trainings import check_size, train_all, vocabularies_bar
+from .trainings import Trained, check_size, train_all, vocabularies_bar
 
 GRID: dict[str, Callable[[str], Any]] = {
     "pattern": str,
@@ -90,32 +90,30 @@ def sweep(
     data = corpus.choose(data, texts, files)
     grid, policies = _normalized(grid)
     folder = None if folder is None else Path(folder)
+    split: dict[str, Any] = {"heldout_share": heldout_share, "seed": seed, "text_column": text_column, "errors": errors}
     with ExitStack() as stack:
         if folder is not None:
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder))
-        results = _Results(folder, _description(data, heldout, heldout_share, seed, text_column, errors), resume)
+        results = _Results(folder, _description(data, heldout, split), resume)
         combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         todo = [each for each in combinations if results.find(each) is None]
         done = len(combinations) - len(todo)
-        with vocabularies_bar(len(combinations), show=progress) as on_progress:
-            for pattern in grid["pattern"]:
-                if some := [each for each in todo if each["pattern"] == pattern]:
-                    on_progress(done)
-                    counted = ExperimentData.of(
-                        data,
-                        heldout,
-                        pattern=pattern,
-                        heldout_share=heldout_share,
-                        seed=seed,
-                        text_column=text_column,
-                        errors=errors,
-                    )
-                    moved = partial(lambda before, more: on_progress(before + more), done)
-                    for row in _rows(counted, some, policies, moved):
-                        results.add(row)
-                    done += len(some)
+        on_progress = stack.enter_context(vocabularies_bar(len(combinations), show=progress))
+        for pattern in grid["pattern"]:
+            some = [each for each in todo if each["pattern"] == pattern]
+            if not some:
+                continue
+            on_progress(done)
+            counted = ExperimentData.of(data, heldout, pattern=pattern, **split)
+            settings = [_training_options(each, policies) for each in some]
+            moved = partial(lambda before, more: on_progress(before + more), done)
+            for each, trained in zip(some, train_all(counted, settings, on_progress=moved), strict=True):
+                if each.get("freq_cutoff", 1) <= 1:
+                    check_size(trained)
+                results.add(_row(each, trained))
+            done += len(some)
     saved = [found for each in combinations if (found := results.find(each))]
     rows = [{name: value for name, value in row.items() if name in grid or name not in GRID} for row in saved]
     lossy = sorted({str(row["pattern"]) for row in rows if row["dropped"]})
@@ -138,32 +136,24 @@ def sweep(
     )
 
 
-def _rows(
-    data: ExperimentData,
-    combinations: Sequence[Mapping[str, Any]],
-    policies: Mapping[str, Policy],
-    on_progress: Callable[[float], object],
-) -> Iterator[dict[str, Any]]:
-    """Train and evaluate combinations that have the same pattern; yield a row for each."""
-    settings: list[dict[str, Any]] = [
-        {name: policies[value] if name == "policy" else value for name, value in each.items() if name != "pattern"}
-        for each in combinations
-    ]
-    for each, trained in zip(combinations, train_all(data, settings, on_progress=on_progress), strict=True):
-        if each.get("freq_cutoff", 1) <= 1:
-            check_size(trained)
-        found = trained.evaluation
-        yield {
-            **DEFAULTS,
-            **each,
-            "tokens": found.tokens,
-            "bytes_per_token": found.bytes_per_token or 0.0,
-            "renyi_efficiency": found.renyi_efficiency,
-            "vocabulary_used": found.vocabulary_used,
-            "vocabulary": len(trained.tokenizer.vocab),
-            "dropped": found.dropped / max(1, found.bytes),
-            "seconds": trained.seconds,
-        }
+def _training_options(combination: Mapping[str, Any], policies: Mapping[str, Policy]) -> dict[str, Any]:
+    options = {name: value for name, value in combination.items() if name != "pattern"}
+    return options | ({"policy": policies[options["policy"]]} if "policy" in options else {})
+
+
+def _row(combination: Mapping[str, Any], trained: Trained) -> dict[str, Any]:
+    found = trained.evaluation
+    return {
+        **DEFAULTS,
+        **combination,
+        "tokens": found.tokens,
+        "bytes_per_token": found.bytes_per_token or 0.0,
+        "renyi_efficiency": found.renyi_efficiency,
+        "vocabulary_used": found.vocabulary_used,
+        "vocabulary": len(trained.tokenizer.vocab),
+        "dropped": found.dropped / max(1, found.bytes),
+        "seconds": trained.seconds,
+    }
 
 
 def _normalized(grid: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Sequence[Any]], dict[str, Policy]]:
@@ -188,10 +178,10 @@ def _normalized(grid: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Sequence[A
     return {name: list(dict.fromkeys(values)) for name, values in named.items()}, policies
 
 
-def _description(data: Any, heldout: Any, *options: Any) -> Any:
+def _description(data: Any, heldout: Any, split: Mapping[str, Any]) -> Any:
     """Describe data and options, so that a sweep is resumed only with the same ones."""
     sources = [source for each in (data, heldout) if each is not None for source in read_sources(each)]
-    return json.loads(json.dumps([[identity(source) for source in sources], options]))
+    return json.loads(json.dumps([[identity(source) for source in sources], list(split.values())]))
 
 
 class _Results:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import tiktoken
 
     from ..analysis.comparison import Comparison
-    from ..analysis.view import Encoding
+    from ..analysis.display import Encoding
 
 
 class Tokenizer(Codec):
@@ -258,7 +258,7 @@ class Tokenizer(Codec):
         >>> Tokenizer.train("aaabdaaabac", 259).view("aaabd")
         Encoding([258, 100])
         """
-        from ..analysis.view import Encoding
+        from ..analysis.display import Encoding
 
         return Encoding(self, self.encode(text, "all", errors=errors))
 

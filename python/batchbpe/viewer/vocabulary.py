@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ..analysis.display import decoded
 from ..errors import ArgumentError
 from ..patterns import split
 from ..tokenizer import Tokenizer
@@ -127,7 +128,7 @@ class Vocabulary:
 
     @lazy
     def _partial(self) -> Mask:
-        return np.array([not _is_utf8(value) for value in self.values], bool)
+        return np.array([decoded(value) is None for value in self.values], bool)
 
     @lazy
     def _scripts(self) -> npt.NDArray[np.int8]:
@@ -174,11 +175,3 @@ class Vocabulary:
             return np.ones(len(self.ids), bool)
         found: Mask = is_named | np.array([needle in value for value in self.values], bool)
         return found
-
-
-def _is_utf8(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
