@@ -307,7 +307,7 @@ def test_a_long_chunk_is_searched_once_and_shortened(monkeypatch: pytest.MonkeyP
         ("vocabulary", {"kind": "verb"}, "kind must be one of '', 'byte', 'stop word', 'merge', 'phrase', 'special'"),
         ("vocabulary", {"least": "x"}, "least must be an integer of at least 0, got 'x'"),
         ("vocabulary", {"start": "9" * 5000}, "start must be an integer of at least 0"),
-        ("vocabulary", {"corpus": "unknown"}, "the text unknown is not known any more; encode it again"),
+        ("vocabulary", {"corpus": "unknown"}, "the text unknown is no longer cached; encode it again"),
         ("chunks", {"file": 1}, "file must be less than 1, got 1"),
     ],
 )
