@@ -135,5 +135,5 @@ def test_a_bar_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     with bar("counting", 10) as update:
         update(5, "<5> MB")
     assert shown[0] == shown[-1] == ""
-    assert shown[1].startswith('<progress value="5" max="10"></progress> counting: 50 %, ')
+    assert shown[1].startswith('<progress value="5" max="10"></progress> counting: 50%, ')
     assert shown[1].endswith("&lt;5&gt; MB")

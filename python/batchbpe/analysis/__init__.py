@@ -21,25 +21,12 @@ if TYPE_CHECKING:
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
 
 _MODULES = {
-    "METRICS": "metrics",
-    "Audit": "auditing",
-    "CountsSummary": "inspection",
-    "Encoding": "display",
-    "Evaluation": "metrics",
-    "GroupComparison": "group_evaluation",
-    "GroupEvaluation": "group_evaluation",
-    "ModelSummary": "inspection",
-    "TextEncoder": "evaluation",
-    "TokenInfo": "inspection",
-    "audit": "auditing",
-    "evaluate": "evaluation",
-    "evaluate_groups": "group_evaluation",
-    "find_tokens": "inspection",
-    "gini": "metrics",
-    "inspect_counts": "inspection",
-    "inspect_model": "inspection",
-    "parity": "metrics",
-    "renyi_entropy": "metrics",
+    "auditing": ["Audit", "audit"],
+    "display": ["Encoding"],
+    "evaluation": ["TextEncoder", "evaluate"],
+    "group_evaluation": ["GroupComparison", "GroupEvaluation", "evaluate_groups"],
+    "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
+    "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
 }
 
 __all__ = [
@@ -67,9 +54,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import a public name on first use."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals().setdefault(name, getattr(import_module(f".{_MODULES[name]}", __name__), name))
+    for module, names in _MODULES.items():
+        if name in names:
+            return globals().setdefault(name, getattr(import_module(f".{module}", __name__), name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
