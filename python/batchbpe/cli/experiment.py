@@ -44,7 +44,7 @@ def experiment(
     ] = None,
     heldout_share: Annotated[
         float | None,
-        option("Share of the data to hold out if there is no --heldout.", show_default="0.1", **number(float)),
+        option("Fraction of the data to hold out if there is no --heldout.", show_default="0.1", **number(float)),
     ] = None,
     vocab_size: Annotated[
         int | None,
@@ -72,6 +72,7 @@ def experiment(
     Example: batchbpe experiment stop-words --data data -o stop-words
     """
     from ..experiments import EXPERIMENTS, ExperimentData
+    from ..experiments.report import NOT_IN_PAPER
 
     sweep, chunks = name == "sweep", name == "chunks"
     values = _grid(grid or [])
@@ -115,8 +116,7 @@ def experiment(
     print_table(table.column_names, [list(row.values()) for row in table.slice(0, MAX_ROWS).to_pylist()])
     more = f"{plural(table.num_rows - MAX_ROWS, 'more row')} in the csv file\n" if table.num_rows > MAX_ROWS else ""
     sys.stdout.write(f"{more}\n")
-    is_of_paper = name not in ("phrases", "sweep")
-    print_rows("claims of the paper, and results" if is_of_paper else "findings", dict(result.findings))
+    print_rows("findings" if name in NOT_IN_PAPER else "claims of the paper, and results", dict(result.findings))
     note(str(output), quiet)
 
 
@@ -141,7 +141,7 @@ def report(
 
 
 def _check_folder(output: Path, sweep: bool, resume: bool, overwrite: bool) -> None:
-    """Refuse to mix results with other files, unless asked to."""
+    """Refuse to mix results with other files unless --resume or --overwrite is given."""
     from ..experiments.report import SWEEP_FILE
 
     if output.exists() and not output.is_dir():
@@ -173,7 +173,7 @@ def _output_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _spelling(grid: Collection[str]) -> Iterator[None]:
-    """Describe errors in terms of the options of this command: it has --grid, and no --jsonl-field."""
+    """Render errors with the options of this command, which has --grid but no --jsonl-field."""
     try:
         yield
     except (ArgumentError, ArgumentTypeError, DataError) as error:

@@ -99,21 +99,21 @@ def _findings(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     if default:
         findings["batches often contain 200 pairs or more"] = f"{default['mean_size']:.0f} on average"
         findings["the largest batches occur after about a third of the merges"] = (
-            f"after {100 * default['largest_at']:.0f} %"
+            f"after {100 * default['largest_at']:.0f}%"
         )
     if "naive" in rows and "positional" in rows:
         ratio = rows["positional"]["mean_size"] / rows["naive"]["mean_size"]
         findings["positional batches are about twice as large as naive batches"] = f"{ratio:.1f} times as large"
     if default:
         findings["the vocabulary is nearly identical to that of merging one pair at a time"] = (
-            f"{100 * default['shared_with_serial']:.3f} % of the tokens are shared; "
-            f"the encoded length changes by {signed(default['change'])} %"
+            f"{100 * default['shared_with_serial']:.3f}% of the tokens are shared; "
+            f"the encoded length changes by {signed(default['change'])}%"
         )
     return findings
 
 
 def shared(one: Tokenizer, other: Tokenizer) -> float:
-    """Return the share of the tokens of one vocabulary, compared as bytes, that another also contains.
+    """Return the fraction of the tokens of one vocabulary, compared as bytes, that another vocabulary contains.
 
     >>> plain, longer = (Tokenizer.train("aaabdaaabac", size) for size in (256, 257))
     >>> shared(longer, plain) * 257
@@ -134,7 +134,7 @@ def _figure(batches: Mapping[str, Sequence[Batch]]) -> Any:
         # Sizes vary a lot from batch to batch, so plot the mean over each percent of the merges.
         bins = np.minimum((done * 100).astype(int), 99)
         used = np.unique(bins)
-        means = [sizes[bins == place].mean() for place in used]
+        means = [sizes[bins == percent].mean() for percent in used]
         label = f"{name.replace('_', ' ')}: {len(sizes):,} batches, {sizes.mean():.0f} pairs on average"
         panel.plot(used + 0.5, means, linewidth=1.6, label=label)
     panel.set(xlabel="merges completed, %", ylabel="mean pairs per batch", xlim=(0, 100), ylim=(0, None))

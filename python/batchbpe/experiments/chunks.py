@@ -20,11 +20,11 @@ from .plots import abbreviate_numbers, axes, line, styled
 from .result import Result
 
 POINTS = 40
-"""Default number of points of the growth curve."""
+"""Default number of points on the growth curve."""
 STEP = 256
 """Number of documents between two measurements."""
 EDGES = (1, 2, 3, 4, 5, 10, 100, 1_000, 10_000, 100_000)
-"""Lower bounds of the ranges of counts."""
+"""Lower bounds of the count ranges."""
 
 
 @styled
@@ -41,13 +41,13 @@ def chunks(
 ) -> Result:
     """Measure how the number of unique chunks grows with the dataset, and how often each chunk occurs.
 
-    For chunk counts or a single document, the growth is the expected one if chunks came in random order.
+    For chunk counts or a single document, this is the expected growth for chunks in random order.
 
     Parameters
     ----------
     data: anything that `ChunkCounts.count` accepts, or an `ExperimentData`.
     texts, files: as in `ChunkCounts.count`, instead of `data`.
-    points: number of points of the growth curve.
+    points: number of points on the growth curve.
     pattern, text_column, errors, progress: as in `ChunkCounts.count`.
 
     >>> result = chunks(["to be or not to be"] * 3)
@@ -62,11 +62,11 @@ def chunks(
     if not counts.unique:
         raise DataError("the data contains no chunks", remedy="provide more data")
     if not as_read:
-        totals = sorted({counts.total * place // points or 1 for place in range(1, points + 1)})
+        totals = sorted({counts.total * point // points or 1 for point in range(1, points + 1)})
         numbers, times = np.unique(counts.arrays.counts.astype(np.float64), return_counts=True)
         uniques = [float((times * (1 - (1 - total / counts.total) ** numbers)).sum()) for total in totals]
-    places = np.unique(np.linspace(0, len(totals) - 1, points).round().astype(int))
-    growth = [{"total": totals[i], "unique": round(uniques[i])} for i in places]
+    indices = np.unique(np.linspace(0, len(totals) - 1, points).round().astype(int))
+    growth = [{"total": totals[i], "unique": round(uniques[i])} for i in indices]
     frequencies, rarest = _frequencies(counts), int(counts.arrays.counts[-1])
     rare = 1 - counts.at_least(4).unique / counts.unique
     frequent = int(counts.arrays.counts[:100].sum(dtype=object)) / counts.total
@@ -85,10 +85,10 @@ def chunks(
             "frequencies": _frequency_figure(frequencies, rarest),
         },
         {
-            "0.19 % of all chunks are unique": f"{100 * counts.unique / counts.total:.2f} %",
+            "0.19% of all chunks are unique": f"{100 * counts.unique / counts.total:.2f}%",
             "each unique chunk occurs 524 times on average": f"{counts.total / counts.unique:.0f} times",
-            "the 100 most frequent chunks make up 45.25 % of the total": f"{100 * frequent:.2f} %",
-            "75 % of the unique chunks occur fewer than 4 times": f"{100 * rare:.0f} %",
+            "the 100 most frequent chunks make up 45.25% of the total": f"{100 * frequent:.2f}%",
+            "75% of the unique chunks occur fewer than 4 times": f"{100 * rare:.0f}%",
         },
     )
 
@@ -138,7 +138,7 @@ def _growth_figure(growth: list[dict[str, Any]], as_read: bool, rarest: int) -> 
     last = growth[-1]
     order = "chunks read" if as_read else "chunks (expected growth in random order)"
     panel.set(xlabel=order, ylabel="unique chunks", xlim=(0, None), ylim=(0, None))
-    title = f"{last['unique']:,} of {last['total']:,} chunks are unique: {100 * last['unique'] / last['total']:.2f} %"
+    title = f"{last['unique']:,} of {last['total']:,} chunks are unique: {100 * last['unique'] / last['total']:.2f}%"
     panel.set_title(title + _cutoff_note(rarest))
     abbreviate_numbers(panel.xaxis)
     abbreviate_numbers(panel.yaxis)
@@ -147,10 +147,10 @@ def _growth_figure(growth: list[dict[str, Any]], as_read: bool, rarest: int) -> 
 
 def _frequency_figure(frequencies: list[dict[str, Any]], rarest: int) -> Any:
     figure, (panel,) = axes()
-    names, shares = [row["times"] for row in frequencies], [100 * row["share"] for row in frequencies]
-    bars = panel.barh(names[::-1], shares[::-1])
-    panel.bar_label(bars, fmt="%.1f %%", padding=3)
-    panel.set(xlabel="share of unique chunks, %", ylabel="count of a chunk", xlim=(0, max(shares) * 1.15))
+    names, percents = [row["times"] for row in frequencies], [100 * row["share"] for row in frequencies]
+    bars = panel.barh(names[::-1], percents[::-1])
+    panel.bar_label(bars, fmt="%.1f%%", padding=3)
+    panel.set(xlabel="unique chunks, %", ylabel="count of a chunk", xlim=(0, max(percents) * 1.15))
     panel.grid(visible=False, axis="y")
-    panel.set_title(f"{sum(shares[:3]):.0f} % of the unique chunks occur fewer than 4 times" + _cutoff_note(rarest))
+    panel.set_title(f"{sum(percents[:3]):.0f}% of the unique chunks occur fewer than 4 times" + _cutoff_note(rarest))
     return figure

@@ -1,4 +1,4 @@
-"""The cost of omitting rare chunks (the paper's Figure 5)."""
+"""The effect of omitting rare chunks (the paper's Figure 5)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def freq_cutoff(
         "training takes about ten times less time": time
         if last["unique"] < first["unique"]
         else "no chunks are omitted",
-        "the encoded length changes only slightly": f"{signed(min(changes))} % to {signed(max(changes))} %{short}",
+        "the encoded length changes only slightly": f"{signed(min(changes))}% to {signed(max(changes))}%{short}",
     }
     rarest = int(data.counts.arrays.counts[-1])
     if rarest > min(cutoffs):

@@ -1,4 +1,4 @@
-"""How many of the tokens should be phrases: the encoded length of held-out text against their share."""
+"""How many of the tokens should be phrases: the encoded length of held-out text for different fractions."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def phrases(
     progress: bool = False,
     **options: Any,
 ) -> Result:
-    """Train with different shares of phrases, and with "auto", and compare the encoded length of held-out text.
+    """Train with different fractions of phrases, and with "auto", and compare the encoded length of held-out text.
 
     Parameters
     ----------
-    data: documents; anything that `ChunkCounts.count` accepts and that can be read several times, but no counts.
-    heldout: documents to encode; by default a random share of the data.
+    data: documents; anything that `ChunkCounts.count` accepts and that can be read several times, except counts.
+    heldout: documents to encode; by default, a random fraction of the data.
     texts, files: as in `ChunkCounts.count`, instead of `data`.
     vocab_sizes: sizes of the vocabularies.
-    shares: shares of the vocabulary that are phrases; the first is the reference.
+    shares: fractions of the vocabulary that are phrases; the first is the reference.
     kinds: values of `phrase_chunks`.
-    heldout_share, seed: share of the documents to hold out, chosen at random.
+    heldout_share, seed: fraction of the documents to hold out, and random seed for choosing them.
     text_column, errors: as in `ChunkCounts.count`.
     progress: whether to display a progress bar.
     options: other options of `train`.
@@ -87,7 +87,7 @@ def phrases(
             on_progress(done + 1)
     findings = {
         f"auto, {row['vocab_size']:,} tokens, {row['kind']}": (
-            f"{row['phrases']:,} phrases, {signed(row['change'])} % tokens"
+            f"{row['phrases']:,} phrases, {signed(row['change'])}% tokens"
         )
         for row in rows
         if row["share"] == "auto"
@@ -148,10 +148,10 @@ def _figure(rows: list[dict[str, Any]]) -> Any:
             x = [100 * row["phrases"] / size for row in fixed]
             panel.plot(x, [row["change"] for row in fixed], marker="o", markersize=4, color=color, label=kind)
             for row in chosen[len(fixed) :]:
-                place = (100 * row["phrases"] / size, row["change"])
-                panel.plot(*place, marker="*", markersize=14, color=color, markeredgecolor="white")
+                x = [100 * row["phrases"] / size]
+                panel.plot(x, [row["change"]], marker="*", markersize=14, color=color, markeredgecolor="white")
         panel.axhline(0, color="#888888", linewidth=0.8)
-        panel.set(xlabel="share of phrases in the vocabulary, %", ylabel="change in encoded length, %")
+        panel.set(xlabel="phrases in the vocabulary, %", ylabel="change in encoded length, %")
         panel.set_title(f"{size:,} tokens; the star is auto")
         panel.legend()
     return figure

@@ -1,4 +1,4 @@
-"""Draw the figures of experiments. Matplotlib is an optional dependency and is imported only here."""
+"""Draw the figures of experiments. Matplotlib is an optional dependency that only this module imports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STYLE: dict[Any, Any] = {
 
 
 def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function to draw in this style, whatever the style of the notebook; raise if matplotlib is missing."""
+    """Make a function draw in this style, whatever the style of the notebook; raise if matplotlib is missing."""
 
     @wraps(draw)
     def drawn(*args: P.args, **options: P.kwargs) -> T:
@@ -88,11 +88,11 @@ def abbreviate_numbers(axis: Any) -> None:
 def line(
     axes: Axes, x: Sequence[float], y: Sequence[float], *, zero: bool = False, hollow: Sequence[bool] = ()
 ) -> None:
-    """Draw points joined by a line; `zero` adds a line at 0, `hollow` marks points that need a note."""
+    """Draw points connected by a line; `zero` adds a line at 0, `hollow` marks points that need a note."""
     if zero:
         axes.axhline(0, color="#888888", linewidth=0.8)
     axes.plot(x, y, marker="o", markersize=4, linewidth=1.6, color=COLORS[0])
-    marked = [place for place, is_hollow in enumerate(hollow) if is_hollow]
+    marked = [i for i, is_hollow in enumerate(hollow) if is_hollow]
     axes.plot(
         [x[i] for i in marked], [y[i] for i in marked], "o", markersize=4, color=COLORS[0], markerfacecolor="white"
     )
@@ -106,7 +106,7 @@ def explain_hollow(figure: Figure, hollow: Sequence[bool], vocab_size: int) -> N
 
 
 def draw_tokens(axes: Axes, words: Sequence[Sequence[str]], title: str) -> None:
-    """Draw one word per row, divided into colored tokens; a space is drawn as a dot."""
+    """Draw one word per row, split into colored tokens; a space is drawn as a dot."""
     axes.set_title(title)
     axes.axis("off")
     axes.set(xlim=(0, 1), ylim=(-len(words) + 0.4, 0.8))

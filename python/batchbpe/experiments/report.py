@@ -1,4 +1,4 @@
-"""Report the results of experiments on one page: self-contained HTML, and the same as Markdown."""
+"""Report the results of experiments on one page: as self-contained HTML and as Markdown."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ TITLES = {
     "batching": "Batching",
     "sweep": "Parameter sweep",
 }
+NOT_IN_PAPER = ("phrases", "sweep")
+"""Experiments whose findings do not refer to claims of the paper."""
 FEW_ROWS, MAX_ROWS = 12, 60
-"""Rows of a table that are displayed without a click, and at most."""
+"""Number of table rows that are displayed without a click, and maximum number."""
 DESCRIPTION = "experiment.json"
 """File with the parameters and findings of a finished experiment."""
 SWEEP_FILE = "runs.json"
 """File with the results of an unfinished sweep."""
 VERSION = 1
-"""Version of the format of both files."""
+"""Format version of both files."""
 RERUN = "rerun the experiment"
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 54rem; margin: 2rem auto; padding: 0 1rem }
@@ -43,7 +45,7 @@ h2 small { font-weight: normal; color: #666 } code { font-size: 13px; overflow-w
 """
 
 PERCENT = {"share", "unique_kept", "largest_at", "shared_with_serial", "dropped"}
-"""Columns that contain shares, which are displayed as percent."""
+"""Columns that contain fractions, which are displayed in percent."""
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
@@ -60,13 +62,11 @@ def report(folder: str | os.PathLike[str]) -> list[Path]:
     if not folder.is_dir():
         raise FileNotFoundError(f"folder not found: {folder}")
     with opening(folder):
-        places = [folder, *sorted(path for path in folder.glob("*/") if path.is_dir())]
-        found = sorted((each for each in places if (each / DESCRIPTION).exists()), key=_order)
+        folders = [folder, *sorted(path for path in folder.glob("*/") if path.is_dir())]
+        found = sorted((each for each in folders if (each / DESCRIPTION).exists()), key=_order)
     if not found:
         raise FileNotFoundError(f"no experiment in {folder}; run one with batchbpe experiment NAME -o {folder}")
-    unfinished = [
-        each.resolve().name for each in places if (each / SWEEP_FILE).exists() and not (each / DESCRIPTION).exists()
-    ]
+    unfinished = [each.resolve().name for each in folders if each not in found and (each / SWEEP_FILE).exists()]
     sections = {each: _Section(each) for each in found}
     pages = {
         "report.html": "".join(_html(sections, unfinished)),
@@ -117,12 +117,8 @@ def _content(path: Path, checksums: Mapping[str, str]) -> bytes:
 
 
 def findings_header(experiment: str) -> list[str]:
-    """Return the header of the findings of an experiment.
-
-    >>> findings_header("stop-words")
-    ['claim of the paper', 'result']
-    """
-    return ["finding" if experiment in ("sweep", "phrases") else "claim of the paper", "result"]
+    """Return the header of the findings of an experiment: claims of the paper and results, or only findings."""
+    return ["finding" if experiment in NOT_IN_PAPER else "claim of the paper", "result"]
 
 
 def _table(path: Path, checksums: Mapping[str, str]) -> Table:
@@ -133,21 +129,17 @@ def _table(path: Path, checksums: Mapping[str, str]) -> Table:
 
 
 def readable(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Format the header and the numbers of a table for people.
+    """Format the header and the numbers of a table for display.
 
-    >>> readable(["freq_cutoff", "change", "unique_kept"], [["2", "-0.125", "0.5"]])
-    (['freq cutoff', 'change, %', 'unique kept, %'], [['2', '−0.1250', '50.0000']])
+    >>> readable(["freq_cutoff", "change", "unique_kept"], [["2000", "-0.125", "0.5"]])
+    (['freq cutoff', 'change, %', 'unique kept, %'], [['2,000', '−0.1250', '50.0000']])
     """
     names = [_words(name) + (", %" if name == "change" or name in PERCENT else "") for name in header]
     return names, [[_formatted(name, cell) for name, cell in zip(header, row, strict=True)] for row in rows]
 
 
 def _formatted(name: str, cell: str) -> str:
-    """Format a number with at most four decimals.
-
-    >>> [_formatted("", cell) for cell in ("0.123456789", "1234567", " the")], _formatted("max_batch_size", "0")
-    (['0.1235', '1,234,567', ' the'], 'no limit')
-    """
+    """Format a number with four decimals or as an integer, and return anything else unchanged."""
     if (name, cell) == ("max_batch_size", "0"):
         return "no limit"
     try:
@@ -189,11 +181,7 @@ def _unfinished(unfinished: Sequence[str]) -> str:
 
 
 def html_figure(name: str, svg: bytes) -> str:
-    """Embed a figure in HTML.
-
-    >>> html_figure("growth", b"<svg/>")
-    '<img alt="growth" src="data:image/svg+xml;base64,PHN2Zy8+">'
-    """
+    """Embed a figure in HTML."""
     return f'<img alt="{html.escape(name)}" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
 
 

@@ -1,4 +1,4 @@
-"""The result of an experiment: tables, figures and parameters, displayed in a notebook or saved in a folder."""
+"""Experiment results: tables, figures and parameters, displayed in a notebook or saved in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effect of stop words, which are whole-chunk tokens for the most frequent chunks (the paper's Figures 3 and 4)."""
+"""The effect of stop words, whole-chunk tokens for the most frequent chunks (the paper's Figures 3 and 4)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def stop_words(
     words, seen = _words(data.counts, prefix, results[0].tokenizer, results[-1].tokenizer)
     figures = {"stop_words": _figure(rows, vocab_size)}
     findings = {
-        "the encoded length changes by −0.0083 % to +0.0483 %": f"{signed(min(changes))} % to {signed(max(changes))} %",
+        "the encoded length changes by −0.0083% to +0.0483%": f"{signed(min(changes))}% to {signed(max(changes))}%",
         "stop words are prefixes of other chunks": f"{shared} of {prefixes.num_rows} stop words are",
     }
     if seen:
@@ -128,7 +128,7 @@ class _Word(NamedTuple):
 
 
 def _words(counts: ChunkCounts, prefix: str, first: Tokenizer, last: Tokenizer) -> tuple[list[_Word], int]:
-    """Find frequent chunks that start with a token and that two tokenizers divide differently.
+    """Find frequent chunks that start with the token `prefix` and that two tokenizers split differently.
 
     Returns these, and the number of chunks compared.
     """

@@ -49,7 +49,7 @@ DEFAULTS: dict[str, Any] = {
 MAX_BARS = 24
 """Maximum number of combinations in the figure."""
 MAX_LABEL = 24
-"""Maximum number of characters of a value in the figure."""
+"""Maximum length of a value in the figure, in characters."""
 
 
 @styled
@@ -216,7 +216,7 @@ def _label(value: Any) -> str:
 
 
 def _figure(rows: list[dict[str, Any]], grid: Mapping[str, Sequence[Any]]) -> Any:
-    """Draw the combinations that drop no text, or all if each does."""
+    """Draw the combinations that drop no text, or all combinations if each drops some."""
     varied = [name for name, values in grid.items() if len(values) > 1] or ["vocab_size"]
     complete = [row for row in rows if not row.get("dropped")] or rows
     drawn = complete[:MAX_BARS]
