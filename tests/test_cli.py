@@ -150,7 +150,7 @@ def test_inspect(place: Path) -> None:
     assert run("inspect counts.parquet --top 0").exit_code == 0
     counts = run("inspect counts.parquet --top 3").stdout
     assert "unique chunks by count" in counts
-    assert re.search(r"^pattern +gpt4$", counts, re.M) and "share of the 100 most frequent chunks" in counts
+    assert re.search(r"^pattern +gpt4$", counts, re.M) and "fraction in the 100 most frequent chunks" in counts
     output = json.loads(run("inspect counts.parquet --json").stdout)
     assert output["total"] == ChunkCounts.load("counts.parquet").total
     assert sum(row["unique"] for row in output["distribution"]) == output["unique"]

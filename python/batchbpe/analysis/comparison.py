@@ -1,4 +1,4 @@
-"""Compare how tokenizers cut the same text. A notebook displays a `Comparison` side by side."""
+"""Compare how tokenizers split the same text. A notebook displays a `Comparison` side by side."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Comparison:
         ends = np.cumsum(sizes)
         if not len(ends) or ends[-1] == len(self.bytes):
             return ends - sizes, ends
-        # The pattern drops some of the text. Before `offsets[i]` of the bytes that are left, `missing[i]` were dropped.
+        # The pattern drops some of the text: `missing[i]` bytes before `offsets[i]`, which counts the remaining bytes.
         tokenizer = self.tokenizers[name]
         special = resolve_special(tokenizer.special_tokens, "all", None)
         dropped = tokenizer._encoder.dropped_spans(self.text, special).reshape(-1, 2)
@@ -116,13 +116,13 @@ class Comparison:
         """Yield the pieces of the text, including text that the pattern drops, which has no ids."""
         starts, ends = (offsets.tolist() for offsets in self.spans[name])
         ids, end, first = self.ids[name].tolist(), 0, 0
-        for place, start in enumerate([*starts, len(self.bytes)]):
-            if start > end or place == len(ids):
-                yield from Encoding(self.tokenizers[name], ids[first:place]).pieces
-                first = place
+        for index, start in enumerate([*starts, len(self.bytes)]):
+            if start > end or index == len(ids):
+                yield from Encoding(self.tokenizers[name], ids[first:index]).pieces
+                first = index
             if start > end:
                 yield Piece((), self.bytes[end:start])
-            end = ends[place] if place < len(ids) else start
+            end = ends[index] if index < len(ids) else start
 
 
 def unique_names(names: list[str]) -> list[str]:
@@ -131,5 +131,5 @@ def unique_names(names: list[str]) -> list[str]:
     >>> unique_names(["mine", "mine", "other"])
     ['mine', 'mine (2)', 'other']
     """
-    before = [names[:place].count(name) for place, name in enumerate(names)]
+    before = [names[:index].count(name) for index, name in enumerate(names)]
     return [f"{name} ({times + 1})" if times else name for name, times in zip(names, before, strict=True)]

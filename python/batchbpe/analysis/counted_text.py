@@ -1,4 +1,4 @@
-"""A text as counts of its words and chunks, and the ways in which the analysis reads documents."""
+"""A text as counts of its words and chunks, and how the analysis reads documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..util.lazy import lazy
 from ..util.surrogates import combine_documents
 
 WORDS = r"\S+"
-"""Pattern of words, separated by white space."""
+"""Pattern of words, which whitespace separates."""
 
 
 class CountedText:
@@ -83,7 +83,7 @@ class CountedText:
 
     @lazy
     def _most_complete(self) -> tuple[ChunkCounts, int]:
-        """Chunk counts of the pattern that drops the fewest bytes, and the number of these."""
+        """Chunk counts of the pattern that drops the fewest bytes, and how many it drops."""
         best = min(self.chunks, key=lambda pattern: self.dropped[pattern])
         return self.chunks[best], self.dropped[best]
 

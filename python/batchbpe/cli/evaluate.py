@@ -135,7 +135,7 @@ def evaluate(
 
 
 def _load(path: Path, pattern: str | None, *, needed: bool) -> Tokenizer:
-    """Load a model, or suggest --data for what is a file of documents by its name."""
+    """Load a model. If the file name looks like documents, suggest --data in the error."""
     from ..data.corpus import has_known_suffix
 
     try:
@@ -155,7 +155,7 @@ def _check(
     sample: float,
     limit_bytes: int | None,
 ) -> None:
-    """Reject combinations of options that mean nothing."""
+    """Reject options that cannot be combined."""
     twice = next((path for path in models if models.count(path) > 1), None)
     if twice:
         raise UsageError(f"{twice} is given more than once")

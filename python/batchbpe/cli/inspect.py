@@ -126,8 +126,8 @@ def _print_counts(title: str, summary: CountsSummary) -> None:
         "unique chunks": summary.unique,
         "pattern": pattern_name(summary.pattern),
         **{
-            f"share of the {int(n):,} most frequent chunks": share
-            for n, share in summary.share_of_most_frequent.items()
+            f"fraction in the {int(n):,} most frequent chunks": fraction
+            for n, fraction in summary.share_of_most_frequent.items()
         },
         "longest chunk": plural(summary.longest_chunk, "byte"),
         "unique chunks by count": ranges,

@@ -23,7 +23,7 @@ def view(
         list[Path],
         typer.Argument(help="One to four models, in any format, and files of chunk counts.", readable=False),
     ],
-    text: Annotated[Path | None, option("Text to show at the beginning.", metavar="FILE")] = None,
+    text: Annotated[Path | None, option("Initial text.", metavar="FILE")] = None,
     data: Annotated[
         list[str] | None,
         option("Documents or chunk counts in which to count tokens. Can be repeated.", metavar="PATH"),
@@ -35,7 +35,7 @@ def view(
     host: Annotated[
         str, option("Address to listen on; by default, only this machine can reach the page.", metavar="HOST")
     ] = "127.0.0.1",
-    port: Annotated[int, option("Port; 0 for any free one.", **number(int, least=0, most=65535))] = 8765,
+    port: Annotated[int, option("Port; 0 for any free port.", **number(int, least=0, most=65535))] = 8765,
     open_page: Annotated[bool, option("Open the page in a browser.", "--open/--no-open")] = True,
     quiet: Quiet = False,
 ) -> None:
