@@ -220,11 +220,7 @@ def encodes_chunks(tokenizer: object) -> TypeGuard[Tokenizer]:
 
 
 def is_plain(tokenizer: object) -> TypeGuard[Tokenizer]:
-    """Return whether a tokenizer is a `Tokenizer` whose `encode` is not overridden.
-
-    >>> is_plain(Tokenizer.train("to be", 256))
-    True
-    """
+    """Return whether a tokenizer is a `Tokenizer` whose `encode` is not overridden."""
     return (
         isinstance(tokenizer, Tokenizer)
         and type(tokenizer).encode is Tokenizer.encode

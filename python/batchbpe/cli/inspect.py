@@ -45,14 +45,12 @@ def inspect(
     from .. import analysis
     from ..analysis.inspection import tree_nodes
     from ..counts import ChunkCounts
-    from ..data.files import kind
-    from ..data.tables import is_counts_folder
 
     views = {"token": token, "id": id, "longest": longest, "search": search}
     given = [name for name, value in views.items() if value is not None]
     if len(given) > 1 and given != ["longest", "search"]:
         raise UsageError(f"--{given[0]} cannot be combined with --{given[1]}")
-    if kind(file)[0] in (".csv", ".parquet") or is_counts_folder(file):
+    if contains_counts(file):
         for name in [*given, *["pattern"] * (pattern is not None)]:
             raise UsageError(f"--{name} needs a model; {file} contains chunk counts")
         summary = analysis.inspect_counts(ChunkCounts.load(file), top=TOP if top is None else top)
@@ -78,6 +76,14 @@ def inspect(
             print_table(["id", "token", "bytes"], [[each.id, _quoted(each), each.bytes] for each in found])
     else:
         _print_model(str(file), analysis.inspect_model(tokenizer), json)
+
+
+def contains_counts(path: Path) -> bool:
+    """Return whether a path is that of chunk counts, and not of a model, by its name or as a folder of counts."""
+    from ..data.files import kind
+    from ..data.tables import is_counts_folder
+
+    return kind(path)[0] in (".csv", ".parquet") or is_counts_folder(path)
 
 
 def _single_token(tokenizer: Tokenizer, text: str) -> int:

@@ -58,15 +58,13 @@ def chunks(
     data = corpus.choose(data, texts, files)
     if isinstance(data, ExperimentData):
         data = data.counts + data.heldout
-    totals, uniques, counts, as_read = _read(data, pattern, text_column, errors, progress)
+    counts, measured = _read(data, pattern, text_column, errors, progress)
     if not counts.unique:
         raise DataError("the data contains no chunks", remedy="provide more data")
-    if not as_read:
-        totals = sorted({counts.total * point // points or 1 for point in range(1, points + 1)})
-        numbers, times = np.unique(counts.arrays.counts.astype(np.float64), return_counts=True)
-        uniques = [float((times * (1 - (1 - total / counts.total) ** numbers)).sum()) for total in totals]
-    indices = np.unique(np.linspace(0, len(totals) - 1, points).round().astype(int))
-    growth = [{"total": totals[i], "unique": round(uniques[i])} for i in indices]
+    as_read = bool(measured)
+    growth = measured or _expected_growth(counts, points)
+    indices = np.unique(np.linspace(0, len(growth) - 1, points).round().astype(int))
+    growth = [growth[i] for i in indices]
     frequencies, rarest = _frequencies(counts), int(counts.arrays.counts[-1])
     rare = 1 - counts.at_least(4).unique / counts.unique
     frequent = int(counts.arrays.counts[:100].sum(dtype=object)) / counts.total
@@ -95,13 +93,15 @@ def chunks(
 
 def _read(
     data: Any, pattern: str | None, column: str, errors: str, progress: bool
-) -> tuple[list[int], list[float], ChunkCounts, bool]:
-    """Count with one thread, so that the number of unique chunks is known at any time."""
+) -> tuple[ChunkCounts, list[dict[str, int]]]:
+    """Return the counts of data, and the growth measured while reading; empty if it could not be measured.
+
+    Count with one thread, so that the number of unique chunks is known at any time.
+    """
     if isinstance(data, ChunkCounts):
-        return [], [], data, False
+        return data, []
     counter = ChunkCounter(pattern, (), errors, threads=1)
-    totals: list[int] = []
-    uniques: list[float] = []
+    growth: list[dict[str, int]] = []
     sources = read_sources(data, column, errors)
     with counting_bar(counter, sources, show=progress):
         for source in sources:
@@ -111,12 +111,18 @@ def _read(
                     continue
                 for start in range(0, len(documents), STEP):
                     counter.add(documents[start : start + STEP])
-                    totals.append(counter.total)
-                    uniques.append(counter.unique)
+                    growth.append({"total": counter.total, "unique": counter.unique})
     counts = ChunkCounts(counter.take())
-    if len(totals) > 1 and (totals[-1], uniques[-1]) == (counts.total, counts.unique):
-        return totals, uniques, counts, True
-    return [], [], counts, False
+    is_complete = len(growth) > 1 and growth[-1] == {"total": counts.total, "unique": counts.unique}
+    return counts, growth if is_complete else []
+
+
+def _expected_growth(counts: ChunkCounts, points: int) -> list[dict[str, int]]:
+    numbers, times = np.unique(counts.arrays.counts.astype(np.float64), return_counts=True)
+    return [
+        {"total": total, "unique": round(float((times * (1 - (1 - total / counts.total) ** numbers)).sum()))}
+        for total in sorted({counts.total * point // points or 1 for point in range(1, points + 1)})
+    ]
 
 
 def _frequencies(counts: ChunkCounts) -> list[dict[str, Any]]:

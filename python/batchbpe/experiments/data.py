@@ -105,11 +105,7 @@ class ExperimentData:
 
 
 def read_sources(data: corpus.Data, text_column: str = "text", errors: str = "strict") -> list[Source]:
-    """Return the sources of data.
-
-    >>> [source.name for source in read_sources("to be")]
-    ['']
-    """
+    """Return the sources of data."""
     return corpus.sources(data, text_column=text_column, errors=errors)
 
 

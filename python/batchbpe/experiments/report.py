@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, opening
+from ..errors import DataError, opening, plural
 from ..patterns import pattern_name
 from ..storage.atomic import replacing
 from ..storage.checked_json import checksum_of, load_sealed
@@ -63,14 +63,16 @@ def report(folder: str | os.PathLike[str]) -> list[Path]:
         raise FileNotFoundError(f"folder not found: {folder}")
     with opening(folder):
         folders = [folder, *sorted(path for path in folder.glob("*/") if path.is_dir())]
-        found = sorted((each for each in folders if (each / DESCRIPTION).exists()), key=_order)
-    if not found:
+        finished = [each for each in folders if (each / DESCRIPTION).exists()]
+        unfinished = [each for each in folders if each not in finished and (each / SWEEP_FILE).exists()]
+    if not finished:
         raise FileNotFoundError(f"no experiment in {folder}; run one with batchbpe experiment NAME -o {folder}")
-    unfinished = [each.resolve().name for each in folders if each not in found and (each / SWEEP_FILE).exists()]
-    sections = {each: _Section(each) for each in found}
+    sections = sorted(map(_Section, finished), key=lambda section: (section.order, str(section.folder)))
+    names = ", ".join(each.resolve().name for each in unfinished)
+    note = f"Unfinished experiments, not included: {names}" if names else ""
     pages = {
-        "report.html": "".join(_html(sections, unfinished)),
-        "report.md": "".join(_markdown(sections, unfinished, folder)),
+        "report.html": "".join(_html(sections, note)),
+        "report.md": "".join(_markdown(sections, note, folder)),
     }
     for name, page in pages.items():
         with replacing(folder / name) as path:
@@ -78,23 +80,15 @@ def report(folder: str | os.PathLike[str]) -> list[Path]:
     return [folder / name for name in pages]
 
 
-def _order(folder: Path) -> tuple[int, str]:
-    """Sort experiments as in the paper."""
-    names = [*TITLES, _description(folder)["experiment"]]
-    return names.index(names[-1]), str(folder)
-
-
-def _description(folder: Path) -> dict[str, Any]:
-    return load_sealed(folder / DESCRIPTION, VERSION, RERUN)
-
-
 class _Section:
     """Title, parameters, findings, tables and figures of an experiment."""
 
     def __init__(self, folder: Path) -> None:
-        description = _description(folder)
+        self.folder = folder
+        description = load_sealed(folder / DESCRIPTION, VERSION, RERUN)
         name = description["experiment"]
         self.title = TITLES.get(name, name)
+        self.order = [*TITLES, name].index(name)  # as in the paper
         self.parameters: dict[str, Any] = description["parameters"]
         if "pattern" in self.parameters:
             self.parameters["pattern"] = pattern_name(self.parameters["pattern"])
@@ -154,30 +148,24 @@ def _is_number(cell: str) -> bool:
     return cell.replace(",", "").replace(".", "").lstrip("−").isdecimal() or cell == "no limit"
 
 
-def _html(sections: Mapping[Path, _Section], unfinished: Sequence[str]) -> Iterator[str]:
+def _html(sections: Sequence[_Section], note: str) -> Iterator[str]:
     yield f'<!doctype html><html lang="en"><meta charset="utf-8"><title>batchbpe report</title><style>{STYLE}</style>'
     yield '<meta name="viewport" content="width=device-width"><h1>batchbpe experiments</h1>'
-    for folder, section in sections.items():
-        yield f"<h2>{html.escape(section.title)} <small>{html.escape(folder.resolve().name)}</small></h2>"
+    for section in sections:
+        yield f"<h2>{html.escape(section.title)} <small>{html.escape(section.folder.resolve().name)}</small></h2>"
         if section.findings[1]:
             yield html_table(section.findings)
         for figure, picture in section.figures.items():
             yield html_figure(figure.stem, picture)
         for name, table in section.tables.items():
             state = " open" if len(table[1]) <= FEW_ROWS else ""
-            heading = (
-                f"Table: {html.escape(_words(name))} ({len(table[1]):,} {'row' if len(table[1]) == 1 else 'rows'})"
-            )
+            heading = f"Table: {html.escape(_words(name))} ({plural(len(table[1]), 'row')})"
             yield f"<details{state}><summary>{heading}</summary>{html_table(table)}</details>"
         parameters = {html.escape(name): html.escape(_value(value)) for name, value in section.parameters.items()}
         rows = "".join(f"<tr><th>{name}<td><code>{value}</code>" for name, value in parameters.items())
         yield f"<details><summary>Parameters</summary><table>{rows}</table></details>"
-    if unfinished:
-        yield f"<p>{html.escape(_unfinished(unfinished))}"
-
-
-def _unfinished(unfinished: Sequence[str]) -> str:
-    return f"Unfinished experiments, not included: {', '.join(unfinished)}"
+    if note:
+        yield f"<p>{html.escape(note)}"
 
 
 def html_figure(name: str, svg: bytes) -> str:
@@ -208,10 +196,10 @@ def _cell(cell: str) -> str:
     return html.escape(cell).replace(" ", "&nbsp;", len(cell) - len(cell.lstrip(" ")))
 
 
-def _markdown(sections: Mapping[Path, _Section], unfinished: Sequence[str], top: Path) -> Iterator[str]:
+def _markdown(sections: Sequence[_Section], note: str, top: Path) -> Iterator[str]:
     yield "# batchbpe experiments\n"
-    for folder, section in sections.items():
-        yield f"\n## {section.title} ({folder.resolve().name})\n"
+    for section in sections:
+        yield f"\n## {section.title} ({section.folder.resolve().name})\n"
         if section.findings[1]:
             yield _markdown_table(section.findings)
         for figure in section.figures:
@@ -220,8 +208,8 @@ def _markdown(sections: Mapping[Path, _Section], unfinished: Sequence[str], top:
             yield f"\n### {_words(name).capitalize()}\n{_markdown_table(table)}"
         parameters = [[name, f"`{_value(value)}`"] for name, value in section.parameters.items()]
         yield f"\n### Parameters\n{_markdown_table((['', ''], parameters))}"
-    if unfinished:
-        yield f"\n{_unfinished(unfinished)}\n"
+    if note:
+        yield f"\n{note}\n"
 
 
 def _markdown_table(table: Table) -> str:
