@@ -104,6 +104,13 @@ def test_chunks_of_counts_grow_as_in_random_order() -> None:
     assert chunks(counts, points=2).table.to_pylist()[0] == {"total": 4, "unique": 3}
 
 
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"text": "to be"}\n{"text": "\\ud800"}\n')
+    for experiment in (chunks, ExperimentData.of):
+        with pytest.raises(ValueError, match=r"bad\.jsonl, .*lone surrogate"):
+            experiment(tmp_path / "bad.jsonl")
+
+
 def test_stop_words(data: ExperimentData) -> None:
     result = stop_words(data, vocab_size=600, sizes=[0, 30], prefix=" self")
     rows = result.table.to_pylist()

@@ -105,13 +105,14 @@ def _read(
     sources = read_sources(data, column, errors)
     with counting_bar(counter, sources, show=progress):
         for source in sources:
-            for documents in source:
-                if isinstance(documents, Counts | TextFile):
-                    counter.add(documents)
-                    continue
-                for start in range(0, len(documents), STEP):
-                    counter.add(documents[start : start + STEP])
-                    growth.append({"total": counter.total, "unique": counter.unique})
+            with source.blamed():
+                for documents in source:
+                    if isinstance(documents, Counts | TextFile):
+                        counter.add(documents)
+                        continue
+                    for start in range(0, len(documents), STEP):
+                        counter.add(documents[start : start + STEP])
+                        growth.append({"total": counter.total, "unique": counter.unique})
     counts = ChunkCounts(counter.take())
     is_complete = len(growth) > 1 and growth[-1] == {"total": counts.total, "unique": counts.unique}
     return counts, growth if is_complete else []
