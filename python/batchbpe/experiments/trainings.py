@@ -154,7 +154,7 @@ def _without_warnings(logger: logging.Logger) -> Iterator[None]:
 def max_at_once(counts: ChunkCounts) -> int:
     """Return how many vocabularies can be trained at the same time with the cores and the free memory.
 
-    From `LARGE` on, it is one, which uses all cores and runs on the main thread, which receives Ctrl-C.
+    Above `LARGE` unique chunks, only one: it uses all cores, and the main thread, which receives Ctrl-C.
     """
     if counts.unique > LARGE:
         return 1

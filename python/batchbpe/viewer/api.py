@@ -30,7 +30,7 @@ MAX_PARTS = 2000
 MAX_FOUND = 2000
 """Maximum number of chunks that a search finds."""
 MAX_BYTES = 256
-"""Maximum number of bytes of a token or chunk in an answer, which also contains the number without this limit."""
+"""Maximum number of bytes of a token or chunk in an answer. Its field `bytes` is the number without this limit."""
 MAX_TOKENS = 1 << 21
 """Maximum number of tokens of a text in an answer, in all models together."""
 Answer = dict[str, Any]
