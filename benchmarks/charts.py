@@ -3,7 +3,7 @@
 from itertools import groupby
 from pathlib import Path
 
-from batchbpe.experiments.plots import COLOURS, STYLE
+from batchbpe.experiments.plots import COLORS, STYLE
 from benchmarks.tables import read_csv
 
 THEMES = {"light": ("#24292f", "#d0d7de", "#2563a8"), "dark": ("#e6edf3", "#3d444d", "#58a6ff")}
@@ -73,7 +73,7 @@ def curves(tables, own):
     figure, panels = subplots([3.2 for _ in tables], 2)
     for (time, memory), (title, rows) in zip(panels, tables.items(), strict=True):
         tools = dict.fromkeys(each["tool"] for each in rows)
-        peers = iter(COLOURS[1:] * 2)
+        peers = iter(COLORS[1:] * 2)
         for tool in tools:
             points = [each for each in rows if each["tool"] == tool and "seconds" in each]
             color = own if tool.startswith("batchbpe") else next(peers)

@@ -11,7 +11,7 @@ import sysconfig
 from pathlib import Path
 
 from batchbpe import ChunkCounts, Tokenizer
-from batchbpe.analysis.view import COLOURS
+from batchbpe.analysis.display import COLORS
 
 SENTENCE = "The tokenizer is trained in safe batches: Rust counts and merges, Python chooses."
 SIZES = (300, 1000, 8000)
@@ -43,7 +43,7 @@ def _row(label: str, tokenizer: Tokenizer, top: int) -> str:
     for number, token in enumerate(ids):
         text = tokenizer.decode([token])
         left, width = LEFT + column * WIDTH, len(text) * WIDTH
-        color = COLOURS[number % len(COLOURS)]
+        color = COLORS[number % len(COLORS)]
         parts.append(f"<rect x='{left:.1f}' y='{top}' width='{width:.1f}' height='22' rx='2' fill='{color}'/>")
         word = text.strip()  # renderers treat spaces at the ends differently
         if word:

@@ -44,7 +44,7 @@ EXCEPTIONS = {
     ("training.train", "phrases.training"),
     # Imports inside functions:
     ("tokenizer", "analysis.comparison"),
-    ("tokenizer", "analysis.view"),
+    ("tokenizer", "analysis.display"),
     ("formats.tokenization_batchbpe", "Tokenizer"),  # this file is copied into folders for transformers
 }
 

@@ -186,9 +186,9 @@ def test_progress_in_a_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("batchbpe.util.progress.LOG_EVERY", 0.0)
     monkeypatch.setattr("batchbpe.util.progress.REFRESH_EVERY", 0.0)
     result = run("count book.txt -o a.csv")
-    assert re.search(r"^counting: 100 %, 0 s left, [\d.]+ kB, .*/s, ≤ \d+ unique, ", result.stderr, re.MULTILINE)
+    assert re.search(r"^counting: 100%, 0 s left, [\d.]+ kB, .*/s, ≤ \d+ unique, ", result.stderr, re.MULTILINE)
     result = run("train counts.parquet -n 300 -o a")
-    assert re.search(r"^training: \d+ %, \d+ s left, \d+ of 44 merges, batch of \d+$", result.stderr, re.MULTILINE)
+    assert re.search(r"^training: \d+%, \d+ s left, \d+ of 44 merges, batch of \d+$", result.stderr, re.MULTILINE)
 
 
 def test_rank_file_with_any_name(place: Path) -> None:

@@ -104,6 +104,13 @@ def test_chunks_of_counts_grow_as_in_random_order() -> None:
     assert chunks(counts, points=2).table.to_pylist()[0] == {"total": 4, "unique": 3}
 
 
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"text": "to be"}\n{"text": "\\ud800"}\n')
+    for experiment in (chunks, ExperimentData.of):
+        with pytest.raises(ValueError, match=r"bad\.jsonl, .*lone surrogate"):
+            experiment(tmp_path / "bad.jsonl")
+
+
 def test_stop_words(data: ExperimentData) -> None:
     result = stop_words(data, vocab_size=600, sizes=[0, 30], prefix=" self")
     rows = result.table.to_pylist()
@@ -135,11 +142,11 @@ def test_batching(data: ExperimentData) -> None:
     assert same["batches"] == default["batches"] and small["largest"] <= 10
 
 
-def test_runs_are_in_order_and_equal_single_trainings(data: ExperimentData) -> None:
-    runs = list(train_all(data.counts, [{"vocab_size": size} for size in (300, 280, 290)]))
-    assert [run.tokenizer.n_vocab for run in runs] == [300, 280, 290]
-    assert runs[1].tokenizer.model.merges == Tokenizer.train(data.counts, 280).model.merges
-    assert sum(batch.size for batch in runs[0].batches) == 44
+def test_vocabularies_are_in_order_and_equal_to_single_ones(data: ExperimentData) -> None:
+    trained = list(train_all(data, [{"vocab_size": size} for size in (300, 280, 290)]))
+    assert [each.tokenizer.n_vocab for each in trained] == [300, 280, 290]
+    assert trained[1].tokenizer.model.merges == Tokenizer.train(data.counts, 280).model.merges
+    assert sum(batch.size for batch in trained[0].batches) == 44
 
 
 def test_too_little_data() -> None:
@@ -157,12 +164,12 @@ def test_too_little_data() -> None:
     assert rows == [{"total": 1, "unique": 1}, {"total": 2, "unique": 2}]
 
 
-def test_short_runs_are_timed_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_trainings_are_timed_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(100))
     monkeypatch.setattr("batchbpe.experiments.trainings.MIN_TIMED_SECONDS", 3)
     monkeypatch.setattr("batchbpe.experiments.trainings.time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    (run,) = train_all(ChunkCounts.count("to be"), [{"vocab_size": 257}], timed=True)
-    assert (next(clock), run.seconds, len(run.batches)) == (6, 1, 1)
+    (trained,) = train_all(ExperimentData.of("to be", heldout="to be"), [{"vocab_size": 257}], timed=True)
+    assert (next(clock), trained.seconds, len(trained.batches)) == (6, 1, 1)
 
 
 def run(*args: str, code: int | None = 0) -> str:
@@ -316,8 +323,8 @@ def test_any_data_and_display_in_a_notebook(data: ExperimentData) -> None:
     assert page.count("data:image/svg+xml;base64,") == 1 and "unique kept, %" in page
 
 
-def test_a_run_is_stopped_with_the_others(data: ExperimentData, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchbpe.experiments.trainings.max_parallel_runs", lambda _: 2)
+def test_a_training_is_stopped_with_the_others(data: ExperimentData, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchbpe.experiments.trainings.max_at_once", lambda _: 2)
     finished: list[int] = []
 
     def train_and_note(*arguments: Any, **options: Any) -> Model:
@@ -327,10 +334,10 @@ def test_a_run_is_stopped_with_the_others(data: ExperimentData, monkeypatch: pyt
 
     monkeypatch.setattr("batchbpe.experiments.trainings.train", train_and_note)
     before = set(threading.enumerate())
-    runs = train_all(data.counts, [{"vocab_size": size} for size in (300, 20_000)])
-    next(runs)
+    trained = train_all(data, [{"vocab_size": size} for size in (300, 20_000)])
+    next(trained)
     with pytest.raises(KeyboardInterrupt):
-        runs.throw(KeyboardInterrupt)
+        trained.throw(KeyboardInterrupt)
     for thread in set(threading.enumerate()) - before:
         thread.join(60)
     assert finished == [300]

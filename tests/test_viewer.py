@@ -320,7 +320,7 @@ def test_a_long_chunk_is_searched_once_and_shortened(monkeypatch: pytest.MonkeyP
         ("vocabulary", {"kind": "verb"}, "kind must be one of '', 'byte', 'stop word', 'merge', 'phrase', 'special'"),
         ("vocabulary", {"least": "x"}, "least must be an integer of at least 0, got 'x'"),
         ("vocabulary", {"start": "9" * 5000}, "start must be an integer of at least 0"),
-        ("vocabulary", {"corpus": "unknown"}, "the text unknown is not known any more; encode it again"),
+        ("vocabulary", {"corpus": "unknown"}, "the text unknown is no longer cached; encode it again"),
         ("chunks", {"file": 1}, "file must be less than 1, got 1"),
     ],
 )
@@ -469,8 +469,8 @@ def test_scripts_have_unique_names() -> None:
                 assert code.count(name.strip()) > 1, f"{path.name} does not use {name}"
 
 
-def luminance(colour: str) -> float:
-    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+def luminance(color: str) -> float:
+    channels = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -480,10 +480,10 @@ def test_contrast(theme: int) -> None:
     """Text has at least the contrast 4.5, and signs 3, as WCAG AA demands."""
     style = (STATIC / "style.css").read_text(encoding="utf-8")
     pairs = re.findall(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\)", style)
-    colour = {name: luminance(values[theme]) for name, *values in pairs}
+    color = {name: luminance(values[theme]) for name, *values in pairs}
 
     def contrast(one: str, two: str) -> float:
-        low, high = sorted([colour[one], colour[two]])
+        low, high = sorted([color[one], color[two]])
         return (high + 0.05) / (low + 0.05)
 
     for behind in ("page", "surface"):

@@ -142,9 +142,9 @@ def test_every_script_stays_readable(page: Page, address: str) -> None:
     several = page.locator('.block[data-model="1"] .several', has_text="👩‍👩‍👧‍👦")
     assert int(several.evaluate("element => element.style.getPropertyValue('--tokens')")) > 10
     assert page.locator(".block").first.evaluate("block => getComputedStyle(block).unicodeBidi") == "plaintext"
-    # Neighbours have different colours, whatever the number of tokens in each.
-    colours = page.locator('.block[data-model="1"] .piece').evaluate_all("all => all.map(each => each.classList[1])")
-    assert all(one != two for one, two in pairwise(colours))
+    # Neighbors have different colors, whatever the number of tokens in each.
+    colors = page.locator('.block[data-model="1"] .piece').evaluate_all("all => all.map(each => each.classList[1])")
+    assert all(one != two for one, two in pairwise(colors))
     # A character with many tokens has no room for gaps in its underline, but still has one.
     dash = """piece => {
         const probe = piece.appendChild(document.createElement("i"));
@@ -174,7 +174,7 @@ def test_spaces_and_control_characters(page: Page, address: str) -> None:
     assert "a b\tc\x07" in "".join(pieces(page))
     page.locator("#spaces").check()
     assert "".join(pieces(page)).replace("\u200b", "") == "a·b→\tc\\x07\\u202ed"
-    assert page.locator('.block[data-model="1"] [aria-label="tab"]').count() == 1, "white space has a spoken name"
+    assert page.locator('.block[data-model="1"] [aria-label="tab"]').count() == 1, "whitespace has a spoken name"
     page.locator("#dim").check()
     expect(page.locator(".columns.dim")).to_be_visible()
 
@@ -460,7 +460,7 @@ def test_failures_are_shown(failing_page: Page, address: str) -> None:
     expect(page.locator("#failure")).to_have_text("id must be the id of a token of one, got 99999")
     page.route("**/api/encode", lambda route: route.abort())
     page.locator("#text").fill("a")
-    expect(page.locator("#failure")).to_have_text("The server does not answer. Is batchbpe view still running?")
+    expect(page.locator("#failure")).to_have_text("The server does not respond. Is batchbpe view still running?")
     page.unroute("**/api/encode")
     page.locator("#text").fill("ab")
     expect(page.locator("#failure")).to_be_hidden()
@@ -549,7 +549,7 @@ def test_a_static_page(page: Page, tmp_path: Path) -> None:
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
     page.goto((tmp_path / "page.html").as_uri() + "#text=other&token=0-999999")
     page.reload()
-    expect(page.locator("#failure")).to_have_text("The text does not have the token 0-999999.")
+    expect(page.locator("#failure")).to_have_text("The text does not contain the token 0-999999.")
     assert "".join(pieces(page)) == text
 
 

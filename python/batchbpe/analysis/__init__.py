@@ -1,4 +1,4 @@
-"""Analysis: compare tokenizers, audit and inspect vocabularies, display tokens.
+"""Compare tokenizers, audit and inspect vocabularies, and display tokens.
 
 >>> from batchbpe import Tokenizer
 >>> from batchbpe.analysis import evaluate
@@ -6,7 +6,7 @@
 >>> evaluate({"mine": tokenizer}, "to be")[0].tokens
 3
 
-Names are imported on first use, so that `batchbpe.analysis.view` does not import numpy or pyarrow.
+Names are imported on first use, so that `batchbpe.analysis.display` does not import numpy or pyarrow.
 """
 
 from importlib import import_module
@@ -14,32 +14,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .auditing import Audit, audit
+    from .display import Encoding
     from .evaluation import TextEncoder, evaluate
     from .group_evaluation import GroupComparison, GroupEvaluation, evaluate_groups
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
-    from .view import Encoding
 
 _MODULES = {
-    "METRICS": "metrics",
-    "Audit": "auditing",
-    "CountsSummary": "inspection",
-    "Encoding": "view",
-    "Evaluation": "metrics",
-    "GroupComparison": "group_evaluation",
-    "GroupEvaluation": "group_evaluation",
-    "ModelSummary": "inspection",
-    "TextEncoder": "evaluation",
-    "TokenInfo": "inspection",
-    "audit": "auditing",
-    "evaluate": "evaluation",
-    "evaluate_groups": "group_evaluation",
-    "find_tokens": "inspection",
-    "gini": "metrics",
-    "inspect_counts": "inspection",
-    "inspect_model": "inspection",
-    "parity": "metrics",
-    "renyi_entropy": "metrics",
+    "auditing": ["Audit", "audit"],
+    "display": ["Encoding"],
+    "evaluation": ["TextEncoder", "evaluate"],
+    "group_evaluation": ["GroupComparison", "GroupEvaluation", "evaluate_groups"],
+    "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
+    "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
 }
 
 __all__ = [
@@ -67,9 +54,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import a public name on first use."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals().setdefault(name, getattr(import_module(f".{_MODULES[name]}", __name__), name))
+    for module, names in _MODULES.items():
+        if name in names:
+            return globals().setdefault(name, getattr(import_module(f".{module}", __name__), name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Compare how tokenizers cut the same text. A notebook displays a `Comparison` side by side."""
+"""Compare how tokenizers split the same text. A notebook displays a `Comparison` side by side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..tokenizer import Tokenizer
 from ..tokenizer.special import resolve_special
 from ..util.lazy import lazy
 from ..util.surrogates import Errors, combine_surrogates
-from .view import Encoding, Piece, pieces_as_html
+from .display import Encoding, Piece, pieces_as_html
 
 Offsets = npt.NDArray[np.int64]
 
@@ -53,7 +53,7 @@ class Comparison:
         ends = np.cumsum(sizes)
         if not len(ends) or ends[-1] == len(self.bytes):
             return ends - sizes, ends
-        # The pattern drops some of the text. Before `offsets[i]` of the bytes that are left, `missing[i]` were dropped.
+        # The pattern drops some of the text: `missing[i]` bytes before `offsets[i]`, which counts the remaining bytes.
         tokenizer = self.tokenizers[name]
         special = resolve_special(tokenizer.special_tokens, "all", None)
         dropped = tokenizer.core_encoder.dropped_spans(self.text, special).reshape(-1, 2)
@@ -92,7 +92,7 @@ class Comparison:
         return f"Comparison({', '.join(sizes)})"
 
     def _repr_html_(self) -> str:
-        """Render the text in coloured tokens, one column per tokenizer.
+        """Render the text in colored tokens, one column per tokenizer.
 
         Tokens that differ are underlined. Text that the pattern drops is struck through.
         """
@@ -116,13 +116,13 @@ class Comparison:
         """Yield the pieces of the text, including text that the pattern drops, which has no ids."""
         starts, ends = (offsets.tolist() for offsets in self.spans[name])
         ids, end, first = self.ids[name].tolist(), 0, 0
-        for place, start in enumerate([*starts, len(self.bytes)]):
-            if start > end or place == len(ids):
-                yield from Encoding(self.tokenizers[name], ids[first:place]).pieces
-                first = place
+        for index, start in enumerate([*starts, len(self.bytes)]):
+            if start > end or index == len(ids):
+                yield from Encoding(self.tokenizers[name], ids[first:index]).pieces
+                first = index
             if start > end:
                 yield Piece((), self.bytes[end:start])
-            end = ends[place] if place < len(ids) else start
+            end = ends[index] if index < len(ids) else start
 
 
 def unique_names(names: list[str]) -> list[str]:
@@ -131,5 +131,5 @@ def unique_names(names: list[str]) -> list[str]:
     >>> unique_names(["mine", "mine", "other"])
     ['mine', 'mine (2)', 'other']
     """
-    before = [names[:place].count(name) for place, name in enumerate(names)]
+    before = [names[:index].count(name) for index, name in enumerate(names)]
     return [f"{name} ({times + 1})" if times else name for name, times in zip(names, before, strict=True)]

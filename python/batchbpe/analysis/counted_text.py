@@ -1,4 +1,4 @@
-"""A text as counts of its words and chunks, and the ways in which the analysis reads documents."""
+"""A text as counts of its words and chunks, and how the analysis reads documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..util.lazy import lazy
 from ..util.surrogates import combine_documents
 
 WORDS = r"\S+"
-"""Pattern of words, separated by white space."""
+"""Pattern of words, which whitespace separates."""
 
 
 class CountedText:
@@ -35,11 +35,7 @@ class CountedText:
 
     @classmethod
     def from_counts(cls, counts: ChunkCounts, dropped: int = 0) -> CountedText:
-        """Create a text from its chunk counts and the number of bytes between the chunks. Its words are unknown.
-
-        >>> CountedText.from_counts(ChunkCounts.count("to be")).words is None
-        True
-        """
+        """Create a text from its chunk counts and the number of bytes between the chunks. Its words are unknown."""
         text = cls([])
         text._chunks = [ChunkCounter(None)]
         text.add(Counts(counts))
@@ -100,22 +96,14 @@ class CountedText:
 
 
 def repeatable(documents: Documents) -> Documents:
-    """Return documents that can be read more than once: counts are loaded, standard input is buffered.
-
-    >>> repeatable(Texts(["to be"]))
-    Texts(strings=['to be'])
-    """
+    """Return documents that can be read more than once: counts are loaded, standard input is buffered."""
     if isinstance(documents, Counts):
         return Counts(ChunkCounts(load_counts(documents.source)))
     return documents.in_memory() if isinstance(documents, TextFile) and documents.opens_once else documents
 
 
 def texts_of(documents: Documents, errors: str) -> Iterator[str]:
-    """Yield documents as strings.
-
-    >>> list(texts_of(Texts(["to be", "or not"]), "strict"))
-    ['to be', 'or not']
-    """
+    """Yield documents as strings."""
     match documents:
         case TextFile():
             with documents.open() as stream:

@@ -33,9 +33,9 @@ T = TypeVar("T")
 
 
 class TextEncoder(Protocol):
-    """Anything that encodes text: a `Tokenizer`, a `tiktoken.Encoding`, a class of your own.
+    """Anything that encodes text: a `Tokenizer`, a `tiktoken.Encoding`, your own class.
 
-    The size of the vocabulary is read from the attribute `vocab_size` or `n_vocab`, if there is one.
+    The vocabulary size is read from the attribute `vocab_size` or `n_vocab`, if there is one.
 
     >>> class Bytes:
     ...     vocab_size = 256
@@ -146,7 +146,7 @@ class Evaluator:
                 raise ArgumentTypeError("tokenizers", tokenizer, "must contain objects with a method encode(text)")
         if errors not in ("strict", "replace"):
             raise ArgumentError("errors", errors, 'must be "strict" or "replace"')
-        tokenizers = {name: _held(tokenizer) for name, tokenizer in tokenizers.items()}
+        tokenizers = {name: _unwrapped(tokenizer) for name, tokenizer in tokenizers.items()}
         self._tokenizers, self._errors, self._threads = tokenizers, errors, threads
         counted = [each.model.split for each in tokenizers.values() if encodes_chunks(each)]
         # Bytes and characters are measured by chunks, so at least one pattern is needed.
@@ -202,14 +202,13 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads
         spaced, offsets = _with_spaces(text.words)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # dropped text has been reported above, for the whole text
-            _, places = encoder.encode_documents(spaced, offsets, ([], []), threads)
-        single = int(text.words.arrays.counts[np.diff(places) == 1].sum())
+            _, ends = encoder.encode_documents(spaced, offsets, ([], []), threads)
+        single = int(text.words.arrays.counts[np.diff(ends) == 1].sum())
     return _evaluation(name, len(tokenizer.vocab), frequencies, text, single, dropped)
 
 
 def encodes_chunks(tokenizer: object) -> TypeGuard[Tokenizer]:
-    """Return whether the core can encode chunks for a tokenizer: a `Tokenizer` without phrases and added
-    tokens, and as `is_plain`.
+    """Return whether the core can encode chunks for a tokenizer: it `is_plain`, without phrases or added tokens.
 
     >>> class Lower(Tokenizer):
     ...     def encode(self, text, *options):
@@ -222,11 +221,7 @@ def encodes_chunks(tokenizer: object) -> TypeGuard[Tokenizer]:
 
 
 def is_plain(tokenizer: object) -> TypeGuard[Tokenizer]:
-    """Return whether a tokenizer is a `Tokenizer` whose `encode` is not overridden.
-
-    >>> is_plain(Tokenizer.train("to be", 256))
-    True
-    """
+    """Return whether a tokenizer is a `Tokenizer` whose `encode` is not overridden."""
     return (
         isinstance(tokenizer, Tokenizer)
         and type(tokenizer).encode is Tokenizer.encode
@@ -234,8 +229,8 @@ def is_plain(tokenizer: object) -> TypeGuard[Tokenizer]:
     )
 
 
-def _held(tokenizer: TextEncoder) -> TextEncoder:
-    """Return the tokenizer that a `BatchTokenizer` holds, unless a subclass overrides `encode`."""
+def _unwrapped(tokenizer: TextEncoder) -> TextEncoder:
+    """Return the tokenizer that a `BatchTokenizer` contains, unless a subclass overrides `encode`."""
     if isinstance(tokenizer, BatchTokenizer) and type(tokenizer).encode is BatchTokenizer.encode:
         return tokenizer.tokenizer
     return tokenizer
@@ -308,7 +303,7 @@ def _with_spaces(words: ChunkCounts) -> tuple[npt.NDArray[np.uint8], npt.NDArray
 
 
 def with_progress(documents: Iterable[T], sources: Sequence[Source], *, show: bool) -> Iterator[T]:
-    """Yield documents, and display which share of their sources has been read.
+    """Yield documents, and show progress through their sources.
 
     >>> list(with_progress([["to be"]], [], show=False))
     [['to be']]

@@ -1,4 +1,4 @@
-"""Inspect vocabularies and chunk counts. Results are dataclasses; `dataclasses.asdict` makes them JSON."""
+"""Inspect vocabularies and chunk counts. Results are dataclasses; `dataclasses.asdict` makes them JSON-ready."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..model import Model
 from ..model.tree import MergeTree
 from ..patterns import explain
 from ..tokenizer import Tokenizer
+from .display import decoded
 
 
 @dataclass(frozen=True)
@@ -34,27 +35,19 @@ class TokenInfo:
     @classmethod
     def of(cls, token: int, value: Any) -> TokenInfo:
         """Describe a token by its id and bytes."""
-        return cls(token, _text(value), value.hex(), len(value))
+        return cls(token, decoded(value), value.hex(), len(value))
 
 
 @dataclass(frozen=True)
 class TreeNode(TokenInfo):
-    """A token and the ids of the tokens from which it was made: two, or the chunks of a phrase.
-
-    >>> list(tree_nodes(Tokenizer.train("aab aab", 257).merge_tree(256)))[0].parts
-    (97, 97)
-    """
+    """A token and the ids of the tokens from which it was made: two, or the chunks of a phrase."""
 
     parts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class ChunkInfo:
-    """A chunk and its count.
-
-    >>> ChunkInfo.of(" be", 2)
-    ChunkInfo(count=2, text=' be', hex='206265', bytes=3)
-    """
+    """A chunk and its count."""
 
     count: int
     text: str | None
@@ -63,10 +56,9 @@ class ChunkInfo:
     bytes: int
 
     @classmethod
-    def of(cls, chunk: str, count: int) -> ChunkInfo:
-        """Describe a chunk and its count."""
-        value = chunk.encode("utf-8", "surrogateescape")
-        return cls(count, _text(value), value.hex(), len(value))
+    def of(cls, value: Any, count: int) -> ChunkInfo:
+        """Describe a chunk by its bytes and count."""
+        return cls(count, decoded(value), value.hex(), len(value))
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,7 @@ class ModelSummary:
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """The batches of a training run; see `training_log`. Each list has one number per batch.
+    """The batches of a training; see `training_log`. Each list has one number per batch.
 
     >>> training_log(Tokenizer.train("aaabdaaabac", 259).model.training)
     TrainingLog(size=[1, 1, 1], searched=[1, 1, 1], last_count=[2, 2, 2])
@@ -112,11 +104,7 @@ class TrainingLog:
 
 @dataclass(frozen=True)
 class CountRange:
-    """Number of unique chunks whose count is between two bounds, inclusive.
-
-    >>> inspect_counts("to be or not to be").distribution[-1]
-    CountRange(least=2, most=9, unique=1)
-    """
+    """Number of unique chunks whose count is between two bounds, inclusive."""
 
     least: int
     most: int
@@ -135,7 +123,7 @@ class CountsSummary:
     unique: int
     pattern: str
     share_of_most_frequent: Mapping[str, float]
-    """Share of the total that the 100 and the 10,000 most frequent chunks make up."""
+    """Fraction of the total that the 100 and the 10,000 most frequent chunks make up."""
     longest_chunk: int
     """Length in bytes."""
     most_frequent: tuple[ChunkInfo, ...]
@@ -170,22 +158,21 @@ def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
 
 
 def training_log(training: Mapping[str, Any]) -> TrainingLog | None:
-    """Return the log in the training metadata of a model, or None if there is none.
+    """Return the log in the training metadata of a model, or None if it has no log.
 
-    Models from other tools, of the policy `serial`, or of more than 1,000 batches have none.
+    Models from other tools, or trained with the policy `serial` or in more than 1,000 batches, have no log.
 
     >>> training_log(Tokenizer.train("aaabdaaabac", 259, policy="serial").model.training) is None
     True
     """
     batches = training.get("batches")
-    columns: list[Any] = (
-        [batches.get(each.name) for each in fields(TrainingLog)] if isinstance(batches, Mapping) else []
-    )
-    if not columns or not all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
-        return None  # a model file may contain anything here
-    if not all(type(number) is int and number >= 0 for column in columns for number in column):
+    if not isinstance(batches, Mapping):  # a model file may contain anything here
         return None
-    return TrainingLog(*columns)
+    columns: list[Any] = [batches.get(each.name) for each in fields(TrainingLog)]
+    if not all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
+        return None
+    is_valid = all(type(number) is int and number >= 0 for column in columns for number in column)
+    return TrainingLog(*columns) if is_valid else None
 
 
 def _longest(model: Model, tokens: Iterable[int]) -> TokenInfo | None:
@@ -219,8 +206,13 @@ def tree_nodes(tree: MergeTree) -> Iterator[TreeNode]:
     while todo:
         node = todo.pop()
         parts = tuple(part.token for part in node.parts)
-        yield TreeNode(node.token, _text(node.value), node.value.hex(), len(node.value), parts)
+        yield TreeNode(node.token, decoded(node.value), node.value.hex(), len(node.value), parts)
         todo += reversed(node.parts)
+
+
+def _chunk(arrays: ChunkArrays, index: int) -> ChunkInfo:
+    start, end = arrays.offsets[index : index + 2].tolist()
+    return ChunkInfo.of(arrays.data[start:end].tobytes(), int(arrays.counts[index]))
 
 
 def inspect_counts(
@@ -250,9 +242,6 @@ def inspect_counts(
         raise ArgumentError("top", top, "must be at least 0")
     counts = ChunkCounts.count(data, texts=texts, files=files)
     total = counts.total
-    last = max(0, counts.unique - top)
-    chunks, offsets, numbers, split = counts.arrays
-    rarest = ChunkCounts(ChunkArrays(chunks, offsets[last:], numbers[last:], split))
     edges = [1, 2, *(10**power for power in range(1, 20)), 1 << 64]
     unique = [counts.at_least(low).unique - counts.at_least(high).unique for low, high in pairwise(edges)]
     return CountsSummary(
@@ -264,18 +253,11 @@ def inspect_counts(
             for size in (100, 10_000)
         },
         longest_chunk=int(counts.chunk_bytes.max(initial=0)),
-        most_frequent=tuple(ChunkInfo.of(*row) for row in counts.most_common(top)),
-        rarest=tuple(ChunkInfo.of(*row) for row in rarest.most_common()),
+        most_frequent=tuple(_chunk(counts.arrays, index) for index in range(min(top, counts.unique))),
+        rarest=tuple(_chunk(counts.arrays, index) for index in range(max(0, counts.unique - top), counts.unique)),
         distribution=tuple(
             CountRange(low, high - 1, number)
             for (low, high), number in zip(pairwise(edges), unique, strict=True)
             if number
         ),
     )
-
-
-def _text(value: bytes) -> str | None:
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return None

@@ -1,4 +1,4 @@
-"""Metrics of a tokenizer on a text. docs/evaluation.md has the formulas and their sources."""
+"""Metrics of a tokenizer on a text. docs/evaluation.md lists the formulas and their sources."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Evaluation:
     bytes: int
     characters: int
     words: int | None
-    """Number of words, separated by white space. None if only chunk counts are known."""
+    """Number of words, separated by whitespace. None if only chunk counts are known."""
     single_token_words: int | None
     """Number of words that are one token when a space precedes them."""
     dropped: int
@@ -58,7 +58,7 @@ class Evaluation:
 
     @property
     def single_token_word_rate(self) -> float | None:
-        """Share of words that are one token (STRR)."""
+        """Fraction of words that are one token (STRR)."""
         return None if self.single_token_words is None or not self.words else self.single_token_words / self.words
 
     @property
@@ -69,20 +69,20 @@ class Evaluation:
     @property
     def shannon_efficiency(self) -> float:
         """Shannon entropy of the tokens divided by its maximum; 1 if all tokens are equally frequent."""
-        return renyi_entropy(self._shares, 1) / self._max_entropy
+        return renyi_entropy(self._probabilities, 1) / self._max_entropy
 
     @property
     def renyi_efficiency(self) -> float:
         """Rényi entropy divided by its maximum; very frequent tokens lower it more than the Shannon efficiency."""
-        return renyi_entropy(self._shares, ALPHA) / self._max_entropy
+        return renyi_entropy(self._probabilities, ALPHA) / self._max_entropy
 
     @property
     def average_rank(self) -> float:
         """Mean frequency rank of the tokens; higher if more of the vocabulary is used."""
-        return float((self._shares * np.arange(1, len(self._shares) + 1)).sum())
+        return float((self._probabilities * np.arange(1, len(self._probabilities) + 1)).sum())
 
     @lazy
-    def _shares(self) -> npt.NDArray[np.float64]:
+    def _probabilities(self) -> npt.NDArray[np.float64]:
         used: npt.NDArray[np.float64] = np.sort(self.frequencies[self.frequencies > 0])[::-1].astype(np.float64)
         return used / max(1.0, float(used.sum()))
 

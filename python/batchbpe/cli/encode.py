@@ -214,7 +214,7 @@ def _print_ids(
     tokenizer: Tokenizer, sources: list[Source], options: EncodeOptions, threads: int | None, *, show: bool, json: bool
 ) -> None:
     """Print a line of ids for each document, or its text in colored tokens."""
-    from ..analysis.view import Encoding
+    from ..analysis.display import Encoding
     from ..jobs.encoded import encode_sources, end_token
     from ..jobs.ids import documents_of
 

@@ -73,6 +73,7 @@ def experiment(
     Example: batchbpe experiment stop-words --data data -o stop-words
     """
     from ..experiments import EXPERIMENTS, ExperimentData
+    from ..experiments.report import NOT_IN_PAPER
 
     sweep, chunks = name == "sweep", name == "chunks"
     values = _grid(grid or [])
@@ -113,8 +114,7 @@ def experiment(
     print_table(table.column_names, [list(row.values()) for row in table.slice(0, MAX_ROWS).to_pylist()])
     more = f"{plural(table.num_rows - MAX_ROWS, 'more row')} in the csv file\n" if table.num_rows > MAX_ROWS else ""
     sys.stdout.write(f"{more}\n")
-    is_of_paper = name not in ("phrases", "sweep")
-    print_rows("claims of the paper, and results" if is_of_paper else "findings", dict(result.findings))
+    print_rows("findings" if name in NOT_IN_PAPER else "claims of the paper, and results", dict(result.findings))
     note(str(output), quiet)
 
 
@@ -139,14 +139,14 @@ def report(
 
 
 def _check_folder(output: Path, sweep: bool, resume: bool, overwrite: bool) -> None:
-    """Refuse to mix results with other files, unless asked to."""
-    from ..experiments.report import RUNS
+    """Refuse to mix results with other files unless --resume or --overwrite is given."""
+    from ..experiments.report import SWEEP_FILE
 
     if output.exists() and not output.is_dir():
         raise FileExistsError(f"{output} is a file; use the path of a folder, which need not exist")
     if resume or overwrite or not output.is_dir() or not any(output.iterdir()):
         return
-    if sweep and (output / RUNS).exists():
+    if sweep and (output / SWEEP_FILE).exists():
         raise FileExistsError(f"{output} contains a sweep; use --resume to continue it, or --overwrite to start again")
     raise FileExistsError(f"{output} already exists and is not empty; use another folder, or --overwrite")
 

@@ -26,7 +26,7 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "phrases": phrases,
     "sweep": sweep,
 }
-"""The experiments by their names on the command line."""
+"""The experiments by name, as on the command line."""
 
 __all__ = [
     "EXPERIMENTS",

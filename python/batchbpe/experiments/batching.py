@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..analysis.evaluation import evaluate_text
 from ..data import corpus
 from ..errors import ArgumentError
-from ..policies import PAPER_POLICIES, Policy, policy_name
+from ..policies import PAPER_POLICIES, Policy, policy_name, resolve_policy, serial
 from ..tokenizer import Tokenizer
+from ..training.loop import Batch
 from .data import ExperimentData
 from .plots import axes, styled
 from .result import Result, signed
-from .trainings import Run, check_size, recorded_options, runs_bar, train_all
+from .trainings import recorded_options, train_with_reference
 
 
 @styled
@@ -50,53 +50,44 @@ def batching(
 
     """
     data = ExperimentData.of(data, texts=texts, files=files)
-    chosen: dict[str, str | Policy] = {"serial": "serial"}
-    for policy in policies:
-        if chosen.setdefault(policy_name(policy), policy) != policy and policy_name(policy) != "serial":
+    chosen: dict[str, Policy] = {"serial": serial}
+    for policy in map(resolve_policy, policies):
+        if chosen.setdefault(policy_name(policy), policy) is not policy:
             raise ArgumentError("policies", policy_name(policy), "must have different names")
-    fixed = {"vocab_size": vocab_size, **options}
-    settings: list[dict[str, Any]] = [{**fixed, "policy": policy} for policy in chosen.values()]
-    settings += [{**fixed, "cap_divisor": divisor} for divisor in cap_divisors]
-    settings += [{**fixed, "max_batch_size": size} for size in max_batch_sizes]
-    text = data.text
-    runs: list[Run] = []
-    with runs_bar(len(settings), show=progress) as on_progress:
-        for run in train_all(data.counts, settings, timed=True, on_progress=on_progress):
-            if not runs:
-                check_size(run)
-            runs.append(run)
-    serial = runs[0].tokenizer
-    reference = evaluate_text("serial", serial, text)
+    settings: list[dict[str, Any]] = [{"policy": policy} for policy in chosen.values()]
+    settings += [{"cap_divisor": divisor} for divisor in cap_divisors]
+    settings += [{"max_batch_size": size} for size in max_batch_sizes]
+    settings = [{"vocab_size": vocab_size, **options, **each} for each in settings]
+    results = train_with_reference(data, settings, timed=True, progress=progress)
     rows: list[dict[str, Any]] = []
-    for run in runs:
-        sizes = [batch.size for batch in run.batches]
-        done = run.batches[sizes.index(max(sizes))].merges_done if sizes else 0
+    for trained in results:
+        sizes = [batch.size for batch in trained.batches]
+        done = trained.batches[sizes.index(max(sizes))].merges_done if sizes else 0
         rows.append(
             {
                 "batches": len(sizes),
                 "mean_size": sum(sizes) / max(1, len(sizes)),
                 "largest": max(sizes, default=0),
                 "largest_at": done / max(1, sum(sizes)),
-                "seconds": run.seconds,
-                "shared_with_serial": shared(run.tokenizer, serial),
-                "change": evaluate_text("", run.tokenizer, text).change(reference),
+                "seconds": trained.seconds,
+                "shared_with_serial": shared(trained.tokenizer, results[0].tokenizer),
+                "change": trained.evaluation.change(results[0].evaluation),
             }
         )
     by_policy = dict(zip(chosen, rows, strict=False))
+    tables = {"policies": pa.Table.from_pylist([{"policy": name, **row} for name, row in by_policy.items()])}
     caps = [
-        {
-            "cap_divisor": run.options.get("cap_divisor", 2),
-            "max_batch_size": run.options.get("max_batch_size", 0),
-            **row,
-        }
-        for run, row in list(zip(runs, rows, strict=True))[len(chosen) :]
+        {"cap_divisor": each.get("cap_divisor", 2), "max_batch_size": each.get("max_batch_size", 0), **row}
+        for each, row in zip(settings[len(chosen) :], rows[len(chosen) :], strict=True)
     ]
-    policy_table = pa.Table.from_pylist([{"policy": name, **row} for name, row in by_policy.items()])
+    if caps:
+        tables["caps"] = pa.Table.from_pylist(caps)
+    batches = {name: trained.batches for name, trained in zip(chosen, results, strict=False)}
     return Result(
         "batching",
         {**data.parameters, "vocab_size": vocab_size, **recorded_options(options)},
-        {"policies": policy_table} | ({"caps": pa.Table.from_pylist(caps)} if caps else {}),
-        {"batches": _figure(dict(zip(chosen, runs, strict=False)))},
+        tables,
+        {"batches": _figure(batches)},
         _findings(by_policy),
     )
 
@@ -108,21 +99,21 @@ def _findings(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     if default:
         findings["batches often contain 200 pairs or more"] = f"{default['mean_size']:.0f} on average"
         findings["the largest batches occur after about a third of the merges"] = (
-            f"after {100 * default['largest_at']:.0f} %"
+            f"after {100 * default['largest_at']:.0f}%"
         )
     if "naive" in rows and "positional" in rows:
         ratio = rows["positional"]["mean_size"] / rows["naive"]["mean_size"]
         findings["positional batches are about twice as large as naive batches"] = f"{ratio:.1f} times as large"
     if default:
         findings["the vocabulary is nearly identical to that of merging one pair at a time"] = (
-            f"{100 * default['shared_with_serial']:.3f} % of the tokens are shared; "
-            f"the encoded length changes by {signed(default['change'])} %"
+            f"{100 * default['shared_with_serial']:.3f}% of the tokens are shared; "
+            f"the encoded length changes by {signed(default['change'])}%"
         )
     return findings
 
 
 def shared(one: Tokenizer, other: Tokenizer) -> float:
-    """Return the share of the tokens of one vocabulary, compared as bytes, that another also contains.
+    """Return the fraction of the tokens of one vocabulary, compared as bytes, that another vocabulary contains.
 
     >>> plain, longer = (Tokenizer.train("aaabdaaabac", size) for size in (256, 257))
     >>> shared(longer, plain) * 257
@@ -132,18 +123,18 @@ def shared(one: Tokenizer, other: Tokenizer) -> float:
     return len(mine & theirs) / len(mine)
 
 
-def _figure(runs: Mapping[str, Run]) -> Any:
-    """Plot batch sizes over the training run, except for serial, whose batches all have one pair."""
+def _figure(batches: Mapping[str, Sequence[Batch]]) -> Any:
+    """Plot batch sizes over the training, except for serial, whose batches all have one pair."""
     figure, (panel,) = axes(height=4.6)
-    for name, run in runs.items():
-        if name == "serial" and len(runs) > 1:
+    for name, each in batches.items():
+        if name == "serial" and len(batches) > 1:
             continue
-        sizes = np.array([batch.size for batch in run.batches])
-        done = np.array([batch.merges_done for batch in run.batches]) / max(1, sizes.sum())
+        sizes = np.array([batch.size for batch in each])
+        done = np.array([batch.merges_done for batch in each]) / max(1, sizes.sum())
         # Sizes vary a lot from batch to batch, so plot the mean over each percent of the merges.
         bins = np.minimum((done * 100).astype(int), 99)
         used = np.unique(bins)
-        means = [sizes[bins == place].mean() for place in used]
+        means = [sizes[bins == percent].mean() for percent in used]
         label = f"{name.replace('_', ' ')}: {len(sizes):,} batches, {sizes.mean():.0f} pairs on average"
         panel.plot(used + 0.5, means, linewidth=1.6, label=label)
     panel.set(xlabel="merges completed, %", ylabel="mean pairs per batch", xlim=(0, 100), ylim=(0, None))

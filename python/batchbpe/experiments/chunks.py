@@ -20,11 +20,11 @@ from .plots import abbreviate_numbers, axes, line, styled
 from .result import Result
 
 POINTS = 40
-"""Default number of points of the growth curve."""
+"""Default number of points on the growth curve."""
 STEP = 256
 """Number of documents between two measurements."""
 EDGES = (1, 2, 3, 4, 5, 10, 100, 1_000, 10_000, 100_000)
-"""Lower bounds of the ranges of counts."""
+"""Lower bounds of the count ranges."""
 
 
 @styled
@@ -41,13 +41,13 @@ def chunks(
 ) -> Result:
     """Measure how the number of unique chunks grows with the dataset, and how often each chunk occurs.
 
-    For chunk counts or a single document, the growth is the expected one if chunks came in random order.
+    For chunk counts or a single document, this is the expected growth for chunks in random order.
 
     Parameters
     ----------
     data: anything that `ChunkCounts.count` accepts, or an `ExperimentData`.
     texts, files: as in `ChunkCounts.count`, instead of `data`.
-    points: number of points of the growth curve.
+    points: number of points on the growth curve.
     pattern, text_column, errors, progress: as in `ChunkCounts.count`.
 
     >>> result = chunks(["to be or not to be"] * 3)
@@ -58,15 +58,13 @@ def chunks(
     data = corpus.choose(data, texts, files)
     if isinstance(data, ExperimentData):
         data = data.counts + data.heldout
-    totals, uniques, counts, as_read = _read(data, pattern, text_column, errors, progress)
+    counts, measured = _read(data, pattern, text_column, errors, progress)
     if not counts.unique:
         raise DataError("the data contains no chunks", remedy="provide more data")
-    if not as_read:
-        totals = sorted({counts.total * place // points or 1 for place in range(1, points + 1)})
-        numbers, times = np.unique(counts.arrays.counts.astype(np.float64), return_counts=True)
-        uniques = [float((times * (1 - (1 - total / counts.total) ** numbers)).sum()) for total in totals]
-    places = np.unique(np.linspace(0, len(totals) - 1, points).round().astype(int))
-    growth = [{"total": totals[i], "unique": round(uniques[i])} for i in places]
+    as_read = bool(measured)
+    growth = measured or _expected_growth(counts, points)
+    indices = np.unique(np.linspace(0, len(growth) - 1, points).round().astype(int))
+    growth = [growth[i] for i in indices]
     frequencies, rarest = _frequencies(counts), int(counts.arrays.counts[-1])
     rare = 1 - counts.at_least(4).unique / counts.unique
     frequent = int(counts.arrays.counts[:100].sum(dtype=object)) / counts.total
@@ -85,38 +83,47 @@ def chunks(
             "frequencies": _frequency_figure(frequencies, rarest),
         },
         {
-            "0.19 % of all chunks are unique": f"{100 * counts.unique / counts.total:.2f} %",
+            "0.19% of all chunks are unique": f"{100 * counts.unique / counts.total:.2f}%",
             "each unique chunk occurs 524 times on average": f"{counts.total / counts.unique:.0f} times",
-            "the 100 most frequent chunks make up 45.25 % of the total": f"{100 * frequent:.2f} %",
-            "75 % of the unique chunks occur fewer than 4 times": f"{100 * rare:.0f} %",
+            "the 100 most frequent chunks make up 45.25% of the total": f"{100 * frequent:.2f}%",
+            "75% of the unique chunks occur fewer than 4 times": f"{100 * rare:.0f}%",
         },
     )
 
 
 def _read(
     data: Any, pattern: str | None, column: str, errors: str, progress: bool
-) -> tuple[list[int], list[float], ChunkCounts, bool]:
-    """Count with one thread, so that the number of unique chunks is known at any time."""
+) -> tuple[ChunkCounts, list[dict[str, int]]]:
+    """Return the counts of data, and the growth measured while reading; empty if it could not be measured.
+
+    Count with one thread, so that the number of unique chunks is known at any time.
+    """
     if isinstance(data, ChunkCounts):
-        return [], [], data, False
+        return data, []
     counter = ChunkCounter(pattern, (), errors, threads=1)
-    totals: list[int] = []
-    uniques: list[float] = []
+    growth: list[dict[str, int]] = []
     sources = read_sources(data, column, errors)
     with counting_bar(counter, sources, show=progress):
         for source in sources:
-            for documents in source:
-                if isinstance(documents, Counts | TextFile):
-                    counter.add(documents)
-                    continue
-                for start in range(0, len(documents), STEP):
-                    counter.add(documents[start : start + STEP])
-                    totals.append(counter.total)
-                    uniques.append(counter.unique)
+            with source.blamed():
+                for documents in source:
+                    if isinstance(documents, Counts | TextFile):
+                        counter.add(documents)
+                        continue
+                    for start in range(0, len(documents), STEP):
+                        counter.add(documents[start : start + STEP])
+                        growth.append({"total": counter.total, "unique": counter.unique})
     counts = ChunkCounts(counter.take())
-    if len(totals) > 1 and (totals[-1], uniques[-1]) == (counts.total, counts.unique):
-        return totals, uniques, counts, True
-    return [], [], counts, False
+    is_complete = len(growth) > 1 and growth[-1] == {"total": counts.total, "unique": counts.unique}
+    return counts, growth if is_complete else []
+
+
+def _expected_growth(counts: ChunkCounts, points: int) -> list[dict[str, int]]:
+    numbers, times = np.unique(counts.arrays.counts.astype(np.float64), return_counts=True)
+    return [
+        {"total": total, "unique": round(float((times * (1 - (1 - total / counts.total) ** numbers)).sum()))}
+        for total in sorted({counts.total * point // points or 1 for point in range(1, points + 1)})
+    ]
 
 
 def _frequencies(counts: ChunkCounts) -> list[dict[str, Any]]:
@@ -138,7 +145,7 @@ def _growth_figure(growth: list[dict[str, Any]], as_read: bool, rarest: int) -> 
     last = growth[-1]
     order = "chunks read" if as_read else "chunks (expected growth in random order)"
     panel.set(xlabel=order, ylabel="unique chunks", xlim=(0, None), ylim=(0, None))
-    title = f"{last['unique']:,} of {last['total']:,} chunks are unique: {100 * last['unique'] / last['total']:.2f} %"
+    title = f"{last['unique']:,} of {last['total']:,} chunks are unique: {100 * last['unique'] / last['total']:.2f}%"
     panel.set_title(title + _cutoff_note(rarest))
     abbreviate_numbers(panel.xaxis)
     abbreviate_numbers(panel.yaxis)
@@ -147,10 +154,10 @@ def _growth_figure(growth: list[dict[str, Any]], as_read: bool, rarest: int) -> 
 
 def _frequency_figure(frequencies: list[dict[str, Any]], rarest: int) -> Any:
     figure, (panel,) = axes()
-    names, shares = [row["times"] for row in frequencies], [100 * row["share"] for row in frequencies]
-    bars = panel.barh(names[::-1], shares[::-1])
-    panel.bar_label(bars, fmt="%.1f %%", padding=3)
-    panel.set(xlabel="share of unique chunks, %", ylabel="count of a chunk", xlim=(0, max(shares) * 1.15))
+    names, percents = [row["times"] for row in frequencies], [100 * row["share"] for row in frequencies]
+    bars = panel.barh(names[::-1], percents[::-1])
+    panel.bar_label(bars, fmt="%.1f%%", padding=3)
+    panel.set(xlabel="unique chunks, %", ylabel="count of a chunk", xlim=(0, max(percents) * 1.15))
     panel.grid(visible=False, axis="y")
-    panel.set_title(f"{sum(shares[:3]):.0f} % of the unique chunks occur fewer than 4 times" + _cutoff_note(rarest))
+    panel.set_title(f"{sum(percents[:3]):.0f}% of the unique chunks occur fewer than 4 times" + _cutoff_note(rarest))
     return figure

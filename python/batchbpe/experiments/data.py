@@ -1,4 +1,4 @@
-"""The data of an experiment: chunk counts to train on, and held-out chunk counts to encode."""
+"""Data for experiments: chunk counts to train on, and held-out chunk counts to encode."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..util.arrow import bytes_and_offsets, mask_array
 from ..util.progress import counting_bar
 
 HELDOUT_SHARE = 0.1
-"""Default share of the data that is held out if no held-out text is given."""
+"""Default fraction of the data to hold out if no held-out text is given."""
 MAX_NAMES = 10
 """Maximum number of file names in the parameters of a result."""
 IN_MEMORY = "in memory"
@@ -56,9 +56,9 @@ class ExperimentData:
         threads: int | None = None,
         progress: bool = False,
     ) -> ExperimentData:
-        """Count data and held-out text. Without `heldout`, hold out a random share of the documents.
+        """Count data and held-out text. Without `heldout`, hold out a random fraction of the documents.
 
-        If the data is chunk counts or a single document, a random share of the chunks is held out instead.
+        If the data is chunk counts or a single document, hold out a random fraction of the chunks instead.
 
         Parameters
         ----------
@@ -66,8 +66,8 @@ class ExperimentData:
         heldout: text to encode; anything that `ChunkCounts.count` accepts.
         texts, files: as in `ChunkCounts.count`, instead of `data`.
         pattern: a name or regular expression; by default that of chunk counts in the data, or gpt4.
-        heldout_share: share to hold out, between 0 and 1.
-        seed: random seed for the held-out share.
+        heldout_share: fraction to hold out, between 0 and 1.
+        seed: random seed for choosing what to hold out.
         text_column, errors, threads, progress: as in `ChunkCounts.count`.
 
         >>> data = ExperimentData.of(["to be or not to be"] * 100)
@@ -105,11 +105,7 @@ class ExperimentData:
 
 
 def read_sources(data: corpus.Data, text_column: str = "text", errors: str = "strict") -> list[Source]:
-    """Return the sources of data.
-
-    >>> [source.name for source in read_sources("to be")]
-    ['']
-    """
+    """Return the sources of data."""
     return corpus.sources(data, text_column=text_column, errors=errors)
 
 
@@ -146,10 +142,10 @@ class _Counting:
     def divided(
         self, data: corpus.Data, pattern: Split | str | None, share: float, seed: int
     ) -> tuple[ChunkCounts, ChunkCounts, int, str]:
-        """Count a random share of the documents, or of the chunks, separately.
+        """Count a random fraction of the documents, or of the chunks, separately.
 
-        Chunk counts among the documents are trained on. Returns the two counts, the dropped bytes of the second, and
-        "documents" or "chunks".
+        Chunk counts among the documents are used for training. Returns the two counts, the dropped bytes of the
+        second, and "documents" or "chunks".
         """
         if isinstance(data, ChunkCounts):
             return *split_counts(ChunkCounts.count(data, pattern), share, seed), 0, "chunks"
@@ -190,7 +186,7 @@ def split_counts(counts: ChunkCounts, share: float, seed: int) -> tuple[ChunkCou
 
 
 def _with_counts(counts: ChunkCounts, numbers: Any) -> ChunkCounts:
-    """Return the same chunks with other counts, without those that are 0."""
+    """Return the same chunks with other counts, without chunks whose count is 0."""
     data, offsets = counts.arrays[:2]
     kept = table(data, offsets, numbers.astype(np.uint64)).filter(mask_array(numbers > 0))
     chunks: Any = kept["chunk"].combine_chunks()

@@ -1,4 +1,4 @@
-"""The cost of omitting rare chunks (the paper's Figure 5)."""
+"""The effect of omitting rare chunks (the paper's Figure 5)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..analysis.evaluation import evaluate_text
 from ..data import corpus
 from ..errors import ArgumentError
 from .data import ExperimentData
 from .plots import axes, explain_hollow, line, styled
 from .result import Result, signed
-from .trainings import check_size, recorded_options, runs_bar, train_all
+from .trainings import recorded_options, train_with_reference
 
 
 @styled
@@ -47,26 +46,18 @@ def freq_cutoff(
         raise ArgumentError("cutoffs", list(cutoffs), "must contain at least one number")
     data = ExperimentData.of(data, texts=texts, files=files)
     settings = [{"vocab_size": vocab_size, **options, "freq_cutoff": cutoff} for cutoff in cutoffs]
-    text = data.text
-    rows: list[dict[str, Any]] = []
-    with runs_bar(len(settings), show=progress) as on_progress:
-        for run in train_all(data.counts, settings, timed=True, on_progress=on_progress):
-            if not rows:
-                check_size(run)
-            cutoff = run.options["freq_cutoff"]
-            unique = data.counts.at_least(cutoff).unique
-            tokens = evaluate_text(str(cutoff), run.tokenizer, text).tokens
-            rows.append(
-                {
-                    "freq_cutoff": cutoff,
-                    "unique": unique,
-                    "unique_kept": unique / data.counts.unique,
-                    "vocab_size": len(run.tokenizer.vocab),
-                    "tokens": tokens,
-                    "change": 100 * (tokens / rows[0]["tokens"] - 1) if rows else 0.0,
-                    "seconds": run.seconds,
-                }
-            )
+    results = train_with_reference(data, settings, timed=True, progress=progress)
+    unique = [data.counts.at_least(cutoff).unique for cutoff in cutoffs]
+    rows = [
+        {
+            "freq_cutoff": cutoff,
+            "unique": kept,
+            "unique_kept": kept / data.counts.unique,
+            **trained.lengths(results[0]),
+            "seconds": trained.seconds,
+        }
+        for cutoff, kept, trained in zip(cutoffs, unique, results, strict=True)
+    ]
     first, last = rows[0], rows[-1]
     complete = [row for row in rows if row["vocab_size"] == first["vocab_size"]]
     changes = [row["change"] for row in complete]
@@ -80,7 +71,7 @@ def freq_cutoff(
         "training takes about ten times less time": time
         if last["unique"] < first["unique"]
         else "no chunks are omitted",
-        "the encoded length changes only slightly": f"{signed(min(changes))} % to {signed(max(changes))} %{short}",
+        "the encoded length changes only slightly": f"{signed(min(changes))}% to {signed(max(changes))}%{short}",
     }
     rarest = int(data.counts.arrays.counts[-1])
     if rarest > min(cutoffs):

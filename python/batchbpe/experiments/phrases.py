@@ -1,8 +1,9 @@
-"""How many of the tokens should be phrases: the encoded length of held-out text against their share."""
+"""How many of the tokens should be phrases: the encoded length of held-out text for different fractions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -18,9 +19,9 @@ from ..phrases.counting import check_rereadable
 from ..phrases.options import KINDS
 from ..tokenizer import Tokenizer
 from .data import HELDOUT_SHARE, source_names
-from .plots import COLOURS, axes, styled
+from .plots import COLORS, axes, styled
 from .result import Result, signed
-from .trainings import recorded_options, runs_bar
+from .trainings import percent_change, recorded_options, vocabularies_bar
 
 SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
 
@@ -42,17 +43,17 @@ def phrases(
     progress: bool = False,
     **options: Any,
 ) -> Result:
-    """Train with different shares of phrases, and with "auto", and compare the encoded length of held-out text.
+    """Train with different fractions of phrases, and with "auto", and compare the encoded length of held-out text.
 
     Parameters
     ----------
-    data: documents; anything that `ChunkCounts.count` accepts and that can be read several times, but no counts.
-    heldout: documents to encode; by default a random share of the data.
+    data: documents; anything that `ChunkCounts.count` accepts and that can be read several times, except counts.
+    heldout: documents to encode; by default, a random fraction of the data.
     texts, files: as in `ChunkCounts.count`, instead of `data`.
     vocab_sizes: sizes of the vocabularies.
-    shares: shares of the vocabulary that are phrases; the first is the reference.
+    shares: fractions of the vocabulary that are phrases; the first is the reference.
     kinds: values of `phrase_chunks`.
-    heldout_share, seed: share of the documents to hold out, chosen at random.
+    heldout_share, seed: fraction of the documents to hold out, and random seed for choosing them.
     text_column, errors: as in `ChunkCounts.count`.
     progress: whether to display a progress bar.
     options: other options of `train`.
@@ -67,30 +68,30 @@ def phrases(
     chosen = corpus.choose(data, texts, files)
     check_rereadable(chosen)
     split = _Split(chosen, heldout, heldout_share, seed, {"text_column": text_column, "errors": errors})
-    held = list(split.heldout())
+    held = list(split.heldout_texts())
     if not held:
         remedy = ("provide more documents, or ", Setting("heldout"), "; a text file is one document")
         raise DataError("the held-out text is empty", remedy=remedy)
     rows: list[dict[str, Any]] = []
     wanted: list[float | Literal["auto"]] = [*shares, "auto"]
     settings = [(size, kind, share) for size in vocab_sizes for kind in kinds for share in wanted]
-    with runs_bar(len(settings), show=progress) as on_progress:
+    with vocabularies_bar(len(settings), show=progress) as on_progress:
         for done, (size, kind, share) in enumerate(settings):
             number = share if share == "auto" else round(share * size)
             phrase_options: dict[str, Any] = {"phrases": number, "phrase_chunks": kind} if number else {}
             tokenizer = Tokenizer.train(split.training(), size, **phrase_options, **options)
             encoded = len(tokenizer.encode_batch_to_numpy(held, "none")[0])
+            if share == shares[0]:
+                reference = encoded
             row = {"vocab_size": size, "kind": kind, "share": str(share), "phrases": len(tokenizer.phrases)}
-            reference = next((each for each in rows if (each["vocab_size"], each["kind"]) == (size, kind)), None)
-            change = 100 * (encoded / reference["tokens"] - 1) if reference else 0.0
-            rows.append({**row, "tokens": encoded, "change": change})
+            rows.append({**row, "tokens": encoded, "change": percent_change(encoded, reference)})
             on_progress(done + 1)
-    automatic = [row for row in rows if row["share"] == "auto"]
     findings = {
         f"auto, {row['vocab_size']:,} tokens, {row['kind']}": (
-            f"{row['phrases']:,} phrases, {signed(row['change'])} % tokens"
+            f"{row['phrases']:,} phrases, {signed(row['change'])}% tokens"
         )
-        for row in automatic
+        for row in rows
+        if row["share"] == "auto"
     }
     parameters = {"data": source_names(chosen), "seed": seed, "held-out documents": len(held)}
     return Result(
@@ -102,34 +103,38 @@ def phrases(
     )
 
 
+@dataclass(frozen=True)
 class _Split:
-    """The documents to train on, and those held out."""
+    """The documents to train on, and those held out: `heldout`, or a random fraction of the data."""
 
-    def __init__(self, data: Any, heldout: Any, share: float, seed: int, options: dict[str, Any]) -> None:
-        if not 0 < share < 1:
-            raise ArgumentError("heldout_share", share, "must be between 0 and 1, exclusive")
-        self._data, self._heldout, self._share, self._seed, self._options = data, heldout, share, seed, options
+    data: Any
+    heldout: Any
+    fraction: float
+    seed: int
+    options: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fraction < 1:
+            raise ArgumentError("heldout_share", self.fraction, "must be between 0 and 1, exclusive")
 
     def training(self) -> Source:
-        return Source("", lambda _: self._documents(self._data, is_held=False if self._heldout is None else None))
+        return Source("", lambda _: self._documents(self.data, is_held=False))
 
-    def heldout(self) -> Iterator[str]:
-        source = self._data if self._heldout is None else self._heldout
-        for documents in self._documents(source, is_held=True if self._heldout is None else None):
-            yield from texts_of(documents, self._options["errors"])
+    def heldout_texts(self) -> Iterator[str]:
+        for documents in self._documents(self.data if self.heldout is None else self.heldout, is_held=True):
+            yield from texts_of(documents, self.options["errors"])
 
-    def _documents(self, data: Any, is_held: bool | None) -> Iterator[Documents]:
-        """Yield the documents that are held out, those that are not, or all."""
-        for source in corpus.sources(data, **self._options):
-            sampler = DocumentSampler(source, self._seed)
+    def _documents(self, data: Any, is_held: bool) -> Iterator[Documents]:
+        for source in corpus.sources(data, **self.options):
+            sampler = DocumentSampler(source, self.seed)
             with source.blamed():
                 for documents in source:
                     if isinstance(documents, Counts):
                         raise DataError("phrases need documents, not chunk counts", remedy="pass the documents")
-                    if is_held is None:
+                    if self.heldout is not None:
                         yield documents
                         continue
-                    mask = sampler.draw(documents, self._share) == is_held
+                    mask = sampler.draw(documents, self.fraction) == is_held
                     if mask.any():
                         yield documents.select(np.asarray(mask))
 
@@ -138,16 +143,16 @@ def _figure(rows: list[dict[str, Any]]) -> Any:
     sizes = list(dict.fromkeys(row["vocab_size"] for row in rows))
     figure, panels = axes(len(sizes))
     for panel, size in zip(panels, sizes, strict=True):
-        for colour, kind in zip(COLOURS, dict.fromkeys(row["kind"] for row in rows), strict=False):
+        for color, kind in zip(COLORS, dict.fromkeys(row["kind"] for row in rows), strict=False):
             chosen = [row for row in rows if (row["vocab_size"], row["kind"]) == (size, kind)]
             fixed = [row for row in chosen if row["share"] != "auto"]
             x = [100 * row["phrases"] / size for row in fixed]
-            panel.plot(x, [row["change"] for row in fixed], marker="o", markersize=4, color=colour, label=kind)
+            panel.plot(x, [row["change"] for row in fixed], marker="o", markersize=4, color=color, label=kind)
             for row in chosen[len(fixed) :]:
-                place = (100 * row["phrases"] / size, row["change"])
-                panel.plot(*place, marker="*", markersize=14, color=colour, markeredgecolor="white")
+                x = [100 * row["phrases"] / size]
+                panel.plot(x, [row["change"]], marker="*", markersize=14, color=color, markeredgecolor="white")
         panel.axhline(0, color="#888888", linewidth=0.8)
-        panel.set(xlabel="share of phrases in the vocabulary, %", ylabel="change in encoded length, %")
+        panel.set(xlabel="phrases in the vocabulary, %", ylabel="change in encoded length, %")
         panel.set_title(f"{size:,} tokens; the star is auto")
         panel.legend()
     return figure

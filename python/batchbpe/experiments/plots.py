@@ -1,4 +1,4 @@
-"""Draw the figures of experiments. Matplotlib is an optional dependency and is imported only here."""
+"""Draw the figures of experiments. Matplotlib is an optional dependency that only this module imports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache, wraps
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ..analysis.view import COLOURS as SHADES
+from ..analysis.display import COLORS as SHADES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-COLOURS = ("#2563a8", "#d9822b", "#3a9a5b", "#a83c6b", "#6b6b6b")
+COLORS = ("#2563a8", "#d9822b", "#3a9a5b", "#a83c6b", "#6b6b6b")
 STYLE: dict[Any, Any] = {
     "figure.dpi": 100,
     "savefig.dpi": 160,
@@ -36,7 +36,7 @@ STYLE: dict[Any, Any] = {
 
 
 def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function to draw in this style, whatever the style of the notebook; raise if matplotlib is missing."""
+    """Make a function draw in this style, whatever the style of the notebook; raise if matplotlib is missing."""
 
     @wraps(draw)
     def drawn(*args: P.args, **options: P.kwargs) -> T:
@@ -46,7 +46,7 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
             raise ImportError("figures require matplotlib; run pip install 'batchbpe[plots]'") from None
         from cycler import cycler
 
-        with mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}):
+        with mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLORS)}):
             return draw(*args, **options)
 
     return drawn
@@ -88,13 +88,13 @@ def abbreviate_numbers(axis: Any) -> None:
 def line(
     axes: Axes, x: Sequence[float], y: Sequence[float], *, zero: bool = False, hollow: Sequence[bool] = ()
 ) -> None:
-    """Draw points joined by a line; `zero` adds a line at 0, `hollow` marks points that need a note."""
+    """Draw points connected by a line; `zero` adds a line at 0, `hollow` marks points that need a note."""
     if zero:
         axes.axhline(0, color="#888888", linewidth=0.8)
-    axes.plot(x, y, marker="o", markersize=4, linewidth=1.6, color=COLOURS[0])
-    marked = [place for place, is_hollow in enumerate(hollow) if is_hollow]
+    axes.plot(x, y, marker="o", markersize=4, linewidth=1.6, color=COLORS[0])
+    marked = [i for i, is_hollow in enumerate(hollow) if is_hollow]
     axes.plot(
-        [x[i] for i in marked], [y[i] for i in marked], "o", markersize=4, color=COLOURS[0], markerfacecolor="white"
+        [x[i] for i in marked], [y[i] for i in marked], "o", markersize=4, color=COLORS[0], markerfacecolor="white"
     )
 
 
@@ -106,7 +106,7 @@ def explain_hollow(figure: Figure, hollow: Sequence[bool], vocab_size: int) -> N
 
 
 def draw_tokens(axes: Axes, words: Sequence[Sequence[str]], title: str) -> None:
-    """Draw one word per row, divided into coloured tokens; a space is drawn as a dot."""
+    """Draw one word per row, split into colored tokens; a space is drawn as a dot."""
     axes.set_title(title)
     axes.axis("off")
     axes.set(xlim=(0, 1), ylim=(-len(words) + 0.4, 0.8))

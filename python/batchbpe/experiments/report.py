@@ -1,4 +1,4 @@
-"""Report the results of experiments on one page: self-contained HTML, and the same as Markdown."""
+"""Report the results of experiments on one page: as self-contained HTML and as Markdown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, opening
+from ..errors import DataError, opening, plural
 from ..patterns import pattern_name
 from ..storage.atomic import replacing
 from ..storage.checked_json import checksum_of, load_sealed
@@ -23,14 +23,16 @@ TITLES = {
     "batching": "Batching",
     "sweep": "Parameter sweep",
 }
+NOT_IN_PAPER = ("phrases", "sweep")
+"""Experiments whose findings do not refer to claims of the paper."""
 FEW_ROWS, MAX_ROWS = 12, 60
-"""Rows of a table that are displayed without a click, and at most."""
+"""Number of table rows that are displayed without a click, and maximum number."""
 DESCRIPTION = "experiment.json"
 """File with the parameters and findings of a finished experiment."""
-RUNS = "runs.json"
+SWEEP_FILE = "runs.json"
 """File with the results of an unfinished sweep."""
 VERSION = 1
-"""Version of the format of both files."""
+"""Format version of both files."""
 RERUN = "rerun the experiment"
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 54rem; margin: 2rem auto; padding: 0 1rem }
@@ -43,7 +45,7 @@ h2 small { font-weight: normal; color: #666 } code { font-size: 13px; overflow-w
 """
 
 PERCENT = {"share", "unique_kept", "largest_at", "shared_with_serial", "dropped"}
-"""Columns that contain shares, which are displayed as percent."""
+"""Columns that contain fractions, which are displayed in percent."""
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
@@ -60,17 +62,17 @@ def report(folder: str | os.PathLike[str]) -> list[Path]:
     if not folder.is_dir():
         raise FileNotFoundError(f"folder not found: {folder}")
     with opening(folder):
-        places = [folder, *sorted(path for path in folder.glob("*/") if path.is_dir())]
-        found = sorted((each for each in places if (each / DESCRIPTION).exists()), key=_order)
-    if not found:
+        folders = [folder, *sorted(path for path in folder.glob("*/") if path.is_dir())]
+        finished = [each for each in folders if (each / DESCRIPTION).exists()]
+        unfinished = [each for each in folders if each not in finished and (each / SWEEP_FILE).exists()]
+    if not finished:
         raise FileNotFoundError(f"no experiment in {folder}; run one with batchbpe experiment NAME -o {folder}")
-    unfinished = [
-        each.resolve().name for each in places if (each / RUNS).exists() and not (each / DESCRIPTION).exists()
-    ]
-    sections = {each: _Section(each) for each in found}
+    sections = sorted(map(_Section, finished), key=lambda section: (section.order, str(section.folder)))
+    names = ", ".join(each.resolve().name for each in unfinished)
+    note = f"Unfinished experiments, not included: {names}" if names else ""
     pages = {
-        "report.html": "".join(_html(sections, unfinished)),
-        "report.md": "".join(_markdown(sections, unfinished, folder)),
+        "report.html": "".join(_html(sections, note)),
+        "report.md": "".join(_markdown(sections, note, folder)),
     }
     for name, page in pages.items():
         with replacing(folder / name) as path:
@@ -78,23 +80,15 @@ def report(folder: str | os.PathLike[str]) -> list[Path]:
     return [folder / name for name in pages]
 
 
-def _order(folder: Path) -> tuple[int, str]:
-    """Sort experiments as in the paper."""
-    names = [*TITLES, _description(folder)["experiment"]]
-    return names.index(names[-1]), str(folder)
-
-
-def _description(folder: Path) -> dict[str, Any]:
-    return load_sealed(folder / DESCRIPTION, VERSION, RERUN)
-
-
 class _Section:
     """Title, parameters, findings, tables and figures of an experiment."""
 
     def __init__(self, folder: Path) -> None:
-        description = _description(folder)
+        self.folder = folder
+        description = load_sealed(folder / DESCRIPTION, VERSION, RERUN)
         name = description["experiment"]
         self.title = TITLES.get(name, name)
+        self.order = [*TITLES, name].index(name)  # as in the paper
         self.parameters: dict[str, Any] = description["parameters"]
         if "pattern" in self.parameters:
             self.parameters["pattern"] = pattern_name(self.parameters["pattern"])
@@ -117,12 +111,8 @@ def _content(path: Path, checksums: Mapping[str, str]) -> bytes:
 
 
 def findings_header(experiment: str) -> list[str]:
-    """Return the header of the findings of an experiment.
-
-    >>> findings_header("stop-words")
-    ['claim of the paper', 'result']
-    """
-    return ["finding" if experiment in ("sweep", "phrases") else "claim of the paper", "result"]
+    """Return the header of the findings of an experiment: claims of the paper and results, or only findings."""
+    return ["finding" if experiment in NOT_IN_PAPER else "claim of the paper", "result"]
 
 
 def _table(path: Path, checksums: Mapping[str, str]) -> Table:
@@ -133,21 +123,17 @@ def _table(path: Path, checksums: Mapping[str, str]) -> Table:
 
 
 def readable(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Format the header and the numbers of a table for people.
+    """Format the header and the numbers of a table for display.
 
-    >>> readable(["freq_cutoff", "change", "unique_kept"], [["2", "-0.125", "0.5"]])
-    (['freq cutoff', 'change, %', 'unique kept, %'], [['2', '−0.1250', '50.0000']])
+    >>> readable(["freq_cutoff", "change", "unique_kept"], [["2000", "-0.125", "0.5"]])
+    (['freq cutoff', 'change, %', 'unique kept, %'], [['2,000', '−0.1250', '50.0000']])
     """
     names = [_words(name) + (", %" if name == "change" or name in PERCENT else "") for name in header]
     return names, [[_formatted(name, cell) for name, cell in zip(header, row, strict=True)] for row in rows]
 
 
 def _formatted(name: str, cell: str) -> str:
-    """Format a number with at most four decimals.
-
-    >>> [_formatted("", cell) for cell in ("0.123456789", "1234567", " the")], _formatted("max_batch_size", "0")
-    (['0.1235', '1,234,567', ' the'], 'no limit')
-    """
+    """Format a number with four decimals or as an integer, and return anything else unchanged."""
     if (name, cell) == ("max_batch_size", "0"):
         return "no limit"
     try:
@@ -162,38 +148,28 @@ def _is_number(cell: str) -> bool:
     return cell.replace(",", "").replace(".", "").lstrip("−").isdecimal() or cell == "no limit"
 
 
-def _html(sections: Mapping[Path, _Section], unfinished: Sequence[str]) -> Iterator[str]:
+def _html(sections: Sequence[_Section], note: str) -> Iterator[str]:
     yield f'<!doctype html><html lang="en"><meta charset="utf-8"><title>batchbpe report</title><style>{STYLE}</style>'
     yield '<meta name="viewport" content="width=device-width"><h1>batchbpe experiments</h1>'
-    for folder, section in sections.items():
-        yield f"<h2>{html.escape(section.title)} <small>{html.escape(folder.resolve().name)}</small></h2>"
+    for section in sections:
+        yield f"<h2>{html.escape(section.title)} <small>{html.escape(section.folder.resolve().name)}</small></h2>"
         if section.findings[1]:
             yield html_table(section.findings)
         for figure, picture in section.figures.items():
             yield html_figure(figure.stem, picture)
         for name, table in section.tables.items():
             state = " open" if len(table[1]) <= FEW_ROWS else ""
-            heading = (
-                f"Table: {html.escape(_words(name))} ({len(table[1]):,} {'row' if len(table[1]) == 1 else 'rows'})"
-            )
+            heading = f"Table: {html.escape(_words(name))} ({plural(len(table[1]), 'row')})"
             yield f"<details{state}><summary>{heading}</summary>{html_table(table)}</details>"
         parameters = {html.escape(name): html.escape(_value(value)) for name, value in section.parameters.items()}
         rows = "".join(f"<tr><th>{name}<td><code>{value}</code>" for name, value in parameters.items())
         yield f"<details><summary>Parameters</summary><table>{rows}</table></details>"
-    if unfinished:
-        yield f"<p>{html.escape(_unfinished(unfinished))}"
-
-
-def _unfinished(unfinished: Sequence[str]) -> str:
-    return f"Unfinished experiments, not included: {', '.join(unfinished)}"
+    if note:
+        yield f"<p>{html.escape(note)}"
 
 
 def html_figure(name: str, svg: bytes) -> str:
-    """Embed a figure in HTML.
-
-    >>> html_figure("growth", b"<svg/>")
-    '<img alt="growth" src="data:image/svg+xml;base64,PHN2Zy8+">'
-    """
+    """Embed a figure in HTML."""
     return f'<img alt="{html.escape(name)}" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
 
 
@@ -220,10 +196,10 @@ def _cell(cell: str) -> str:
     return html.escape(cell).replace(" ", "&nbsp;", len(cell) - len(cell.lstrip(" ")))
 
 
-def _markdown(sections: Mapping[Path, _Section], unfinished: Sequence[str], top: Path) -> Iterator[str]:
+def _markdown(sections: Sequence[_Section], note: str, top: Path) -> Iterator[str]:
     yield "# batchbpe experiments\n"
-    for folder, section in sections.items():
-        yield f"\n## {section.title} ({folder.resolve().name})\n"
+    for section in sections:
+        yield f"\n## {section.title} ({section.folder.resolve().name})\n"
         if section.findings[1]:
             yield _markdown_table(section.findings)
         for figure in section.figures:
@@ -232,8 +208,8 @@ def _markdown(sections: Mapping[Path, _Section], unfinished: Sequence[str], top:
             yield f"\n### {_words(name).capitalize()}\n{_markdown_table(table)}"
         parameters = [[name, f"`{_value(value)}`"] for name, value in section.parameters.items()]
         yield f"\n### Parameters\n{_markdown_table((['', ''], parameters))}"
-    if unfinished:
-        yield f"\n{_unfinished(unfinished)}\n"
+    if note:
+        yield f"\n{note}\n"
 
 
 def _markdown_table(table: Table) -> str:

@@ -1,4 +1,4 @@
-"""The result of an experiment: tables, figures and parameters, displayed in a notebook or saved in a folder."""
+"""Experiment results: tables, figures and parameters, displayed in a notebook or saved in a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..storage.atomic import replacing_all, writing
 from ..storage.checked_json import checksum_of, load_sealed, sealed
 from ..storage.locks import locked
 from .plots import styled
-from .report import DESCRIPTION, RUNS, VERSION, findings_header, html_figure, html_table, readable
+from .report import DESCRIPTION, SWEEP_FILE, VERSION, findings_header, html_figure, html_table, readable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ def _previous_files(folder: Path) -> set[Path]:
         previous = load_sealed(folder / DESCRIPTION, VERSION, "")
     except (OSError, ValueError):
         return set()
-    return {folder / name for name in (*previous["checksums"], RUNS)}
+    return {folder / name for name in (*previous["checksums"], SWEEP_FILE)}
 
 
 def _draw(figure: Figure, kind: str, path: Path) -> None:
@@ -124,7 +124,7 @@ class Result:
                         writers[path.name](temporary)
                     checksums[path.name] = checksum_of(temporary.read_bytes())
                 last.write_bytes(sealed({**description, "checksums": checksums}))
-            kept = {*files, folder / RUNS} if self.name == "sweep" else {*files}
+            kept = {*files, folder / SWEEP_FILE} if self.name == "sweep" else {*files}
             for stale in previous - kept:
                 stale.unlink(missing_ok=True)
         return [*files, folder / DESCRIPTION]

@@ -1,13 +1,12 @@
-"""The effect of stop words, which are whole-chunk tokens for the most frequent chunks (the paper's Figures 3 and 4)."""
+"""The effect of stop words, whole-chunk tokens for the most frequent chunks (the paper's Figures 3 and 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..analysis.evaluation import evaluate_text
 from ..counts import ChunkCounts
 from ..data import corpus
 from ..errors import ArgumentError
@@ -15,7 +14,7 @@ from ..tokenizer import Tokenizer
 from .data import ExperimentData
 from .plots import axes, draw_tokens, explain_hollow, line, styled
 from .result import Result, signed
-from .trainings import check_size, recorded_options, runs_bar, train_all
+from .trainings import recorded_options, train_with_reference
 
 SIZES = (0, 1, 3, 6, 12, 25, 50, 80, 130, 200)
 PREFIX = " in"
@@ -63,50 +62,36 @@ def stop_words(
         reason = f"must be at least {257 + max(sizes)} (256 bytes + {max(sizes)} stop words + 1 merge)"
         raise ArgumentError("vocab_size", vocab_size, reason)
     settings = [{"vocab_size": vocab_size, **options, "stop_list_size": size} for size in sizes]
-    text = data.text
-    rows: list[dict[str, Any]] = []
-    tokenizers: list[Tokenizer] = []
-    with runs_bar(len(settings), show=progress) as on_progress:
-        for run in train_all(data.counts, settings, on_progress=on_progress):
-            if not rows:
-                check_size(run)
-            encoded = evaluate_text("", run.tokenizer, text).tokens
-            rows.append(
-                {
-                    "stop_list_size": run.options["stop_list_size"],
-                    "vocab_size": len(run.tokenizer.vocab),
-                    "tokens": encoded,
-                    "change": 100 * (encoded / rows[0]["tokens"] - 1) if rows else 0.0,
-                }
-            )
-            tokenizers = [*tokenizers[:1], run.tokenizer]
-    changed, seen = _words(data.counts, prefix, tokenizers[0], tokenizers[-1])
-    names = [f"{size}_stop_words" for size in (sizes[0], sizes[-1])]
-    words = pa.table(
-        {
-            "word": [word for word, *_ in changed],
-            "count": [count for _, count, *_ in changed],
-            **{name: ["|".join(row[2 + place]) for row in changed] for place, name in enumerate(names)},
-        }
-    )
+    results = train_with_reference(data, settings, progress=progress)
+    rows = [
+        {"stop_list_size": size, **trained.lengths(results[0])} for size, trained in zip(sizes, results, strict=True)
+    ]
     changes = [row["change"] for row in rows]
     prefixes = _prefixes(data.counts, max(sizes))
-    shared = sum(bool(row["chunks"]) for row in prefixes.to_pylist())
+    shared = sum(map(bool, prefixes["chunks"].to_pylist()))
+    words, seen = _words(data.counts, prefix, results[0].tokenizer, results[-1].tokenizer)
     figures = {"stop_words": _figure(rows, vocab_size)}
     findings = {
-        "the encoded length changes by −0.0083 % to +0.0483 %": f"{signed(min(changes))} % to {signed(max(changes))} %",
+        "the encoded length changes by −0.0083% to +0.0483%": f"{signed(min(changes))}% to {signed(max(changes))}%",
         "stop words are prefixes of other chunks": f"{shared} of {prefixes.num_rows} stop words are",
     }
     if seen:
         findings["such chunks are then tokenized differently"] = (
-            f"{len(changed)} of the {seen} most frequent chunks that start with {prefix!r} are"
+            f"{len(words)} of the {seen} most frequent chunks that start with {prefix!r} are"
         )
-    if changed:
-        figures["words"] = _words_figure(changed[:EXAMPLES], seen, len(changed), (sizes[0], sizes[-1]), prefix)
+    if words:
+        title = f"{len(words)} of the {seen} most frequent chunks with the prefix “{prefix}” are tokenized differently"
+        figures["words"] = _words_figure(words[:EXAMPLES], (sizes[0], sizes[-1]), title)
+    words_table = {
+        "word": [word.text for word in words],
+        "count": [word.occurrences for word in words],
+        f"{sizes[0]}_stop_words": ["|".join(word.first) for word in words],
+        f"{sizes[-1]}_stop_words": ["|".join(word.last) for word in words],
+    }
     return Result(
         "stop-words",
         {**data.parameters, "vocab_size": vocab_size, "prefix": prefix, **recorded_options(options)},
-        {"stop_words": pa.Table.from_pylist(rows), "prefixes": prefixes, "words": words},
+        {"stop_words": pa.Table.from_pylist(rows), "prefixes": prefixes, "words": pa.table(words_table)},
         figures,
         findings,
     )
@@ -124,32 +109,43 @@ def _prefixes(counts: ChunkCounts, size: int) -> pa.Table:
             if (seen := found.get(chunk[:length])) is not None:
                 seen[0] += 1
                 seen[1] += count
-    rows = [
-        {"stop_word": word.decode("utf-8", "replace"), "chunks": chunks, "occurrences": occurrences}
-        for word, (chunks, occurrences) in found.items()
-    ]
-    return pa.Table.from_pylist(rows) if rows else pa.table({"stop_word": [], "chunks": [], "occurrences": []})
+    return pa.table(
+        {
+            "stop_word": [word.decode("utf-8", "replace") for word in found],
+            "chunks": [chunks for chunks, _ in found.values()],
+            "occurrences": [occurrences for _, occurrences in found.values()],
+        }
+    )
 
 
-def _words(counts: ChunkCounts, prefix: str, first: Tokenizer, last: Tokenizer) -> tuple[list[tuple[Any, ...]], int]:
-    """Find frequent chunks that start with a token and that two tokenizers divide differently.
+class _Word(NamedTuple):
+    text: str
+    occurrences: int
+    first: list[str]
+    """Its tokens with the first number of stop words."""
+    last: list[str]
+    """Its tokens with the last number of stop words."""
+
+
+def _words(counts: ChunkCounts, prefix: str, first: Tokenizer, last: Tokenizer) -> tuple[list[_Word], int]:
+    """Find frequent chunks that start with the token `prefix` and that two tokenizers split differently.
 
     Returns these, and the number of chunks compared.
     """
-    found: list[tuple[Any, ...]] = []
+    found: list[_Word] = []
     seen = 0
-    for word, count in counts.most_common():
+    for text, count in counts.most_common():
         if seen == WORDS:
             break
-        if word.startswith(prefix) and word != prefix and (tokens := _tokens(first, word))[0] == prefix:
+        if text.startswith(prefix) and text != prefix and (tokens := _tokens(first, text))[0] == prefix:
             seen += 1
-            if (others := _tokens(last, word)) != tokens:
-                found.append((word, count, tokens, others))
+            if (others := _tokens(last, text)) != tokens:
+                found.append(_Word(text, count, tokens, others))
     return found, seen
 
 
-def _tokens(tokenizer: Tokenizer, word: str) -> list[str]:
-    return [tokenizer.decode([token]) for token in tokenizer.encode_ordinary(word)]
+def _tokens(tokenizer: Tokenizer, text: str) -> list[str]:
+    return [tokenizer.decode([token]) for token in tokenizer.encode_ordinary(text)]
 
 
 def _figure(rows: list[dict[str, Any]], vocab_size: int) -> Any:
@@ -162,10 +158,9 @@ def _figure(rows: list[dict[str, Any]], vocab_size: int) -> Any:
     return figure
 
 
-def _words_figure(examples: list[tuple[Any, ...]], seen: int, changed: int, sizes: tuple[int, int], prefix: str) -> Any:
-    figure, panels = axes(2, height=0.9 + 0.28 * len(examples), width=6.8)
-    for place, (panel, size) in enumerate(zip(panels, sizes, strict=True)):
-        draw_tokens(panel, [row[2 + place] for row in examples], f"with {size} stop words")
-    title = f"{changed} of the {seen} most frequent chunks with the prefix “{prefix}” are tokenized differently"
+def _words_figure(examples: Sequence[_Word], sizes: tuple[int, int], title: str) -> Any:
+    figure, (left, right) = axes(2, height=0.9 + 0.28 * len(examples), width=6.8)
+    draw_tokens(left, [word.first for word in examples], f"with {sizes[0]} stop words")
+    draw_tokens(right, [word.last for word in examples], f"with {sizes[1]} stop words")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import product
@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..analysis.evaluation import evaluate_text
 from ..data import corpus
 from ..errors import ArgumentError, DataError
 from ..jobs.resume import identity
@@ -26,9 +25,9 @@ from ..storage.locks import locked
 from ..training.options import TrainingOptions
 from .data import HELDOUT_SHARE, ExperimentData, read_sources, source_names
 from .plots import axes, styled
-from .report import RUNS, VERSION
+from .report import SWEEP_FILE, VERSION
 from .result import Result
-from .trainings import check_size, runs_bar, train_all
+from .trainings import Trained, check_size, train_all, vocabularies_bar
 
 DEFAULTS: dict[str, Any] = {"pattern": "gpt4"} | {
     name: default for name, default in defaults(TrainingOptions).items() if not isinstance(default, bool)
@@ -39,7 +38,7 @@ GRID: dict[str, type] = {"vocab_size": int} | {name: type(default) for name, def
 MAX_BARS = 24
 """Maximum number of combinations in the figure."""
 MAX_LABEL = 24
-"""Maximum number of characters of a value in the figure."""
+"""Maximum length of a value in the figure, in characters."""
 
 
 @styled
@@ -63,10 +62,10 @@ def sweep(
     Parameters
     ----------
     data: anything that `ChunkCounts.count` accepts.
-    heldout: text to encode; by default a share of the data is held out.
+    heldout: text to encode; by default, a fraction of the data is held out.
     texts, files: as in `ChunkCounts.count`, instead of `data`.
     grid: lists of values by option name; `vocab_size` is required. A policy is a name or a function. Functions are
-        identified by their names, also when a sweep is resumed.
+        identified by their names, even when a sweep is resumed.
     folder: folder in which the result of each combination is saved. Two sweeps cannot use it at the same time.
     resume: whether to reuse the results in the folder. If not, they are removed.
     heldout_share, seed, text_column, errors: as in `ExperimentData.of`.
@@ -78,39 +77,34 @@ def sweep(
 
     """
     data = corpus.choose(data, texts, files)
-    policies = {policy_name(policy): resolve_policy(policy) for policy in grid.get("policy", ())}
-    grid, folder = _normalized(grid), None if folder is None else Path(folder)
+    grid, policies = _normalized(grid)
+    folder = None if folder is None else Path(folder)
+    split: dict[str, Any] = {"heldout_share": heldout_share, "seed": seed, "text_column": text_column, "errors": errors}
     with ExitStack() as stack:
         if folder is not None:
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder))
-        results = _Results(folder, _description(data, heldout, heldout_share, seed, text_column, errors), resume)
+        results = _Results(folder, _description(data, heldout, split), resume)
         combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-        todo = [each for each in combinations if each not in results]
+        todo = [each for each in combinations if results.find(each) is None]
         done = len(combinations) - len(todo)
-        with runs_bar(len(combinations), show=progress) as on_progress:
-            for pattern in grid["pattern"]:
-                some = [each for each in todo if each["pattern"] == pattern]
-                if some:
-                    on_progress(done)
-                    counted = ExperimentData.of(
-                        data,
-                        heldout,
-                        pattern=pattern,
-                        heldout_share=heldout_share,
-                        seed=seed,
-                        text_column=text_column,
-                        errors=errors,
-                    )
-                    moved = partial(lambda before, more: on_progress(before + more), done)
-                    for row in _rows(counted, some, policies, moved):
-                        results.add(row)
-                    done += len(some)
-    rows = [
-        {name: value for name, value in results[each].items() if name in grid or name not in GRID}
-        for each in combinations
-    ]
+        on_progress = stack.enter_context(vocabularies_bar(len(combinations), show=progress))
+        for pattern in grid["pattern"]:
+            some = [each for each in todo if each["pattern"] == pattern]
+            if not some:
+                continue
+            on_progress(done)
+            counted = ExperimentData.of(data, heldout, pattern=pattern, **split)
+            settings = [_training_options(each, policies) for each in some]
+            moved = partial(lambda before, more: on_progress(before + more), done)
+            for each, trained in zip(some, train_all(counted, settings, on_progress=moved), strict=True):
+                if each.get("freq_cutoff", 1) <= 1:
+                    check_size(trained)
+                results.add(_row(each, trained))
+            done += len(some)
+    saved = [found for each in combinations if (found := results.find(each))]
+    rows = [{name: value for name, value in row.items() if name in grid or name not in GRID} for row in saved]
     lossy = sorted({str(row["pattern"]) for row in rows if row["dropped"]})
     redundant = {"dropped": not lossy, "vocabulary": all(row["vocabulary"] == row["vocab_size"] for row in rows)}
     rows = [{name: value for name, value in row.items() if not redundant.get(name)} for row in rows]
@@ -131,37 +125,28 @@ def sweep(
     )
 
 
-def _rows(
-    data: ExperimentData,
-    combinations: Sequence[Mapping[str, Any]],
-    policies: Mapping[str, Policy],
-    on_progress: Callable[[float], object],
-) -> Iterator[dict[str, Any]]:
-    """Train and evaluate combinations that have the same pattern; yield a row for each."""
-    settings: list[dict[str, Any]] = [
-        {name: policies[value] if name == "policy" else value for name, value in each.items() if name != "pattern"}
-        for each in combinations
-    ]
-    text = data.text
-    for each, run in zip(combinations, train_all(data.counts, settings, on_progress=on_progress), strict=True):
-        if each.get("freq_cutoff", 1) <= 1:
-            check_size(run)
-        found = evaluate_text("", run.tokenizer, text)
-        yield {
-            **DEFAULTS,
-            **each,
-            "tokens": found.tokens,
-            "bytes_per_token": found.bytes_per_token or 0.0,
-            "renyi_efficiency": found.renyi_efficiency,
-            "vocabulary_used": found.vocabulary_used,
-            "vocabulary": len(run.tokenizer.vocab),
-            "dropped": found.dropped / max(1, found.bytes),
-            "seconds": run.seconds,
-        }
+def _training_options(combination: Mapping[str, Any], policies: Mapping[str, Policy]) -> dict[str, Any]:
+    options = {name: value for name, value in combination.items() if name != "pattern"}
+    return options | ({"policy": policies[options["policy"]]} if "policy" in options else {})
 
 
-def _normalized(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Check a grid, add the default pattern, and replace policies by their names."""
+def _row(combination: Mapping[str, Any], trained: Trained) -> dict[str, Any]:
+    found = trained.evaluation
+    return {
+        **DEFAULTS,
+        **combination,
+        "tokens": found.tokens,
+        "bytes_per_token": found.bytes_per_token or 0.0,
+        "renyi_efficiency": found.renyi_efficiency,
+        "vocabulary_used": found.vocabulary_used,
+        "vocabulary": len(trained.tokenizer.vocab),
+        "dropped": found.dropped / max(1, found.bytes),
+        "seconds": trained.seconds,
+    }
+
+
+def _normalized(grid: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Sequence[Any]], dict[str, Policy]]:
+    """Check a grid, add the default pattern, and replace policies by their names; return the policies by name."""
     for name, values in grid.items():
         if name not in GRID:
             raise ArgumentError("grid", name, f"must only contain {', '.join(GRID)}")
@@ -179,13 +164,13 @@ def _normalized(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
     if "vocab_size" not in grid:
         raise ArgumentError("grid", dict(grid), "must contain vocab_size")
     named = {"pattern": ["gpt4"], **grid, **({"policy": list(policies)} if policies else {})}
-    return {name: list(dict.fromkeys(values)) for name, values in named.items()}
+    return {name: list(dict.fromkeys(values)) for name, values in named.items()}, policies
 
 
-def _description(data: Any, heldout: Any, *options: Any) -> Any:
-    """Describe data and options, so that a sweep is only resumed with the same ones."""
+def _description(data: Any, heldout: Any, split: Mapping[str, Any]) -> Any:
+    """Describe data and options, so that a sweep is resumed only with the same ones."""
     sources = [source for each in (data, heldout) if each is not None for source in read_sources(each)]
-    return json.loads(json.dumps([[identity(source) for source in sources], options]))
+    return json.loads(json.dumps([[identity(source) for source in sources], list(split.values())]))
 
 
 class _Results:
@@ -193,7 +178,7 @@ class _Results:
 
     def __init__(self, folder: Path | None, description: Any, resume: bool) -> None:
         self.rows: list[dict[str, Any]] = []
-        self.path, self.description = folder and folder / RUNS, description
+        self.path, self.description = folder and folder / SWEEP_FILE, description
         if not self.path or not self.path.exists():
             return
         if not resume:
@@ -205,13 +190,9 @@ class _Results:
             remedy = "use another folder"
             raise DataError("this sweep was started with other data or options", where=str(self.path), remedy=remedy)
 
-    def __getitem__(self, combination: Mapping[str, Any]) -> dict[str, Any]:
+    def find(self, combination: Mapping[str, Any]) -> dict[str, Any] | None:
         wanted = {**DEFAULTS, **combination}.items()
-        return next(row for row in self.rows if wanted <= row.items())
-
-    def __contains__(self, combination: Mapping[str, Any]) -> bool:
-        wanted = {**DEFAULTS, **combination}.items()
-        return any(wanted <= row.items() for row in self.rows)
+        return next((row for row in self.rows if wanted <= row.items()), None)
 
     def add(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
@@ -224,7 +205,7 @@ def _label(value: Any) -> str:
 
 
 def _figure(rows: list[dict[str, Any]], grid: Mapping[str, Sequence[Any]]) -> Any:
-    """Draw the combinations that drop no text, or all if each does."""
+    """Draw the combinations that drop no text, or all combinations if each drops some."""
     varied = [name for name, values in grid.items() if len(values) > 1] or ["vocab_size"]
     complete = [row for row in rows if not row.get("dropped")] or rows
     drawn = complete[:MAX_BARS]

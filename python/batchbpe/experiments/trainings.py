@@ -1,4 +1,4 @@
-"""Train many vocabularies on the same counts, several at a time if memory allows."""
+"""Train and evaluate many vocabularies on the same data, several at a time if memory allows."""
 
 from __future__ import annotations
 
@@ -12,75 +12,106 @@ from threading import Event
 from typing import Any
 
 from .._core import threads_or_all
+from ..analysis.counted_text import CountedText
+from ..analysis.evaluation import evaluate_text
+from ..analysis.metrics import Evaluation
 from ..counts import ChunkCounts
 from ..errors import ArgumentError, Setting, Stopped
-from ..policies import policy_name, resolve_policy
+from ..policies import policy_name
 from ..tokenizer import Tokenizer
 from ..training import merges as merge_training
 from ..training.loop import Batch
 from ..training.train import train
+from ..util.lazy import lazy
 from ..util.memory import free_memory
 from ..util.progress import bar
+from .data import ExperimentData
 
 MEMORY_PER_BYTE = 12
-"""Upper bound of the memory for training, in bytes per byte of the unique chunks."""
+"""Upper bound on the memory for training, in bytes per byte of the unique chunks."""
 LARGE = 2_000_000
-"""From this number of unique chunks, a single training run keeps all cores busy."""
+"""From this number of unique chunks, training a single vocabulary keeps all cores busy."""
 MIN_TIMED_SECONDS = 1.0
-"""Timed runs are repeated until they have taken this long, and the fastest counts."""
+"""If times matter, training is repeated until it has taken this long in total, and the fastest repetition counts."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """A trained vocabulary, its options, and the record of its training.
-
-    >>> (run,) = train_all(ChunkCounts.count("to be or not to be"), [{"vocab_size": 258}])
-    >>> len(run.batches), run.options
-    (2, {'vocab_size': 258})
-    """
+class Trained:
+    """A trained vocabulary, its options, and the record of its training."""
 
     options: Mapping[str, Any]
     tokenizer: Tokenizer
     batches: Sequence[Batch]
     seconds: float
+    text: CountedText
+    """The held-out text."""
+
+    @lazy
+    def evaluation(self) -> Evaluation:
+        """The metrics on the held-out text."""
+        return evaluate_text("", self.tokenizer, self.text)
+
+    def lengths(self, reference: Trained) -> dict[str, Any]:
+        """Return the columns of a table that compares encoded lengths."""
+        tokens = self.evaluation.tokens
+        change = percent_change(tokens, reference.evaluation.tokens)
+        return {"vocab_size": len(self.tokenizer.vocab), "tokens": tokens, "change": change}
+
+
+def percent_change(tokens: int, reference: int) -> float:
+    """Return the change from a reference in percent.
+
+    >>> percent_change(75, 100)
+    -25.0
+    """
+    return 100 * (tokens / reference - 1)
+
+
+def train_with_reference(
+    data: ExperimentData, options: Sequence[Mapping[str, Any]], *, timed: bool = False, progress: bool = False
+) -> list[Trained]:
+    """Train a vocabulary for each set of options. The first is the reference, so it must have the requested size."""
+    results: list[Trained] = []
+    with vocabularies_bar(len(options), show=progress) as on_progress:
+        for trained in train_all(data, options, timed=timed, on_progress=on_progress):
+            results.append(trained)
+            check_size(results[0])
+    return results
 
 
 def train_all(
-    counts: ChunkCounts,
+    data: ExperimentData,
     options: Sequence[Mapping[str, Any]],
     *,
     timed: bool = False,
     on_progress: Callable[[float], object] = lambda _: None,
-) -> Iterator[Run]:
-    """Train a vocabulary for each set of options, and yield the runs in the order of the options.
+) -> Iterator[Trained]:
+    """Train a vocabulary for each set of options, and yield them in the order of the options.
 
     Parameters
     ----------
-    counts: chunk counts to train on.
-    options: keyword arguments of `train`. A policy may also be given by name.
-    timed: whether run times matter. If so, vocabularies are trained one at a time, and short runs are repeated.
+    data: counts to train on, and held-out text to evaluate on.
+    options: keyword arguments of `train`.
+    timed: whether times matter. If so, vocabularies are trained one at a time, and short trainings are repeated.
     on_progress: called with the number of vocabularies trained so far, including fractions.
 
-    >>> runs = train_all(ChunkCounts.count("to be or not to be"), [{"vocab_size": 257}, {"vocab_size": 258}])
-    >>> [run.tokenizer.n_vocab for run in runs]
-    [257, 258]
+    >>> data = ExperimentData.of("to be or not to be", heldout="to be")
+    >>> trained = train_all(data, [{"vocab_size": 257}, {"vocab_size": 258}])
+    >>> [(len(each.batches), each.evaluation.tokens) for each in trained]
+    [(1, 4), (2, 3)]
 
     """
-    resolved: list[dict[str, Any]] = [
-        {name: resolve_policy(value) if name == "policy" else value for name, value in each.items()} for each in options
-    ]
-    at_once = 1 if timed else min(len(options), max_parallel_runs(counts))
-    done = [0.0] * len(options)
-    stop = Event()
+    at_once = 1 if timed else min(len(options), max_at_once(data.counts))
+    text, done, stop = data.text, [0.0] * len(options), Event()
 
-    def run(place: int) -> Run:
+    def train_one(index: int) -> Trained:
         batches: list[Batch] = []
 
         def on_batch(batch: Batch) -> None:
             if stop.is_set():
                 raise Stopped("stopped")
             batches.append(batch)
-            done[place] = batch.merges_done / max(1, batch.merges_wanted)
+            done[index] = batch.merges_done / max(1, batch.merges_wanted)
             if at_once == 1:
                 on_progress(sum(done))
 
@@ -88,17 +119,17 @@ def train_all(
         while not seconds or (timed and sum(seconds) < MIN_TIMED_SECONDS):
             batches.clear()
             start = time.perf_counter()
-            model = train(counts, on_batch=on_batch, threads=1 if at_once > 1 else None, **resolved[place])
+            model = train(data.counts, on_batch=on_batch, threads=1 if at_once > 1 else None, **options[index])
             seconds.append(time.perf_counter() - start)
-        done[place] = 1
-        return Run(options[place], Tokenizer(model), batches, min(seconds))
+        done[index] = 1
+        return Trained(options[index], Tokenizer(model), batches, min(seconds), text)
 
     with _without_warnings(merge_training.logger):
         if at_once == 1:
-            yield from map(run, range(len(options)))
+            yield from map(train_one, range(len(options)))
             return
         with ThreadPoolExecutor(at_once) as pool:
-            futures = [pool.submit(run, place) for place in range(len(options))]
+            futures = [pool.submit(train_one, index) for index in range(len(options))]
             try:
                 for future in futures:
                     while not wait([future], 0.1).done:
@@ -120,27 +151,27 @@ def _without_warnings(logger: logging.Logger) -> Iterator[None]:
         logger.setLevel(before)
 
 
-def recorded_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options as values that JSON can represent: a policy by its name.
+def max_at_once(counts: ChunkCounts) -> int:
+    """Return how many vocabularies can be trained at the same time with the cores and the free memory.
 
-    >>> from batchbpe.policies import serial
-    >>> recorded_options({"policy": serial, "freq_cutoff": 2})
-    {'policy': 'serial', 'freq_cutoff': 2}
+    Above `LARGE` unique chunks, only one: it uses all cores, and the main thread, which receives Ctrl-C.
     """
-    return {name: policy_name(value) if name == "policy" else value for name, value in options.items()}
+    if counts.unique > LARGE:
+        return 1
+    needed = MEMORY_PER_BYTE * (len(counts.arrays.data) + counts.unique) + 1
+    return max(1, min(threads_or_all(), free_memory() // needed))
 
 
-def check_size(run: Run) -> None:
-    """Raise unless a vocabulary has the requested size, which it needs as a reference for others.
+@contextmanager
+def vocabularies_bar(number: int, *, show: bool) -> Iterator[Callable[[float], object]]:
+    """Display how many of `number` vocabularies are trained."""
+    with bar("training", number, show=show) as update:
+        yield lambda done: update(done, f"{int(done)} of {number} vocabularies")
 
-    >>> (run,) = train_all(ChunkCounts.count("to be"), [{"vocab_size": 300}])
-    >>> check_size(run)
-    Traceback (most recent call last):
-    ...
-    batchbpe.errors.ArgumentError: vocab_size must be at most 259, since the data has no more pairs to merge, got 300; \
-reduce vocab_size or provide more data
-    """
-    size, requested = len(run.tokenizer.vocab), run.options["vocab_size"]
+
+def check_size(trained: Trained) -> None:
+    """Raise unless a vocabulary has the requested size and at least one merge."""
+    size, requested = len(trained.tokenizer.vocab), trained.options["vocab_size"]
     if size < requested:
         raise ArgumentError(
             "vocab_size",
@@ -148,30 +179,10 @@ reduce vocab_size or provide more data
             f"must be at most {size:,}, since the data has no more pairs to merge",
             remedy=("reduce ", Setting("vocab_size"), " or provide more data"),
         )
-    if not run.batches:
+    if not trained.batches:
         raise ArgumentError("vocab_size", requested, f"must be at least {size + 1:,}, to leave something to merge")
 
 
-@contextmanager
-def runs_bar(number: int, *, show: bool) -> Iterator[Callable[[float], object]]:
-    """Display how many of `number` vocabularies are trained.
-
-    >>> with runs_bar(2, show=False) as on_progress:
-    ...     on_progress(1)
-    """
-    with bar("training", number, show=show) as update:
-        yield lambda done: update(done, f"{int(done)} of {number} vocabularies")
-
-
-def max_parallel_runs(counts: ChunkCounts) -> int:
-    """Return the number of training runs that cores and free memory allow at the same time.
-
-    Large runs use all cores themselves. They run on the main thread, which receives Ctrl-C.
-
-    >>> max_parallel_runs(ChunkCounts.count("to be")) >= 1
-    True
-    """
-    if counts.unique > LARGE:
-        return 1
-    needed = MEMORY_PER_BYTE * (len(counts.arrays.data) + counts.unique) + 1
-    return max(1, min(threads_or_all(), free_memory() // needed))
+def recorded_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as values that JSON can represent: a policy by its name."""
+    return {name: policy_name(value) if name == "policy" else value for name, value in options.items()}

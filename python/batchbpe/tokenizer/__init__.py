@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import tiktoken
 
     from ..analysis.comparison import Comparison
-    from ..analysis.view import Encoding
+    from ..analysis.display import Encoding
 
 
 P = ParamSpec("P")
@@ -163,7 +163,7 @@ class Tokenizer(Codec):
         >>> Tokenizer.train("aaabdaaabac", 259).view("aaabd")
         Encoding([258, 100])
         """
-        from ..analysis.view import Encoding
+        from ..analysis.display import Encoding
 
         return Encoding(self, self.encode(text, "all", errors=errors))
 

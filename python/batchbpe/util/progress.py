@@ -6,7 +6,7 @@ import html
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .memory import memory
@@ -21,7 +21,7 @@ LOG_EVERY = 5.0
 REFRESH_EVERY = 0.1
 """Seconds between two updates of a bar that counts files, which may be many and small."""
 RESUMED = 0.05
-"""If more than this share is done at the first update, the job was resumed."""
+"""If more than this fraction is done at the first update, the job was resumed."""
 Update = Callable[[float, str], object]
 """Receives how much is done, and a note to show."""
 
@@ -40,11 +40,8 @@ def bar(title: str, total: float, *, show: bool = True) -> Iterator[Update]:
 
     console = Console(stderr=True)
     if console.is_jupyter:
-        notebook = _Notebook(title, total)
-        try:
+        with closing(_Notebook(title, total)) as notebook:
             yield notebook
-        finally:
-            notebook.close()
     elif console.is_terminal:
         with _terminal_bar(console, title, total) as update:
             yield update
@@ -66,7 +63,7 @@ def _terminal_bar(console: Any, title: str, total: float) -> Iterator[Update]:
             nonlocal is_first
             if is_first:
                 is_first = False
-                # The work of an earlier process says nothing about the speed of this one.
+                # The work of a previous process says nothing about the speed of this one.
                 progress.reset(task, completed=int(done) if done > RESUMED * total else 0, note=note)
             progress.update(task, completed=done, note=note)
 
@@ -82,7 +79,7 @@ class _Log:
         self.title, self.total = title, total
         self.start = self.last = time.monotonic()
         self.done_before: float | None = None
-        """How much an earlier process had done."""
+        """How much a previous process had done."""
 
     def __call__(self, done: float, note: str) -> None:
         now = time.monotonic()
@@ -93,15 +90,15 @@ class _Log:
         self.last = now
         new = done - self.done_before
         left = (now - self.start) * (self.total - done) / new if new > 0 else 0
-        share = f"{100 * done / self.total:.0f} %, {left:.0f} s left, " if self.total and done else ""
-        self.write(done, f"{self.title}: {share}{note}")
+        state = f"{100 * done / self.total:.0f}%, {left:.0f} s left, " if self.total and done else ""
+        self.write(done, f"{self.title}: {state}{note}")
 
     def write(self, done: float, line: str) -> None:
         sys.stderr.write(line + "\n")
 
 
 class _Notebook(_Log):
-    """A bar in a notebook. The bar of rich would need widgets."""
+    """A bar in a notebook. Rich's bar would need widgets."""
 
     every = 0.2
 
@@ -148,7 +145,8 @@ class Meter:
         """Start with what has been read. The sources report to this meter from now on."""
         self.done = self.size = 0
         for source in sources:
-            self.done, self.size = self.done + source.position, self.size + source.size
+            self.done += source.position
+            self.size += source.size
             source.on_move = self._add
 
     def _add(self, size: int) -> None:
@@ -190,17 +188,14 @@ def training_bar(*, show: bool = True, unit: str = "merges") -> Iterator[Callabl
     if not show:
         yield None
         return
-    started: list[Any] = []  # the bar and its update function, once the first batch tells the total
+    update: Update | None = None
+    with ExitStack() as stack:
 
-    def on_batch(batch: Batch) -> None:
-        if not started:
-            started.append(bar("training", batch.merges_wanted))
-            started.append(started[0].__enter__())
-        note = f"{batch.merges_done:,} of {batch.merges_wanted:,} {unit}, batch of {batch.size}"
-        started[1](batch.merges_done, note)
+        def on_batch(batch: Batch) -> None:
+            nonlocal update
+            if update is None:  # the first batch gives the total
+                update = stack.enter_context(bar("training", batch.merges_wanted))
+            note = f"{batch.merges_done:,} of {batch.merges_wanted:,} {unit}, batch of {batch.size}"
+            update(batch.merges_done, note)
 
-    try:
         yield on_batch
-    finally:
-        if started:
-            started[0].__exit__(None, None, None)

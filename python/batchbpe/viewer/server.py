@@ -1,8 +1,8 @@
 """Serve the page and its API to this machine: a starlette application, run by uvicorn.
 
-A page of another site must not be able to read what is loaded here. So the server listens on the loopback interface,
-and a request is refused unless its Host is an address of the server (against DNS rebinding) and its Origin, if it has
-one, is the server itself. Other sites can link to the page, but not embed it. Nothing is written to disk.
+Other websites must not be able to read what is loaded here. So the server listens on the loopback interface, and a
+request is refused unless its Host is an address of the server (against DNS rebinding) and its Origin, if it has one, is
+the server itself. Other sites can link to the page, but cannot embed it. Nothing is written to disk.
 """
 
 from __future__ import annotations
@@ -82,19 +82,15 @@ class Guard:
         return ""
 
 
-def _is_own(name: str, bound: str, names: Collection[str] = ()) -> bool:
-    """Return whether a host name of a request can be that of the server, and not that of another site.
-
-    >>> _is_own("localhost", "127.0.0.1"), _is_own("example.org", "127.0.0.1"), _is_own("10.0.0.7", "0.0.0.0")
-    (True, False, True)
-    """
+def _is_own(name: str, bound: str, names: Collection[str]) -> bool:
+    """Return whether a host name in a request can be that of the server, and not that of another site."""
     if name == "localhost" or name in names:
         return True
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
         return False
-    # No site can use an address that is not its own.
+    # Another site can have any name, but not the address of this server.
     return address.is_loopback or not ipaddress.ip_address(bound).is_loopback
 
 
@@ -113,7 +109,7 @@ def application(space: Workspace, bound: str = "127.0.0.1", *names: str) -> Star
     from starlette.routing import Mount, Route
     from starlette.staticfiles import StaticFiles
 
-    # A text that takes long does not keep other questions waiting.
+    # Separate workers, so that a slow text does not delay other requests.
     texts, questions = Worker(), Worker()
 
     def question(answer: Question) -> Callable[[Request], Awaitable[Response]]:
@@ -123,9 +119,9 @@ def application(space: Workspace, bound: str = "127.0.0.1", *names: str) -> Star
         return endpoint
 
     async def encode(request: Request) -> Response:
-        # A browser does not let other sites send this type. In JSON, a character could have up to six bytes.
+        # Browsers do not allow other sites to send this type. In JSON, a character could take up to six bytes.
         if request.headers.get("content-type") != "application/octet-stream":
-            return _failure(415, "the request must be of the type application/octet-stream")
+            return _failure(415, "the content type must be application/octet-stream")
         try:
             body = await _body(request)
         except ClientDisconnect:
@@ -179,7 +175,7 @@ async def _respond(
 
 
 def _content(answer: Question, space: Workspace, given: api.Parameters) -> bytes:
-    # Unlike starlette's JSONResponse, this can also write lone surrogates.
+    # Unlike starlette's JSONResponse, this can write lone surrogates.
     return json.dumps(answer(space, given), separators=(",", ":")).encode()
 
 
@@ -190,7 +186,7 @@ def _failure(status: int, message: str) -> Response:
 
 
 def check_installed() -> None:
-    """Raise unless the packages of the extra `viewer` are installed."""
+    """Raise unless the dependencies of the viewer are installed."""
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
@@ -232,7 +228,7 @@ def serve(space: Workspace, listening: socket.socket, host: str) -> None:
 
     bound = listening.getsockname()[0]
     names = [host, *([socket.gethostname()] if _is_any(bound) else [])]
-    # No request is waited for: uvicorn cancels them all, which cancels their work.
+    # Without a timeout, uvicorn cancels all requests when it stops, which cancels their work.
     config = uvicorn.Config(
         application(space, bound, *names), log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=0
     )

@@ -53,7 +53,7 @@ def page(space: Workspace) -> str:
 
 
 def script(name: str = "main") -> str:
-    """Return a module and those that it imports, as one module. No two of them declare the same name.
+    """Return a module and the modules that it imports as one module. No two of them declare the same name.
 
     >>> "import " in script() or "export " in script()
     False
@@ -75,11 +75,11 @@ def _data(space: Workspace) -> api.Answer:
     key, comparison = space.compare(space.text)
     corpus = "data" if "data" in space.token_counts else key
     tokens: list[dict[str, api.Answer]] = []
-    for place, ids in enumerate(comparison.ids.values()):
+    for index, ids in enumerate(comparison.ids.values()):
         found: dict[str, api.Answer] = {}
         for token in dict.fromkeys(ids.tolist()):
             if str(token) not in found:
-                found |= api.token(space, {"model": place, "id": token, "corpus": corpus})["parts"]
+                found |= api.token(space, {"model": index, "id": token, "corpus": corpus})["parts"]
         tokens.append(found)
     return {"workspace": api.workspace(space), "encoded": api.encoded(comparison), "tokens": tokens}
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ..analysis.display import decoded
 from ..errors import ArgumentError
 from ..patterns import split
 from ..tokenizer import Tokenizer
@@ -24,10 +25,11 @@ SCRIPTS = (
     *("Bengali", "Gurmukhi", "Gujarati", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala", "Thai", "Lao", "Khmer"),
     *("Myanmar", "Tibetan", "Georgian", "Armenian", "Ethiopic"),
 )
-OTHER, NONE = "other letters", "no letters"
+SCRIPT_NAMES = (*SCRIPTS, "other letters", "no letters")
+"""The script of a token is that of its first letter."""
 SORTS = ("id", "text", "bytes", "count")
 SEARCHED = 256
-"""The number of bytes of a token in which its first letter is searched for."""
+"""Number of bytes of a token that are searched for its first letter."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,10 @@ class Query:
     """Text, `0x` and bytes in hex, or `#` and an id. A number also finds the token with that id."""
     kind: str = ""
     script: str = ""
-    """A script, as in `SCRIPTS`, of the first letter of the token."""
     least: int = 0
-    """Fewest bytes."""
+    """Minimum number of bytes."""
     most: int = 1 << 30
-    """Most bytes."""
+    """Maximum number of bytes."""
     partial: bool = False
     """Only tokens that are not valid UTF-8."""
     unused: bool = False
@@ -52,7 +53,7 @@ class Query:
 
     def __post_init__(self) -> None:
         """Reject choices that do not exist."""
-        choices = {"kind": ("", *KINDS), "script": ("", *SCRIPTS, OTHER, NONE), "sort": SORTS}
+        choices = {"kind": ("", *KINDS), "script": ("", *SCRIPT_NAMES), "sort": SORTS}
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ArgumentError(name, getattr(self, name), f"must be one of {', '.join(map(repr, allowed))}")
@@ -62,11 +63,11 @@ class Query:
 class TokenCounts:
     """How often each token occurs in a text, indexed by id. Compared by identity, so that results can be cached."""
 
-    of: npt.NDArray[np.int64]
+    by_id: Indices
 
 
 class Vocabulary:
-    """The tokens of a tokenizer, in order of id, with what is needed to search them.
+    """An index of the tokens of a tokenizer.
 
     >>> vocabulary = Vocabulary(Tokenizer.train("aaabdaaabac", 259))
     >>> vocabulary.find(Query(search="ab", sort="bytes", descending=True)).tolist()
@@ -81,18 +82,17 @@ class Vocabulary:
         self.model = model
         self.ids: Indices = np.array(list(model.vocab), np.int64)
         self.values = list(model.vocab.values())
-        groups = (model.byte_ids, *(each.values() for each in (model.stop_words, model.merges, model.phrases)))
-        kinds = np.zeros(model.n_vocab, np.int8)
-        for code, ids in enumerate((*groups, model.special_tokens.values(), model.added_tokens.values())):
-            kinds[list(ids)] = code
-        self._kinds = kinds[self.ids]
-        self._kind_of = kinds
+        groups = (model.stop_words, model.merges, model.phrases, model.special_tokens, model.added_tokens)
+        self._kind_by_id = np.zeros(model.n_vocab, np.int8)
+        for code, ids in enumerate([model.byte_ids, *(group.values() for group in groups)]):
+            self._kind_by_id[list(ids)] = code
+        self._kinds = self._kind_by_id[self.ids]
         self.rank = {token: rank for rank, token in enumerate(model.merges.values())}
         self.find = lru_cache(maxsize=16)(self._find)
 
     def kind(self, token: int) -> str:
         """Return the kind of a token."""
-        return KINDS[self._kind_of[token]]
+        return KINDS[self._kind_by_id[token]]
 
     @lazy
     def parts(self) -> dict[int, tuple[int, ...]]:
@@ -115,11 +115,12 @@ class Vocabulary:
     @lazy
     def facets(self) -> dict[str, dict[str, int]]:
         """The number of tokens of each kind and script."""
-        facets = {}
-        for name, names, codes in (("kind", KINDS, self._kinds), ("script", (*SCRIPTS, OTHER, NONE), self._scripts)):
-            numbers = np.bincount(codes, minlength=len(names)).tolist()
-            facets[name] = {each: number for each, number in zip(names, numbers, strict=True) if number}
-        return facets
+
+        def numbers(names: tuple[str, ...], codes: npt.NDArray[np.int8]) -> dict[str, int]:
+            found = np.bincount(codes, minlength=len(names)).tolist()
+            return {name: number for name, number in zip(names, found, strict=True) if number}
+
+        return {"kind": numbers(KINDS, self._kinds), "script": numbers(SCRIPT_NAMES, self._scripts)}
 
     @lazy
     def _lengths(self) -> Indices:
@@ -127,7 +128,7 @@ class Vocabulary:
 
     @lazy
     def _partial(self) -> Mask:
-        return np.array([not _is_utf8(value) for value in self.values], bool)
+        return np.array([decoded(value) is None for value in self.values], bool)
 
     @lazy
     def _scripts(self) -> npt.NDArray[np.int8]:
@@ -137,30 +138,29 @@ class Vocabulary:
         for code, script in enumerate(SCRIPTS):
             script_of.update(dict.fromkeys("".join(split(letters, rf"\p{{{script}}}+")), code))
         none = len(SCRIPTS) + 1
-        first = (next((script_of[c] for c in text if c in script_of), none) for text in texts)
-        return np.fromiter(first, np.int8, len(texts))
+        return np.array([next((script_of[c] for c in text if c in script_of), none) for text in texts], np.int8)
 
-    def _find(self, query: Query, counted: TokenCounts | None = None) -> Indices:
-        """Return the ids that a query selects. Without `counted`, no token is known to be unused."""
+    def _find(self, query: Query, token_counts: TokenCounts | None = None) -> Indices:
+        """Return the ids that a query selects. Without `token_counts`, no token is known to be unused."""
         chosen = self._search(query.search)
         if query.kind:
             chosen &= self._kinds == KINDS.index(query.kind)
         if query.script:
-            chosen &= self._scripts == (*SCRIPTS, OTHER, NONE).index(query.script)
+            chosen &= self._scripts == SCRIPT_NAMES.index(query.script)
         if query.least > 0 or query.most < 1 << 30:
             chosen &= (self._lengths >= query.least) & (self._lengths <= query.most)
         if query.partial:
             chosen &= self._partial
-        counts = np.ones(len(self.ids), np.int64) if counted is None else counted.of[self.ids]
+        counts = np.ones(len(self.ids), np.int64) if token_counts is None else token_counts.by_id[self.ids]
         if query.unused:
             chosen &= counts == 0
-        places = np.flatnonzero(chosen)
+        indices = np.flatnonzero(chosen)
         if query.sort == "text":
-            places = np.array(sorted(places.tolist(), key=self.values.__getitem__), np.int64)
+            indices = np.array(sorted(indices.tolist(), key=self.values.__getitem__), np.int64)
         elif query.sort != "id":
             keys = self._lengths if query.sort == "bytes" else counts
-            places = places[np.argsort(keys[places], kind="stable")]
-        return self.ids[places[::-1] if query.descending else places]
+            indices = indices[np.argsort(keys[indices], kind="stable")]
+        return self.ids[indices[::-1] if query.descending else indices]
 
     def _search(self, search: str) -> Mask:
         number = re.fullmatch(r"#?(\d{1,9})", search)
@@ -174,11 +174,3 @@ class Vocabulary:
             return np.ones(len(self.ids), bool)
         found: Mask = is_named | np.array([needle in value for value in self.values], bool)
         return found
-
-
-def _is_utf8(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

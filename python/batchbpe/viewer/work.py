@@ -1,6 +1,6 @@
-"""Bound the work of all requests together: how many are in progress, how many run, and for how long.
+"""Bound the total work of all requests: how many are in progress, how many run, and for how long.
 
-Work runs in threads, where signals do not reach it, and a request whose client has gone would run on. So the work of a
+Work runs in threads, which signals do not reach and which continue after the client has disconnected. So the work of a
 request is cancelled when its answer is no longer needed: when the client disconnects, after `MAX_SECONDS`, and when the
 server stops, which cancels its tasks.
 """
@@ -15,15 +15,15 @@ from typing import Any, ParamSpec, TypeVar
 from ..util.cancellation import Cancellation
 
 MAX_REQUESTS = 8
-"""Most requests of one kind in progress, from the first byte to the last byte of the answer. A browser sends six."""
+"""Maximum number of requests of one kind in progress, until the last byte of the answer. A browser sends six."""
 MAX_SECONDS = 20
-"""Most time that the work of a request may run: more than one search of a pattern, which has a better message."""
+"""Maximum time for the work of a request. It exceeds the limit of a pattern search, whose error message is better."""
 PIECE = 1 << 16
-"""An answer is sent in pieces of this size, so that a client that does not read it stays in progress."""
+"""An answer is sent in pieces of this size, so that a request stays in progress until the client has read it."""
 P = ParamSpec("P")
 T = TypeVar("T")
 Message = MutableMapping[str, Any]
-"""A message or a scope of ASGI."""
+"""An ASGI message or scope."""
 Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
 
@@ -33,7 +33,7 @@ class Cancelled(Exception):
 
 
 class Worker:
-    """A thread that runs one function after the other.
+    """A thread that runs one function at a time.
 
     >>> asyncio.run(Worker().run(asyncio.Event().wait, sum, [1, 2]))
     3
@@ -44,7 +44,7 @@ class Worker:
         self._pool = ThreadPoolExecutor(1)
 
     async def run(self, receive: Receive, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function for the client from whom `receive` gets messages; raise `Cancelled` after `MAX_SECONDS`."""
+        """Call a function; raise `Cancelled` after `MAX_SECONDS` or when `receive` reports that the client is gone."""
         loop, cancellation = asyncio.get_running_loop(), Cancellation()
 
         def call() -> T:
@@ -70,7 +70,7 @@ class Worker:
 
 
 async def _disconnect(receive: Receive) -> None:
-    """Wait until a client, whose request was received, disconnects."""
+    """Wait until a client whose request was received disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -95,7 +95,7 @@ class Limit:
                 await send({**message, "body": body[end - PIECE : end], "more_body": more or end < len(body)})
 
         if self._in_progress >= MAX_REQUESTS:
-            while (await receive()).get("more_body"):  # a client that still sends would not read the answer
+            while (await receive()).get("more_body"):  # a client that is still sending would not read the answer
                 pass
             await self._busy(scope, receive, send)
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -19,9 +18,9 @@ from ..tokenizer import Tokenizer
 from .vocabulary import TokenCounts, Vocabulary
 
 MAX_TEXT = 4 << 20
-"""Largest text, in bytes."""
+"""Maximum size of a text, in bytes."""
 MAX_MODELS = 4
-"""Columns of tokens that fit side by side."""
+"""Number of columns of tokens that fit side by side."""
 REMEMBERED = 8
 """Number of texts whose token counts are kept."""
 MAX_REPLAYED = 4
@@ -48,7 +47,7 @@ class Workspace:
     tokenizers: Mapping[str, Tokenizer] = field(default_factory=dict)
     counts: Mapping[str, ChunkCounts] = field(default_factory=dict)
     text: str = SAMPLE
-    """The text at the beginning."""
+    """The initial text."""
 
     def __post_init__(self) -> None:
         """Index the vocabularies."""
@@ -56,41 +55,39 @@ class Workspace:
             raise DataError(f"at most {MAX_MODELS} models fit side by side, got {len(self.tokenizers)}")
         self.models = list(self.tokenizers.values())
         self.vocabularies = [Vocabulary(tokenizer) for tokenizer in self.models]
-        self.token_counts: OrderedDict[str, list[TokenCounts]] = OrderedDict()
+        self.token_counts: dict[str, list[TokenCounts]] = {}
         self.after = lru_cache(maxsize=MAX_REPLAYED)(self._after)
 
     def count_data(self, files: list[str], *, progress: bool = False) -> None:
         """Count the tokens of a corpus, under the key "data"."""
         results = evaluate(self.tokenizers, files=files, errors="replace", progress=progress)
         counts = [np.zeros(tokenizer.n_vocab, np.int64) for tokenizer in self.models]
-        for of, each in zip(counts, results, strict=True):  # frequencies can end before the highest id
-            of[: len(each.frequencies)] = each.frequencies
+        for by_id, each in zip(counts, results, strict=True):  # frequencies can end before the highest id
+            by_id[: len(each.frequencies)] = each.frequencies
         self.token_counts["data"] = list(map(TokenCounts, counts))
 
     def compare(self, text: str) -> tuple[str, Comparison]:
-        """Encode a text with all tokenizers, and return a key for it."""
+        """Encode a text with all tokenizers. Return the comparison, and the key of its token counts."""
         comparison = Comparison(self.tokenizers, text, errors="replace")
         key = hashlib.blake2b(comparison.bytes, digest_size=8).hexdigest()
-        sizes = [tokenizer.n_vocab for tokenizer in self.models]
-        counts = zip(comparison.ids.values(), sizes, strict=True)
-        self._remember(key, [TokenCounts(np.bincount(ids, minlength=size)) for ids, size in counts])
-        return key, comparison
-
-    def replay(self, text: str, place: int, merges: int | None = None) -> Comparison:
-        """Encode a text with one tokenizer, or with its first `merges` merges."""
-        tokenizer = self.models[place] if merges is None else self.after(place, merges)
-        return Comparison({list(self.tokenizers)[place]: tokenizer}, text, errors="replace")
-
-    def _remember(self, key: str, counts: list[TokenCounts]) -> None:
-        self.token_counts.pop(key, None)
-        self.token_counts[key] = counts
+        self.token_counts.pop(key, None)  # so that it becomes the latest
+        self.token_counts[key] = [
+            TokenCounts(np.bincount(ids, minlength=tokenizer.n_vocab))
+            for ids, tokenizer in zip(comparison.ids.values(), self.models, strict=True)
+        ]
         texts = [each for each in self.token_counts if each != "data"]
         for oldest in texts[:-REMEMBERED]:
             self.token_counts.pop(oldest, None)
+        return key, comparison
 
-    def _after(self, place: int, merges: int) -> Tokenizer:
+    def replay(self, text: str, index: int, merges: int | None = None) -> Comparison:
+        """Encode a text with one tokenizer, or with its first `merges` merges."""
+        tokenizer = self.models[index] if merges is None else self.after(index, merges)
+        return Comparison({list(self.tokenizers)[index]: tokenizer}, text, errors="replace")
+
+    def _after(self, index: int, merges: int) -> Tokenizer:
         """Return a tokenizer as it was after its first merges, before phrases were added."""
-        tokenizer = self.models[place]
+        tokenizer = self.models[index]
         model = tokenizer.model
         if merges >= len(model.merges) and not model.phrases:
             return tokenizer

@@ -1,13 +1,13 @@
 /* The view that compares the tokens of a text. */
 
-import { debounced, formatNumber, h, labelled, latest, plural } from "./dom.js";
+import { debounced, formatNumber, h, labeled, latest, plural } from "./dom.js";
 import { encode, isStatic } from "./source.js";
 import { get, MAX_SHARED, set } from "./state.js";
 import { TokenColumns } from "./tokens.js";
 
 const MAX_FILE = 4 << 20;
 const WAIT = 60; // milliseconds after typing
-const MAX_EDITED = 50000; // characters; a browser takes seconds to lay out a text area of a megabyte
+const MAX_EDITED = 50000; // characters; a browser needs seconds to lay out a text area of a megabyte
 
 export class Compare {
   constructor(app) {
@@ -27,8 +27,8 @@ export class Compare {
       !isStatic && this.input,
       h("div", { class: "tools" },
         !isStatic && h("label", { class: "button" }, "Open file", file),
-        labelled("Show spaces and control characters", this.spaces),
-        !isAlone && labelled("Colour only differences", this.dim),
+        labeled("Show spaces and control characters", this.spaces),
+        !isAlone && labeled("Color only differences", this.dim),
         this.status),
       this.columns.root,
       h("p", { class: "legend" },
@@ -66,7 +66,7 @@ export class Compare {
       this.app.fail(`${file.name} has ${formatNumber(file.size)} bytes; the page shows at most ${MAX_FILE >> 20} MiB`);
       return;
     }
-    try { // a mark at the beginning (BOM) is kept, as --text does
+    try { // a byte order mark (BOM) is kept, as with --text
       this.#replace(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await file.arrayBuffer()));
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
@@ -87,7 +87,7 @@ export class Compare {
     this.encode();
   }
 
-  /* A long text is shown as tokens only. */
+  /* A long text is shown only as tokens. */
   #showText() {
     const { length } = this.app.text;
     const isLong = length > MAX_EDITED;

@@ -1,7 +1,7 @@
-/* The view of chunk counts: how frequencies fall with rank, and the chunks themselves. */
+/* The view of chunk counts: count by rank, and the chunks themselves. */
 
 import { chart } from "./chart.js";
-import { choice, debounced, formatNumber, h, labelled } from "./dom.js";
+import { choice, debounced, formatNumber, h, labeled } from "./dom.js";
 import { chip } from "./details.js";
 import { VirtualList } from "./list.js";
 import { getChunks } from "./source.js";
@@ -27,11 +27,11 @@ export class Counts {
         ["chunk", "token", (row) => chip(row), null],
         ["bytes", "number", (row) => row.bytes, null],
         ["count", "number count", (row) => formatNumber(row.count), null],
-        ["share", "number", (row) => `${((100 * row.count) / this.total).toPrecision(2)} %`, null],
+        ["fraction", "number", (row) => `${((100 * row.count) / this.total).toPrecision(2)}%`, null],
       ],
       fetchPage: (start, rows) => getChunks({ file: this.file, search: get("chunk"), start, rows }),
     });
-    const chunks = h("div", {}, h("div", { class: "tools" }, labelled("Search", this.search)), this.list.root);
+    const chunks = h("div", {}, h("div", { class: "tools" }, labeled("Search", this.search)), this.list.root);
     const halves = h("div", { class: "halves" }, this.figure, chunks);
     this.root = h("div", { class: "counts" }, this.files, this.stats, halves);
   }
@@ -46,12 +46,12 @@ export class Counts {
     const { name, total, unique, pattern, curve, ...more } = counts[this.file];
     this.total = total;
     this.files.replaceChildren(chosen ?? h("h2", {}, name));
-    const shares = Object.entries(more.share_of_most_frequent).map(([n, share]) =>
-      [`${formatNumber(100 * share, 1)} %`, `in the ${formatNumber(Number(n))} most frequent`]);
+    const fractions = Object.entries(more.share_of_most_frequent).map(([n, fraction]) =>
+      [`${formatNumber(100 * fraction, 1)}%`, `in the ${formatNumber(Number(n))} most frequent`]);
     const numbers = [
       [formatNumber(total), "chunks"],
       [formatNumber(unique), "unique"],
-      ...shares,
+      ...fractions,
       [formatNumber(more.longest_chunk), "bytes in the longest"],
       [pattern.length > 24 ? "custom" : pattern, "pattern"],
     ];

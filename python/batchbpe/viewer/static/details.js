@@ -1,4 +1,4 @@
-/* What is known about a token: a hint near it, and a panel with its merge tree. */
+/* Details of a token: a hint next to it, and a panel with its merge tree. */
 
 import { formatNumber, h, plural } from "./dom.js";
 import { displayToken, hexBytes } from "./pieces.js";
@@ -10,7 +10,7 @@ const MAX_HINTS = 12; // tokens of a piece
 const OPEN_LEVELS = 3; // of the merge tree
 
 export class Details {
-  /* `corpus()` returns the key of the text in which tokens are counted: "data", or that of the text in the box.
+  /* `corpus()` returns the key of the text in which tokens are counted: "data", or that of the text in the text box.
      `fail(message)` shows an error. */
   constructor(corpus, fail) {
     Object.assign(this, { corpus, fail });
@@ -54,7 +54,7 @@ export class Details {
     this.tip.hidden = true;
   }
 
-  /* Open the panel. The focus returns to `origin` when it is closed. */
+  /* Open the panel. When it is closed, the focus returns to `origin`. */
   async open(model, ids, origin) {
     this.hide();
     this.origin = origin ?? this.origin;
@@ -69,7 +69,7 @@ export class Details {
     this.panel.focus();
   }
 
-  /* Open the tokens that the address names. */
+  /* Open the tokens in the address. */
   async restore() {
     this.panel.hidden = true;
     const [model, ...ids] = get("token").split("-").map(Number);
@@ -83,7 +83,7 @@ export class Details {
     if (hasFocus) this.origin?.focus();
   }
 
-  /* Count again after the text has changed. */
+  /* Update the counts after the text has changed. */
   async refresh() {
     if (!this.panel.hidden) await this.#show(...this.shown).catch((error) => this.fail(error.message));
   }
@@ -139,14 +139,14 @@ function button(token, go) {
   return h("button", { ...attributes, onclick: () => go(token.id) }, h("bdi", {}, displayToken(token)));
 }
 
-/* What a hint says about a token. */
+/* The facts in a hint. */
 function facts(token) {
   const rank = token.rank === null ? [] : [`rank ${formatNumber(token.rank)}`];
   const count = token.count === null ? [] : [`${formatNumber(token.count)}×`];
   return [`id ${token.id}`, token.kind, ...rank, hexBytes(token), ...count];
 }
 
-/* A token and its parts. Deeper levels are made when they are unfolded, since a tree can be large. */
+/* A token and its parts. Deeper levels are created when they are unfolded, because a tree can be large. */
 function branch(parts, id, depth) {
   const token = parts[id];
   if (!token) return h("li", {}, "…");

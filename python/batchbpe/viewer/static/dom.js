@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/* h("button", {class: "quiet", onclick: act}, "Open"). Attributes and children that are null or false are left out. */
+/* h("button", {class: "quiet", onclick: act}, "Open"). Attributes and children that are null or false are omitted. */
 export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
@@ -29,20 +29,20 @@ export function plural(value, noun) {
   return `${formatNumber(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
 
-/* A label and a control, as one line. */
-export function labelled(text, control) {
+/* A label and a control on one line. */
+export function labeled(text, control) {
   const label = h("span", {}, text);
-  return h("label", { class: "labelled" }, control.type === "checkbox" ? [control, label] : [label, control]);
+  return h("label", { class: "labeled" }, control.type === "checkbox" ? [control, label] : [label, control]);
 }
 
-/* A choice between things that have names. Nothing is shown if there is only one. */
+/* A choice between names, or null if there is only one. */
 export function choice(label, names, value, onchoose) {
   if (names.length < 2) return null;
   const options = names.map((name, place) => h("option", { value: place, selected: place === value }, name));
-  return labelled(label, h("select", { onchange: (event) => onchoose(Number(event.target.value)) }, options));
+  return labeled(label, h("select", { onchange: (event) => onchoose(Number(event.target.value)) }, options));
 }
 
-/* A function that runs only the last of several calls within a time. */
+/* Return a function that runs only the last of several calls in quick succession. */
 export function debounced(action, milliseconds) {
   let timer;
   return (...given) => {
@@ -51,7 +51,7 @@ export function debounced(action, milliseconds) {
   };
 }
 
-/* A function that runs an asynchronous action once at a time. Of the calls during a run, only the last one follows. */
+/* Return a function that runs one asynchronous action at a time. Of the calls made meanwhile, only the last one runs. */
 export function latest(action) {
   let running = false;
   let waiting = null;

@@ -1,9 +1,9 @@
-/* A list of any length, of which only the visible rows exist. Rows are fetched in pages. */
+/* A list of any length. Only the visible rows exist; they are fetched in pages. */
 
 import { formatNumber, h, plural } from "./dom.js";
 
 const PAGE = 100;
-const SPARE = 5; // rows outside of the visible part
+const SPARE = 5; // rows outside the visible part
 const MAX_ROWS = 500000; // browsers limit the height of an element
 
 export class VirtualList {
@@ -24,7 +24,7 @@ export class VirtualList {
     new ResizeObserver(() => this.draw()).observe(this.table);
   }
 
-  /* Start again at the top, with what `fetchPage` answers now. */
+  /* Fetch the rows anew and start at the top. */
   async reset() {
     const version = ++this.version;
     this.active = 0;
@@ -51,7 +51,7 @@ export class VirtualList {
     }
   }
 
-  /* Change the title of the column that is sorted by a key. */
+  /* Rename the column with a sort key. */
   rename(key, title) {
     this.head.querySelector(`[data-sort="${key}"]`).textContent = title;
   }
@@ -95,7 +95,7 @@ export class VirtualList {
     return element;
   }
 
-  /* Fetch a page unless it is there or on its way. */
+  /* Fetch a page unless it was fetched or requested before. */
   #fetch(page) {
     const { version } = this;
     if (!this.fetched.has(page)) {

@@ -1,4 +1,4 @@
-/* Start the page: tabs, theme, and what the views share. */
+/* Start the page: tabs, theme, and the state that the views share. */
 
 import { Compare } from "./compare.js";
 import { Counts } from "./counts.js";
@@ -36,13 +36,13 @@ class App {
     });
   }
 
-  /* The key of the text in which tokens are counted. While training is replayed, no counts are known. */
+  /* The key of the text in which tokens are counted. There are no counts while training is replayed. */
   #corpus() {
     if (this.workspace.has_data) return "data";
     return get("view") === "training" ? "" : this.key;
   }
 
-  /* The text in the address. A static page has only the tokens of its own text. */
+  /* The text in the address. A static page contains only the tokens of its initial text. */
   #sharedText() {
     return isStatic ? this.workspace.text : get("text", this.workspace.text);
   }
@@ -68,13 +68,13 @@ class App {
     this.details.hide();
     this.views[name] ??= new VIEWS[name](this);
     const panel = document.getElementById("view");
-    panel.setAttribute("aria-labelledby", `tab-${name}`);
+    panel.setAttribute("aria-labeledby", `tab-${name}`);
     panel.replaceChildren(this.views[name].root);
     await this.views[name].show();
     await this.details.restore();
   }
 
-  /* Show an error, or none. */
+  /* Show an error, or hide it if the message is empty. */
   fail(message) {
     const place = document.getElementById("failure");
     place.textContent = message;

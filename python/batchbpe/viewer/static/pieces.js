@@ -1,6 +1,6 @@
 /* Cut a text into pieces for display: tokens, joined where they share a character or a grapheme cluster.
-   Offsets are in UTF-16 code units. An end that is negative is the complement of the end of a character inside which
-   the token ends. */
+   Offsets are in UTF-16 code units. If a token ends inside a character, its end is the bitwise complement of the end of
+   that character. */
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 const BLOCK = 400; // a block ends at the first line break after this many characters …
@@ -45,9 +45,9 @@ export function cutBlocks(text, models) {
   return ends;
 }
 
-/* Find a place after `from` where a line that is too long can be cut: between grapheme clusters. */
+/* Find an offset after `from` where a line that is too long can be cut: between grapheme clusters. */
 function cutLine(text, models, start, from, line) {
-  for (const until of [Math.min(from + MAX_BLOCK, line), line]) { // segmenting all of a long line takes longer
+  for (const until of [Math.min(from + MAX_BLOCK, line), line]) { // segmenting a whole long line takes longer
     for (const { index } of segmenter.segment(text.slice(start, until))) {
       const place = start + index;
       if (place >= from && models.every((model) => isBoundary(model, place))) return place;
@@ -101,7 +101,7 @@ export function isRightToLeft(text, place) {
   return RIGHT_TO_LEFT.test(/\p{L}/u.exec(line)?.[0] ?? "");
 }
 
-/* Return a text as it is displayed. */
+/* Return a text in the form to display. */
 export function display(text, showSpaces) {
   const shown = text.replace(DIRECTIONS, escaped);
   if (!showSpaces) return shown;
@@ -113,7 +113,7 @@ export function hexBytes(token) {
   return token.hex.toUpperCase().replace(/..(?=.)/g, "$& ") + rest(token);
 }
 
-/* A sign after a token of which the server sent only the first bytes. */
+/* A sign after a token that the server has shortened. */
 function rest(token) {
   return token.hex.length < 2 * token.bytes ? "…" : "";
 }

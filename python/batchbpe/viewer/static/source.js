@@ -1,4 +1,4 @@
-/* Where the data comes from: the server, or the page itself if it was written by --static. */
+/* The source of the data: the server, or the page itself if it was written with --static. */
 
 const inlined = document.getElementById("data");
 const page = inlined && JSON.parse(inlined.textContent);
@@ -9,7 +9,7 @@ async function ask(path, parameters = {}, options = {}) {
   const given = Object.entries(parameters).filter(([, value]) => value !== "" && value !== null && value !== undefined);
   const query = new URLSearchParams(given).toString();
   const response = await fetch(`/api/${path}${query && `?${query}`}`, options).catch(() => {
-    throw new Error("The server does not answer. Is batchbpe view still running?");
+    throw new Error("The server does not respond. Is batchbpe view still running?");
   });
   if (response.ok) return response.json();
   const { error } = await response.json().catch(() => ({}));
@@ -33,13 +33,13 @@ const known = new Map();
 export function getToken(model, id, corpus) {
   if (isStatic) {
     const parts = page.tokens[model] ?? {};
-    if (!Object.hasOwn(parts, id)) return Promise.reject(new Error(`The text does not have the token ${model}-${id}.`));
+    if (!Object.hasOwn(parts, id)) return Promise.reject(new Error(`The text does not contain the token ${model}-${id}.`));
     return Promise.resolve({ token: parts[id], parts, built: [], built_total: 0 });
   }
   const key = `${model} ${id} ${corpus}`;
   if (!known.has(key)) {
     if (known.size > 5000) known.clear();
-    // The server keeps the counts of the last few texts only.
+    // The server keeps only the counts of the last few texts.
     const answer = ask("token", { model, id, corpus }).catch((error) => {
       if (!corpus) throw error;
       return ask("token", { model, id });

@@ -1,5 +1,5 @@
 /* The state of the page is in its address, after the #, so that a view can be shared. A text that is too long for the
-   address is kept in memory, for each entry of the history. */
+   address is kept in memory, for each history entry. */
 
 export const MAX_SHARED = 4000; // characters of a text in the address
 
@@ -18,7 +18,7 @@ export function getNumber(name, most) {
   return Math.max(0, Math.min(most, Number.parseInt(state[name], 10) || 0));
 }
 
-/* Change the state. Values that are empty are removed. `push` makes a new entry in the history. */
+/* Change the state. Empty values are removed. `push` creates a history entry. */
 export function set(changes, push = false) {
   for (const [name, value] of Object.entries(changes)) {
     if (value === "" || value === null || value === undefined || value === false) delete state[name];
@@ -33,7 +33,7 @@ export function set(changes, push = false) {
   } else history.replaceState(entry, "", address);
 }
 
-/* Change the text, which can be empty; null is the text at the beginning. */
+/* Change the text, which can be empty; null is the initial text. */
 export function setText(text) {
   longTexts.delete(entry);
   delete state.text;
@@ -42,7 +42,7 @@ export function setText(text) {
   set({});
 }
 
-/* Call a function when the reader moves in the history or edits the address. */
+/* Call a function when the user navigates the history or edits the address. */
 export function onChange(listener) {
   listeners.push(listener);
 }

@@ -1,10 +1,10 @@
-/* Coloured tokens, one column per model. Only rows near the visible part of the page have contents. */
+/* Colored tokens, one column per model. Only rows near the visible part of the page have contents. */
 
 import { formatNumber, h } from "./dom.js";
 import { cutBlocks, cutPieces, display, isRightToLeft } from "./pieces.js";
 
-const COLOURS = 5;
-const NEAR = "600px"; // how far outside of the window rows are filled
+const COLORS = 5;
+const NEAR = "600px"; // how far outside the window rows are filled
 const FIRST = 4; // rows that are filled at once
 
 export class TokenColumns {
@@ -24,7 +24,7 @@ export class TokenColumns {
     this.observer = null;
   }
 
-  /* Show what the server answered for a text. `models` are the numbers of the models in the answer. */
+  /* Show the server's answer for a text. `models` are the indices of the models in the answer. */
   show(text, encoded, { spaces = false, dim = false, models = null } = {}) {
     Object.assign(this, { encoded, spaces, models: models ?? encoded.models.map((_, place) => place) });
     this.text = text.slice(0, encoded.shown);
@@ -66,7 +66,7 @@ export class TokenColumns {
     return h("div", { class: "summary" }, h("h2", {}, model.name), h("dl", {}, stats), this.models.length > 1 && bar);
   }
 
-  /* A part of the text in all columns, so that the same text stays side by side. */
+  /* Part of the text in all columns, so that the same text stays side by side. */
   #row(row) {
     const element = h("div", { class: "aligned", "data-row": row }, this.models.map((model, column) => {
       const label = this.models.length > 1 && `Tokens of ${this.encoded.models[column].name}`;
@@ -102,12 +102,12 @@ export class TokenColumns {
       const special = this.special[block.dataset.model];
       const pieces = cutPieces(this.text, model, this.#start(number), this.ends[number]);
       pieces.forEach((piece, place) => block.append(this.#piece(piece, place, special.has(model.ids[piece.first]))));
-      // One piece of each block can be reached with Tab, the others with the arrow keys.
+      // Tab reaches one piece of each block; the arrow keys reach the others.
       block.querySelector(".piece")?.setAttribute("tabindex", "0");
     }
   }
 
-  /* The tokens of the column to which a block belongs. */
+  /* The tokens of the column that contains a block. */
   #encoded(block) {
     return this.encoded.models[this.models.indexOf(Number(block.dataset.model))];
   }
@@ -117,7 +117,7 @@ export class TokenColumns {
     const text = display(raw, this.spaces);
     if (first === last) return h("span", { class: "dropped", title: "The pattern drops this text." }, text);
     const differs = this.#differs(start, end) && this.models.length > 1;
-    const kinds = ["piece", `c${place % COLOURS}`, differs && "differs", last - first > 1 && "several", isSpecial && "special"];
+    const kinds = ["piece", `c${place % COLORS}`, differs && "differs", last - first > 1 && "several", isSpecial && "special"];
     const data = { "data-first": first, "data-last": last, "data-start": start, "data-end": end };
     const label = /^\s*$/.test(raw) ? spaceName(raw) : null;
     const attributes = { class: kinds.filter(Boolean).join(" "), role: "button", tabindex: "-1", "aria-label": label };
@@ -172,7 +172,7 @@ export class TokenColumns {
     if (!piece) return;
     if (event.key === "Enter" || event.key === " ") this.#open(piece);
     else {
-      const next = this.#neighbour(piece, event.key);
+      const next = this.#neighbor(piece, event.key);
       if (!next) return;
       piece.setAttribute("tabindex", "-1");
       next.setAttribute("tabindex", "0");
@@ -182,7 +182,7 @@ export class TokenColumns {
   }
 
   /* The piece that a key leads to. Up and Down lead to the previous and next block. */
-  #neighbour(piece, key) {
+  #neighbor(piece, key) {
     const block = piece.parentElement;
     const right = isRightToLeft(this.text, Number(piece.dataset.start)) ? -1 : 1;
     const step = { ArrowLeft: -right, ArrowUp: -1, ArrowRight: right, ArrowDown: 1 }[key];
@@ -201,8 +201,8 @@ export class TokenColumns {
   }
 }
 
-/* Name white space for a screen reader. */
+/* Name whitespace for a screen reader. */
 function spaceName(text) {
   const names = { " ": "space", "\n": "line break", "\t": "tab" };
-  return Array.from(text, (character) => names[character] ?? "white space").join(", ");
+  return Array.from(text, (character) => names[character] ?? "whitespace").join(", ");
 }

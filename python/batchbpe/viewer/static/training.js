@@ -1,4 +1,4 @@
-/* The view that follows the training of a model. */
+/* The view that replays the training of a model. */
 
 import { chart } from "./chart.js";
 import { choice, formatNumber, h, latest, plural } from "./dom.js";
@@ -46,7 +46,7 @@ export class Training {
 
   #drawCharts(log, merges) {
     this.note.textContent = log
-      ? "The text as it was encoded at this point of the training:"
+      ? "The text as encoded at this point in the training:"
       : "This model has no training log, so there are no charts. The text, encoded with the first merges only:";
     if (!log) {
       this.moves = [];
@@ -99,7 +99,7 @@ export class Training {
     }
   }
 
-  /* Play the training from the beginning, or from here; a second press stops it. */
+  /* Play the training from here, or from the beginning if this is the end. A second press stops it. */
   async #animate() {
     this.playing = !this.playing;
     this.play.textContent = this.playing ? "Stop" : "Play";
@@ -114,7 +114,7 @@ export class Training {
   }
 }
 
-/* The number of merges before the first batch and after each. The merges of a base were there before. */
+/* The number of merges before the first batch and after each batch. A base model has merges before the first. */
 function stepsOf(log, merges) {
   const steps = [merges - log.size.reduce((sum, size) => sum + size, 0)];
   for (const size of log.size) steps.push(steps.at(-1) + size);

@@ -1,6 +1,6 @@
 /* The view that searches the tokens of a model. */
 
-import { choice, debounced, formatNumber, h, labelled } from "./dom.js";
+import { choice, debounced, formatNumber, h, labeled } from "./dom.js";
 import { chip } from "./details.js";
 import { VirtualList } from "./list.js";
 import { hexBytes } from "./pieces.js";
@@ -46,10 +46,10 @@ export class Vocabulary {
     this.models = h("div", {});
     this.root = h("div", { class: "vocabulary" },
       h("div", { class: "tools" }, this.models,
-        labelled("Search", this.fields.search),
-        labelled("Kind", this.fields.kind), labelled("Script", this.fields.script),
-        labelled("Bytes, at least", this.fields.least), labelled("at most", this.fields.most),
-        labelled("Unused", this.fields.unused), labelled("Only partial UTF-8", this.fields.partial)),
+        labeled("Search", this.fields.search),
+        labeled("Kind", this.fields.kind), labeled("Script", this.fields.script),
+        labeled("Bytes, at least", this.fields.least), labeled("at most", this.fields.most),
+        labeled("Unused", this.fields.unused), labeled("Only partial UTF-8", this.fields.partial)),
       this.list.root);
     this.names = models.map(({ name }) => name);
   }
@@ -98,7 +98,7 @@ export class Vocabulary {
     const given = { ...query, model: this.model, unused: get("unused") && "1", corpus, start, rows };
     const answer = await getVocabulary(given).catch(async (error) => {
       if (!corpus || corpus === "data") throw error;
-      this.app.key = (await encode(this.app.text)).key; // the server keeps the counts of the last few texts only
+      this.app.key = (await encode(this.app.text)).key; // the server keeps only the counts of the last few texts
       return getVocabulary({ ...given, corpus: this.app.key });
     });
     if (start === 0) this.#offer(answer.facets);

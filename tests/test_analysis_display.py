@@ -1,4 +1,4 @@
-"""Coloured tokens: in html, in a terminal, and without colours; and bars in a notebook."""
+"""Colored tokens: in html, in a terminal, and without colors; and bars in a notebook."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from batchbpe import PATTERNS, Model, Tokenizer
-from batchbpe.analysis.view import Encoding
+from batchbpe.analysis.display import Encoding
 from batchbpe.util.progress import _Notebook, bar
 
 TOKENIZER = Tokenizer.train("aaabdaaabac", 259)
@@ -32,7 +32,7 @@ def test_html_shows_the_text_and_nothing_in_it_is_html() -> None:
 
 
 def test_line_breaks_are_visible_in_html() -> None:
-    """The sign is added to the line break, which still starts a new line, also in a token without other text."""
+    """The sign is added to the line break, which still starts a new line, even in a token without other text."""
     tokenizer = Tokenizer(Model(split=r"(?s).+", merges={(10, 10): 256, (59, 10): 257}))
     html = tokenizer.view("a\n\n;\nb")._repr_html_()
     sign = '<span style="[^"]*user-select:none">↵</span>\n'
@@ -107,8 +107,8 @@ def test_long_tokens_are_shown_completely(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize("color_system", ["standard", None])
-def test_few_colours(color_system: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In 16 colours, all tokens would have the same background."""
+def test_few_colors(color_system: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 16 colors, all tokens would have the same background."""
     console = Console(force_terminal=True, color_system=color_system)
     monkeypatch.setattr("rich.console.Console", lambda **options: console)
     TOKENIZER.show("aaabd")
@@ -135,5 +135,5 @@ def test_a_bar_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     with bar("counting", 10) as update:
         update(5, "<5> MB")
     assert shown[0] == shown[-1] == ""
-    assert shown[1].startswith('<progress value="5" max="10"></progress> counting: 50 %, ')
+    assert shown[1].startswith('<progress value="5" max="10"></progress> counting: 50%, ')
     assert shown[1].endswith("&lt;5&gt; MB")
