@@ -46,11 +46,9 @@ _SET_ELSEWHERE = {
 
 
 def _delegated(method: Callable[Concatenate[Tokenizer, P], R]) -> Callable[Concatenate[BatchTokenizer, P], R]:
-    name = method.__name__
-
     @wraps(method)
     def call(self: BatchTokenizer, /, *args: P.args, **options: P.kwargs) -> R:
-        return getattr(self.tokenizer, name)(*args, **options)  # type: ignore[no-any-return]
+        return method(self.tokenizer, *args, **options)
 
     return call
 
@@ -59,7 +57,7 @@ def _delegated_with_default(
     method: Callable[Concatenate[Tokenizer, P], R],
 ) -> Callable[Concatenate[BatchTokenizer, P], R]:
     """Delegate a method that encodes. By default, a collection of allowed special tokens disallows no others."""
-    name = method.__name__
+    encode: Any = method
 
     @wraps(method)
     def call(
@@ -71,7 +69,7 @@ def _delegated_with_default(
     ) -> Any:
         if disallowed_special is None and not isinstance(allowed_special, str):
             disallowed_special = ()
-        return getattr(self.tokenizer, name)(text, allowed_special, disallowed_special, **options)
+        return encode(self.tokenizer, text, allowed_special, disallowed_special, **options)
 
     return call  # type: ignore[return-value]
 
