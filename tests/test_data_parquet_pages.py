@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from data_files import MB, texts
 
-from batchbpe.data import parquet_pages
+from batchbpe.data.untrusted import parquet_pages
 
 
 def test_page_headers(tmp_path: Path) -> None:

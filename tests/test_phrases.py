@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from batchbpe import PATTERNS, Model, Tokenizer, train
 from batchbpe.boundaries import boundaries_of
-from batchbpe.data.sampling import Sampling
+from batchbpe.data.corpus import Corpus
 from batchbpe.phrases.counting import KINDS, ChunksOfPhrases, RunReader
 from batchbpe.phrases.learning import TooFewRunsError, train_phrases
 from batchbpe.phrases.runs import RunCounts
@@ -100,8 +100,7 @@ def test_training_equals_the_reference(model: Model, book: list[str], kind: str,
 
 
 def reader_of(texts: list[str], share: float = 1.0) -> RunReader:
-    options = {"text_column": "text", "errors": "strict", "max_document_bytes": 1 << 20}
-    return RunReader(texts, options, Sampling(), ["<s>"], False, None, share)
+    return RunReader(Corpus(texts), ["<s>"], False, None, share)
 
 
 @pytest.mark.parametrize("max_words", [2, 3, 4])

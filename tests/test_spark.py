@@ -235,7 +235,7 @@ def test_errors_of_the_commands(spark, place, invalid):
         f"{invalid}/bad.parquet": "bad.parquet: invalid UTF-8 at byte 3 of a document; --replace-errors replaces it",
         f"{invalid}/none.parquet": "none.parquet",
         f"{place}/mine.model": "mine.model",
-        "counts.csv": "counts.csv: Spark cannot read this as documents; pass .parquet, .jsonl, .txt or .md",
+        "counts.csv": "counts.csv: Spark cannot read this as documents; pass .txt, .md, .parquet or .jsonl",
         f"{invalid} --text-column body": "no column 'body' among ['text']; choose one with --text-column",
         f"foo://{place}/x.parquet": 'No FileSystem for scheme "foo"',
         str(write(place / "bad.jsonl", '{"text": "to be"}\n{"text": \n')): "bad.jsonl",

@@ -12,7 +12,7 @@ from ..data.documents import ArrowTexts, Counts, Documents, TextFile, Texts
 from ..errors import DataError
 from ..patterns import describe_pattern, resolve_pattern
 from ..util.lazy import lazy
-from ..util.surrogates import combine_documents
+from ..util.surrogates import Errors, combine_documents
 
 WORDS = r"\S+"
 """Pattern of words, separated by white space."""
@@ -27,7 +27,7 @@ class CountedText:
     (18, 18, 6)
     """
 
-    def __init__(self, patterns: Iterable[str], threads: int | None = None, errors: str = "strict") -> None:
+    def __init__(self, patterns: Iterable[str], threads: int | None = None, errors: Errors = "strict") -> None:
         """Start with an empty text. Patterns are names or regular expressions."""
         self._words = ChunkCounter(WORDS, (), errors, threads)
         self._chunks = [
@@ -112,7 +112,7 @@ def repeatable(documents: Documents) -> Documents:
     return documents.in_memory() if isinstance(documents, TextFile) and documents.opens_once else documents
 
 
-def texts_of(documents: Documents, errors: str) -> Iterator[str]:
+def texts_of(documents: Documents, errors: Errors) -> Iterator[str]:
     """Yield documents as strings.
 
     >>> list(texts_of(Texts(["to be", "or not"]), "strict"))

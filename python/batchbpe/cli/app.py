@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,7 +24,6 @@ from ..errors import Setting, Stopped, UserError, os_error, plural, short
 from .usage import UsageError, problem
 
 if TYPE_CHECKING:
-    from ..data.source import Source
     from ..tokenizer import Tokenizer
 
 app = typer.Typer(
@@ -283,35 +281,6 @@ def stoppable(*, waits: bool) -> Iterator[Callable[[], bool]]:
     finally:
         for number, previous in before.items():
             signal.signal(number, previous)
-
-
-def find_sources(
-    inputs: list[str],
-    text_column: str = "text",
-    jsonl_field: str | None = None,
-    errors: str = "strict",
-    max_document_bytes: int | None = None,
-) -> list[Source]:
-    """Find the input files."""
-    from ..data.corpus import paths
-    from ..data.limits import MAX_DOCUMENT_BYTES
-    from ..data.options import ReadOptions
-    from ..data.readers import standard_input
-
-    options = ReadOptions(text_column, errors, max_document_bytes or MAX_DOCUMENT_BYTES)
-    if inputs.count("-") > 1:
-        raise UsageError("standard input (-) can be given only once")
-    sources: list[Source] = []
-    for place in inputs:
-        if place == "-":
-            sources.append(standard_input(sys.stdin.buffer, jsonl_field, options))
-        else:
-            sources += paths(place, options, jsonl_field=jsonl_field)
-    names = Counter(source.name for source in sources)
-    if len(names) < len(sources):
-        repeated = min(name for name, times in names.items() if times > 1)
-        sys.stderr.write(f"warning: {repeated} is given more than once and is read each time\n")
-    return sources
 
 
 def load(path: Path, pattern: str | None = None, *, needed: bool = True) -> Tokenizer:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ..errors import plural
-from .app import command, describe, fail_if_any, find_sources, note, on_one_line, print_json, stoppable
+from .app import command, describe, fail_if_any, note, on_one_line, print_json, stoppable
 from .options import (
     PATTERN_HELP,
     Engine,
@@ -26,6 +26,7 @@ from .options import (
     TextColumn,
     Threads,
     document_limit,
+    error_policy,
     is_spark,
     option,
     sampled_share,
@@ -80,6 +81,7 @@ def count(
     Example: batchbpe count data/*.parquet -o counts.parquet
     """
     from ..counts.counter import dropped_text
+    from ..data.corpus import Corpus
     from ..data.options import default_max_document_bytes
     from ..jobs import count as local
     from ..util.memory import peak_memory
@@ -105,7 +107,7 @@ def count(
     options = local.CountOptions(
         pattern=pattern,
         special_tokens=special_token or [],
-        errors="replace" if replace_errors else "strict",
+        errors=error_policy(replace_errors),
         sample=sampled_share(sample, seed),
         seed=seed,
         limit_bytes=limit_bytes,
@@ -121,7 +123,7 @@ def count(
     else:
         with stoppable(waits="-" in inputs) as stop:
             report = local.count_files(
-                find_sources(inputs, text_column, jsonl_field, options.errors, options.max_document_bytes),
+                Corpus(files=inputs, options=options.reading).sources,
                 Path(output),
                 options,
                 resume=resume,

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
+from ..data.files import COMPRESSIONS
+from ..data.readers import FORMATS
 from ..errors import plural
-from .app import command, describe, exit_signal, fail_if_any, find_sources, load, note, on_one_line, print_json
+from .app import command, describe, exit_signal, fail_if_any, load, note, on_one_line, print_json
 from .options import (
     Engine,
     Json,
@@ -29,6 +31,7 @@ from .options import (
     SkipErrors,
     TextColumn,
     Threads,
+    error_policy,
     is_spark,
     option,
     sampled_share,
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from ..jobs.encode import EncodeReport
     from ..tokenizer import Tokenizer
 
-NOT_A_FOLDER = (".txt", ".md", ".json", ".jsonl", ".parquet", ".arrow", ".csv", ".npz", ".pt", ".gz", ".zst")
+NOT_A_FOLDER = (*FORMATS, *COMPRESSIONS, ".json", ".npz", ".pt")
 """Suffixes of files, which are unlikely to be meant as folders."""
 
 
@@ -96,8 +99,8 @@ def encode(
 
     Example: batchbpe encode mine.model data/*.parquet -o tokens/
     """
-    from ..data.limits import MAX_DOCUMENT_BYTES
-    from ..data.sampling import Sampling
+    from ..data.corpus import Corpus
+    from ..data.options import MAX_DOCUMENT_BYTES
     from ..errors import Setting, Stopped
     from ..jobs.encode import RECORD, EncodeOptions, encode_files, encode_sources, end_token
     from ..jobs.ids import documents_of, save_ids
@@ -112,7 +115,7 @@ def encode(
         sample=share,
         seed=seed,
         limit_bytes=limit_bytes,
-        errors="replace" if replace_errors else "strict",
+        errors=error_policy(replace_errors),
         columns=[text_column, jsonl_field],
         max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
     )
@@ -139,7 +142,7 @@ def encode(
         return
     if not inputs and sys.stdin.isatty():
         note("reading standard input until Ctrl-D", quiet)
-    sources = find_sources(inputs or ["-"], text_column, jsonl_field, options.errors, max_document_bytes)
+    sources = Corpus(files=inputs or ["-"], options=options.reading).sources
     if show and (json or output):
         raise UsageError("--show cannot be combined with --json or --output")
     path = None if output is None else Path(output)
@@ -156,7 +159,7 @@ def encode(
         if path and any(source.is_at(path) for source in sources):
             raise UsageError(f"--output must not be one of the inputs, {output}")
         end = end_token(tokenizer, end_of_text)
-        encoded = encode_sources(tokenizer, sources, Sampling(share, seed, limit_bytes), threads, options.errors)
+        encoded = encode_sources(tokenizer, sources, options.sampling, threads, options.errors)
         if path is None:
             _print_ids(tokenizer, documents_of(encoded, end), show=show, json=json)
             return

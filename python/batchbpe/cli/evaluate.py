@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 
 from ..errors import DataError
-from .app import command, find_sources, load, note, print_json, print_table
+from .app import command, load, note, print_json, print_table
 from .options import (
     Json,
     JsonlField,
@@ -24,6 +24,7 @@ from .options import (
     Seed,
     TextColumn,
     Threads,
+    error_policy,
     option,
     sampled_share,
 )
@@ -82,29 +83,23 @@ def evaluate(
     Example: batchbpe evaluate mine.model other.model --data heldout.txt
     """
     from .. import analysis
-    from ..data.limits import MAX_DOCUMENT_BYTES
+    from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
+    from ..data.sampling import Sampling
 
     grouped = bool(group_column or by_file)
     share = sampled_share(sample, seed)
     _check(models, parity, per, group_column, by_file, share, limit_bytes)
     tokenizers = {str(path): _load(path, pattern, needed=len(models) == 1) for path in models}
-    errors = "replace" if replace_errors else "strict"
-    sources = find_sources(data, text_column, jsonl_field, errors, max_document_bytes)
-    options: dict[str, Any] = {
-        "text_column": text_column,
-        "errors": errors,
-        "max_document_bytes": max_document_bytes or MAX_DOCUMENT_BYTES,
-        "sample": share,
-        "seed": seed,
-        "limit_bytes": limit_bytes,
-        "threads": threads,
-        "progress": not quiet,
-    }
+    options = ReadOptions(
+        text_column, jsonl_field, error_policy(replace_errors), max_document_bytes or MAX_DOCUMENT_BYTES
+    )
+    arguments = vars(options) | vars(Sampling(share, seed, limit_bytes)) | {"threads": threads, "progress": not quiet}
     results: dict[str, dict[str, Any]]
     if grouped:
         unit = per or "character"
-        options |= {"group_column": group_column, "by_file": by_file, "per": unit, "parity": parity}
-        comparison = analysis.evaluate_groups(tokenizers, sources, **options)
+        comparison = analysis.evaluate_groups(
+            tokenizers, files=data, group_column=group_column, by_file=by_file, per=unit, parity=parity, **arguments
+        )
         for empty in comparison.empty_groups:
             note(f"group {empty} is omitted: it contains no text", quiet)
         evaluations = {name: list(each.evaluations.values()) for name, each in comparison.tokenizers.items()}
@@ -113,7 +108,7 @@ def evaluate(
             for name, each in comparison.tokenizers.items()
         }
     else:
-        found = analysis.evaluate(tokenizers, sources, **options)
+        found = analysis.evaluate(tokenizers, files=data, **arguments)
         evaluations = {each.name: [each] for each in found}
         results = {each.name: {"groups": {ALL: each.metrics(found[0])}} for each in found}
     if audit:
@@ -136,7 +131,7 @@ def evaluate(
 
 def _load(path: Path, pattern: str | None, *, needed: bool) -> Tokenizer:
     """Load a model, or suggest --data for what is a file of documents by its name."""
-    from ..data.corpus import has_known_suffix
+    from ..data.paths import has_known_suffix
 
     try:
         return load(path, pattern, needed=needed)

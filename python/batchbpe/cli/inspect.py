@@ -45,14 +45,14 @@ def inspect(
     from .. import analysis
     from ..analysis.inspection import tree_nodes
     from ..counts import ChunkCounts
-    from ..data.files import kind
-    from ..data.tables import is_counts_folder
+    from ..data.files import split_suffix
+    from ..data.readers.tables import is_counts_folder
 
     views = {"token": token, "id": id, "longest": longest, "search": search}
     given = [name for name, value in views.items() if value is not None]
     if len(given) > 1 and given != ["longest", "search"]:
         raise UsageError(f"--{given[0]} cannot be combined with --{given[1]}")
-    if kind(file)[0] in (".csv", ".parquet") or is_counts_folder(file):
+    if split_suffix(file)[0] in (".csv", ".parquet") or is_counts_folder(file):
         for name in [*given, *["pattern"] * (pattern is not None)]:
             raise UsageError(f"--{name} needs a model; {file} contains chunk counts")
         summary = analysis.inspect_counts(ChunkCounts.load(file), top=TOP if top is None else top)

@@ -7,7 +7,13 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from ..data.files import COMPRESSIONS
+from ..data.readers import FORMATS
+from ..util.surrogates import Errors
 from .usage import UsageError, number, one_of
+
+COUNTS = ".csv"
+"""Suffix of files that can only contain chunk counts."""
 
 
 def option(help: str, *names: str, **rest: Any) -> Any:
@@ -18,8 +24,8 @@ def option(help: str, *names: str, **rest: Any) -> Any:
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        help="Files, folders, globs or URLs: .txt, .md, .jsonl, .parquet, .arrow, or chunk counts (.csv, .parquet), "
-        "also compressed as .gz or .zst; - for standard input."
+        help=f"Files, folders, globs or URLs: {', '.join(suffix for suffix in FORMATS if suffix != COUNTS)}, or chunk "
+        f"counts ({COUNTS}, .parquet), optionally compressed as {' or '.join(COMPRESSIONS)}; - for standard input."
     ),
 ]
 ModelFile = Annotated[
@@ -42,7 +48,7 @@ LimitBytes = Annotated[
 Sample = Annotated[
     float | None,
     option(
-        "Share of the documents to use, e.g. 0.1. A text file is one document.", show_default="1.0", **number(float)
+        "Fraction of the documents to use, e.g. 0.1. A text file is one document.", show_default="1.0", **number(float)
     ),
 ]
 Seed = Annotated[int, option("Random seed for --sample.", **number(int, least=0))]
@@ -53,6 +59,11 @@ def sampled_share(sample: float | None, seed: int) -> float:
     if sample is None and seed:
         raise UsageError("--seed has no effect without --sample; remove it")
     return 1.0 if sample is None else sample
+
+
+def error_policy(replace_errors: bool) -> Errors:
+    """Return the value of `errors`."""
+    return "replace" if replace_errors else "strict"
 
 
 ReplaceErrors = Annotated[bool, option("Replace invalid UTF-8 with U+FFFD.", "--replace-errors")]

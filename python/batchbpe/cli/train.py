@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 
 from ..errors import plural, short
-from .app import command, find_sources, load, note, print_json
+from .app import command, load, note, print_json
 from .options import (
     PATTERN_HELP,
     Json,
@@ -22,6 +22,7 @@ from .options import (
     Seed,
     TextColumn,
     Threads,
+    error_policy,
     option,
     sampled_share,
 )
@@ -112,6 +113,7 @@ def train(
 
     Example: batchbpe train counts.parquet --vocab-size 50304 -o mine
     """
+    from ..data.options import MAX_DOCUMENT_BYTES
     from ..storage.atomic import check_writable
     from ..tokenizer import Tokenizer
     from ..util.memory import peak_memory
@@ -127,10 +129,9 @@ def train(
     start = time.monotonic()
     counted = [start]
     sizes: list[int] = []
-    errors: Literal["strict", "replace"] = "replace" if replace_errors else "strict"
     tokenizer = Tokenizer.train(
-        find_sources(inputs, text_column, jsonl_field, errors, max_document_bytes),
-        vocab_size,
+        files=inputs,
+        vocab_size=vocab_size,
         pattern=pattern,
         stop_list_size=stop_list_size,
         freq_cutoff=freq_cutoff,
@@ -145,7 +146,10 @@ def train(
         phrase_chunks=phrase_chunks,
         max_words=max_words,
         phrase_sample=phrase_sample,
-        errors=errors,
+        text_column=text_column,
+        jsonl_field=jsonl_field,
+        errors=error_policy(replace_errors),
+        max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
         sample=sampled_share(sample, seed),
         seed=seed,
         limit_bytes=limit_bytes,

@@ -45,14 +45,14 @@ def view(
     """
     from ..analysis.comparison import unique_names
     from ..counts import ChunkCounts
-    from ..data.files import kind
-    from ..data.tables import is_counts_folder
+    from ..data.files import split_suffix
+    from ..data.readers.tables import is_counts_folder
     from ..viewer import server, static_page
     from ..viewer.workspace import SAMPLE, Workspace
 
     if static is None:
         server.check_installed()
-    counts = [path for path in files if kind(path)[0] in (".csv", ".parquet") or is_counts_folder(path)]
+    counts = [path for path in files if split_suffix(path)[0] in (".csv", ".parquet") or is_counts_folder(path)]
     models = [path for path in files if path not in counts]
     if not models and (static or data):
         raise UsageError(f"--{'static' if static else 'data'} needs a model; {files[0]} contains chunk counts")

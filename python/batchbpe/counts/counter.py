@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from .. import _core
 from ..data.documents import ArrowTexts, Counts, Documents, TextFile, Texts
-from ..data.files import decompressed, kind
-from ..data.parquet_pages import has_dictionary
-from ..data.sampling import Sampling
+from ..data.files import decompressed, split_suffix
+from ..data.sampling import Sampling, Selection
 from ..data.source import Source
 from ..data.text_files import read_blocks
+from ..data.untrusted import has_dictionary
 from ..errors import ArgumentError, ArgumentTypeError, DataError, plural, short, warn
 from ..patterns import PATTERNS, check_pattern, describe_pattern, resolve_pattern
-from ..util.surrogates import combine_documents
+from ..util.surrogates import Errors, combine_documents
 
 FEW_ROWS = 64
 """Rows of a file of counts to read at once if each may refer to a megabyte in a dictionary."""
@@ -53,7 +53,7 @@ class ChunkCounter:
         self,
         pattern: str | None,
         special_tokens: Sequence[str] = (),
-        errors: str = "strict",
+        errors: Errors = "strict",
         threads: int | None = None,
         max_chunk_bytes: int | None = None,
         max_counts_bytes: int | None = None,
@@ -88,10 +88,10 @@ class ChunkCounter:
 
     def add_sources(self, sources: Iterable[Source], sampling: Sampling | None = None) -> None:
         """Count the documents of some sources, or a sample of them. Errors name the file."""
-        sampling = sampling or Sampling()
+        selection = Selection(sampling or Sampling())
         for source in sources:
             with source.blamed():
-                for documents in sampling.of(source):
+                for documents in selection.of(source):
                     self.add(documents)
 
     def add(self, documents: Documents, skip: int = 0) -> None:
@@ -219,8 +219,9 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
     if not path.is_file():
         raise FileNotFoundError(f"file not found: {path}")
     with locate_errors(path):
-        with decompressed(path, kind(path)[1]) as plain:
-            if kind(path)[0] == ".csv":
+        suffix, compression = split_suffix(path)
+        with decompressed(path, compression) as plain:
+            if suffix == ".csv":
                 (data, offsets, counts), pattern = read_csv(plain, max_bytes)
                 total = None
             else:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..analysis.evaluation import evaluate_text
-from ..data import corpus
+from ..data.corpus import Data, Files
 from ..errors import ArgumentError
 from ..policies import Policy, policy_name
 from ..tokenizer import Tokenizer
@@ -21,10 +21,10 @@ from .trainings import POLICIES, Run, check_size, recorded_options, runs_bar, tr
 
 @styled
 def batching(
-    data: ExperimentData | corpus.Data | None = None,
+    data: ExperimentData | Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     vocab_size: int = 50_304,
     policies: Sequence[str | Policy] = POLICIES,
     cap_divisors: Sequence[int] = (1, 2, 4, 8),

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..analysis.evaluation import evaluate_text
-from ..data import corpus
+from ..data.corpus import Data, Files
 from ..errors import ArgumentError
 from .data import ExperimentData
 from .plots import axes, explain_hollow, line, styled
@@ -18,10 +18,10 @@ from .trainings import check_size, recorded_options, runs_bar, train_all
 
 @styled
 def freq_cutoff(
-    data: ExperimentData | corpus.Data | None = None,
+    data: ExperimentData | Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     vocab_size: int = 50_304,
     cutoffs: Sequence[int] = tuple(range(1, 11)),
     progress: bool = False,

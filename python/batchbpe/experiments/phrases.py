@@ -9,13 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from ..analysis.counted_text import texts_of
-from ..data import corpus
+from ..data.corpus import Corpus, Data, Files
 from ..data.documents import Counts, Documents
+from ..data.options import ReadOptions
 from ..data.sampling import DocumentSampler
 from ..data.source import Source
 from ..errors import ArgumentError, DataError, Setting
 from ..phrases.counting import KINDS, check_rereadable
 from ..tokenizer import Tokenizer
+from ..util.surrogates import Errors
 from .data import HELDOUT_SHARE, source_names
 from .plots import COLOURS, axes, styled
 from .result import Result, signed
@@ -26,18 +28,18 @@ SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
 
 @styled
 def phrases(
-    data: corpus.Data | None = None,
-    heldout: corpus.Data | None = None,
+    data: Data | None = None,
+    heldout: Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     vocab_sizes: Sequence[int] = (50_304,),
     shares: Sequence[float] = SHARES,
     kinds: Sequence[str] = tuple(KINDS),
     heldout_share: float = HELDOUT_SHARE,
     seed: int = 0,
     text_column: str = "text",
-    errors: str = "strict",
+    errors: Errors = "strict",
     progress: bool = False,
     **options: Any,
 ) -> Result:
@@ -63,9 +65,9 @@ def phrases(
     """
     if not shares or not vocab_sizes or not kinds:
         raise ArgumentError("shares", list(shares), "must contain at least one number, as must vocab_sizes and kinds")
-    chosen = corpus.choose(data, texts, files)
-    check_rereadable(chosen)
-    split = _Split(chosen, heldout, heldout_share, seed, {"text_column": text_column, "errors": errors})
+    corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))
+    check_rereadable(corpus)
+    split = _Split(corpus, None if heldout is None else Corpus(heldout, options=corpus.options), heldout_share, seed)
     held = list(split.heldout())
     if not held:
         remedy = ("provide more documents, or ", Setting("heldout"), "; a text file is one document")
@@ -91,7 +93,7 @@ def phrases(
         )
         for row in automatic
     }
-    parameters = {"data": source_names(chosen), "seed": seed, "held-out documents": len(held)}
+    parameters = {"data": source_names(corpus), "seed": seed, "held-out documents": len(held)}
     return Result(
         "phrases",
         {**parameters, **recorded_options(options)},
@@ -104,22 +106,22 @@ def phrases(
 class _Split:
     """The documents to train on, and those held out."""
 
-    def __init__(self, data: Any, heldout: Any, share: float, seed: int, options: dict[str, Any]) -> None:
-        if not 0 < share < 1:
-            raise ArgumentError("heldout_share", share, "must be between 0 and 1, exclusive")
-        self._data, self._heldout, self._share, self._seed, self._options = data, heldout, share, seed, options
+    def __init__(self, corpus: Corpus, heldout: Corpus | None, fraction: float, seed: int) -> None:
+        if not 0 < fraction < 1:
+            raise ArgumentError("heldout_share", fraction, "must be between 0 and 1, exclusive")
+        self._corpus, self._heldout, self._fraction, self._seed = corpus, heldout, fraction, seed
 
     def training(self) -> Source:
-        return Source("", lambda _: self._documents(self._data, is_held=False if self._heldout is None else None))
+        return Source("", lambda _: self._documents(self._corpus, is_held=False if self._heldout is None else None))
 
     def heldout(self) -> Iterator[str]:
-        source = self._data if self._heldout is None else self._heldout
-        for documents in self._documents(source, is_held=True if self._heldout is None else None):
-            yield from texts_of(documents, self._options["errors"])
+        corpus = self._heldout or self._corpus
+        for documents in self._documents(corpus, is_held=True if self._heldout is None else None):
+            yield from texts_of(documents, corpus.options.errors)
 
-    def _documents(self, data: Any, is_held: bool | None) -> Iterator[Documents]:
+    def _documents(self, corpus: Corpus, is_held: bool | None) -> Iterator[Documents]:
         """Yield the documents that are held out, those that are not, or all."""
-        for source in corpus.sources(data, **self._options):
+        for source in corpus.sources:
             sampler = DocumentSampler(source, self._seed)
             with source.blamed():
                 for documents in source:
@@ -128,7 +130,7 @@ class _Split:
                     if is_held is None:
                         yield documents
                         continue
-                    mask = sampler.draw(documents, self._share) == is_held
+                    mask = sampler.draw(documents, self._fraction) == is_held
                     if mask.any():
                         yield documents.select(np.asarray(mask))
 

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from ..analysis.evaluation import evaluate_text
-from ..data import corpus
+from ..data.corpus import Corpus, Data, Files
+from ..data.options import ReadOptions
 from ..errors import ArgumentError, DataError
 from ..jobs.resume import identity
 from ..patterns import resolve_pattern
@@ -22,7 +23,8 @@ from ..policies import Policy, policy_name, resolve_policy
 from ..storage.atomic import writing
 from ..storage.checked_json import load_sealed, save_sealed
 from ..storage.locks import locked
-from .data import HELDOUT_SHARE, ExperimentData, read_sources, source_names
+from ..util.surrogates import Errors
+from .data import HELDOUT_SHARE, ExperimentData, source_names
 from .plots import axes, styled
 from .report import RUNS, VERSION
 from .result import Result
@@ -55,18 +57,18 @@ MAX_LABEL = 24
 
 @styled
 def sweep(
-    data: corpus.Data | None = None,
-    heldout: corpus.Data | None = None,
+    data: Data | None = None,
+    heldout: Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     grid: Mapping[str, Sequence[Any]],
     folder: str | os.PathLike[str] | None = None,
     resume: bool = True,
     heldout_share: float = HELDOUT_SHARE,
     seed: int = 0,
     text_column: str = "text",
-    errors: str = "strict",
+    errors: Errors = "strict",
     progress: bool = False,
 ) -> Result:
     """Train and evaluate every combination of options, and rank them by compression of held-out text.
@@ -88,7 +90,8 @@ def sweep(
     [260, 260, 258, 258]
 
     """
-    data = corpus.choose(data, texts, files)
+    corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))
+    other = None if heldout is None else Corpus(heldout, options=corpus.options)
     policies = {policy_name(policy): resolve_policy(policy) for policy in grid.get("policy", ())}
     grid, folder = _normalized(grid), None if folder is None else Path(folder)
     with ExitStack() as stack:
@@ -96,7 +99,7 @@ def sweep(
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder))
-        results = _Results(folder, _description(data, heldout, heldout_share, seed, text_column, errors), resume)
+        results = _Results(folder, _description(corpus, other, heldout_share, seed, text_column, errors), resume)
         combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         todo = [each for each in combinations if each not in results]
         done = len(combinations) - len(todo)
@@ -105,15 +108,7 @@ def sweep(
                 some = [each for each in todo if each["pattern"] == pattern]
                 if some:
                     on_progress(done)
-                    counted = ExperimentData.of(
-                        data,
-                        heldout,
-                        pattern=pattern,
-                        heldout_share=heldout_share,
-                        seed=seed,
-                        text_column=text_column,
-                        errors=errors,
-                    )
+                    counted = ExperimentData.of_corpus(corpus, other, pattern, heldout_share, seed)
                     moved = partial(lambda before, more: on_progress(before + more), done)
                     for row in _rows(counted, some, policies, moved):
                         results.add(row)
@@ -132,10 +127,10 @@ def sweep(
     findings = {"shortest encoding": best if alike == 1 else f"{alike} equal combinations, such as {best}"}
     if lossy:
         findings["patterns that drop text (ranked last)"] = ", ".join(lossy)
-    held = source_names(heldout) if heldout is not None else f"{heldout_share} of the documents, or of the chunks"
+    held = source_names(other) if other else f"{heldout_share} of the documents, or of the chunks"
     return Result(
         "sweep",
-        {"data": source_names(data), "held-out text": held, "seed": seed, "grid": dict(grid)},
+        {"data": source_names(corpus), "held-out text": held, "seed": seed, "grid": dict(grid)},
         {"leaderboard": pa.Table.from_pylist(rows)},
         {"sweep": _figure(rows, grid)},
         findings,
@@ -193,9 +188,9 @@ def _normalized(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
     return {name: list(dict.fromkeys(values)) for name, values in named.items()}
 
 
-def _description(data: Any, heldout: Any, *options: Any) -> Any:
+def _description(corpus: Corpus, heldout: Corpus | None, *options: Any) -> Any:
     """Describe data and options, so that a sweep is only resumed with the same ones."""
-    sources = [source for each in (data, heldout) if each is not None for source in read_sources(each)]
+    sources = [*corpus.sources, *(heldout.sources if heldout else [])]
     return json.loads(json.dumps([[identity(source) for source in sources], options]))
 
 

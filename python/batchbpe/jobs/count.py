@@ -18,8 +18,7 @@ from typing import Any
 from .._core import PatternError
 from ..counts import ChunkCounts, check_suffix
 from ..counts.counter import ChunkArrays, ChunkCounter
-from ..data.limits import MAX_DOCUMENT_BYTES
-from ..data.sampling import Sampling
+from ..data.sampling import Selection
 from ..data.source import Source
 from ..errors import ArgumentError, DataError, OutputExistsError, Setting, Stopped
 from ..model import check_special_tokens
@@ -28,7 +27,7 @@ from ..storage.atomic import check_writable, remove_stale, writing
 from ..storage.locks import locked
 from ..util.memory import memory, release_memory
 from ..util.progress import counting_bar
-from .resume import Record
+from .resume import JobOptions, Record
 from .spill import Runs
 
 SAVE_EVERY = 60.0
@@ -39,21 +38,13 @@ RESUME = ("continue with ", Setting("resume", True))
 
 
 @dataclass(frozen=True)
-class CountOptions:
+class CountOptions(JobOptions):
     """Options that determine the result. A job can only be resumed with the same ones."""
 
     pattern: str = PATTERNS["gpt4"]
     special_tokens: Sequence[str] = ()
-    errors: str = "strict"
-    sample: float = 1.0
-    seed: int = 0
-    limit_bytes: int | None = None
     max_chunk_bytes: int | None = None
     """Skip chunks longer than this, which come from corrupt files."""
-    max_document_bytes: int = MAX_DOCUMENT_BYTES
-    """The limit that the sources were created with, on which the size of their batches depends."""
-    columns: Sequence[str | None] = ()
-    """The columns and fields that the text is read from."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -160,9 +151,9 @@ class _CountJob:
         max_counts = None if max_memory is None else max_memory // 4
         self.counter = ChunkCounter(*arguments, max_counts_bytes=max_counts, on_progress=self._on_progress)
         self.report = CountReport(str(output))
-        self.sampling = Sampling(options.sample, options.seed, options.limit_bytes)
+        self.selection = Selection(options.sampling)
         state: dict[str, Any] = {"runs": {}, "bounds": [], "read": 0, "dropped": 0, "skipped": 0, "failed": {}}
-        self.record = Record(self.folder / "record.json", asdict(options), sources, self.sampling, **state)
+        self.record = Record(self.folder / "record.json", asdict(options), sources, self.selection, **state)
         self.next_save = time.monotonic() + SAVE_EVERY
         self.initial_memory = memory()
         is_resumed = resume and self.record.path.exists()
@@ -203,7 +194,7 @@ class _CountJob:
         self._checkpoint()
 
     def _count(self, source: Source, done: int, skip: int) -> None:
-        for number, documents in enumerate(self.sampling.of(source)):
+        for number, documents in enumerate(self.selection.of(source)):
             if number < done:
                 continue
             self.counter.add(documents, skip=skip)

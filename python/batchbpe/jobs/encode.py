@@ -17,8 +17,7 @@ import numpy as np
 
 from .._core import Encoder, threads_or_all
 from ..data.documents import ArrowTexts, Documents, TextFile, Texts
-from ..data.limits import MAX_DOCUMENT_BYTES
-from ..data.sampling import Sampling
+from ..data.sampling import Sampling, Selection
 from ..data.source import Source
 from ..data.text_files import read_blocks
 from ..errors import ArgumentError, DataError, OutputExistsError, Setting, listed
@@ -26,8 +25,8 @@ from ..storage.atomic import replacing, writing
 from ..storage.locks import IN_FOLDER, check_parent, locked
 from ..tokenizer import Tokenizer
 from ..util.progress import Meter, bar
-from ..util.surrogates import combine_documents
-from .resume import Record
+from ..util.surrogates import Errors, combine_documents
+from .resume import JobOptions, Record
 from .shards import SHARDS, Encoded, Shard, ShardFormat
 
 RECORD = "shards.json"
@@ -56,7 +55,7 @@ def end_token(tokenizer: Tokenizer, end_of_text: str | None) -> int | None:
 
 
 def encode_documents(
-    tokenizer: Tokenizer, documents: Iterable[Documents], threads: int | None, errors: str = "strict"
+    tokenizer: Tokenizer, documents: Iterable[Documents], threads: int | None, errors: Errors = "strict"
 ) -> Iterator[Iterable[Encoded]]:
     """Encode batches of documents in order; a text file is encoded block by block.
 
@@ -83,20 +82,21 @@ def encode_documents(
 
 
 def encode_sources(
-    tokenizer: Tokenizer, sources: Iterable[Source], sampling: Sampling, threads: int | None, errors: str
+    tokenizer: Tokenizer, sources: Iterable[Source], sampling: Sampling, threads: int | None, errors: Errors
 ) -> Iterator[Encoded]:
-    """Encode the documents of some sources. Errors of reading are raised as `DataError`, never as `OSError`."""
+    """Encode the documents of some sources. Read errors are raised as `DataError`, never as `OSError`."""
+    selection = Selection(sampling)
     for source in sources:
         try:
             with source.blamed():
-                for batch in encode_documents(tokenizer, sampling.of(source), threads, errors):
+                for batch in encode_documents(tokenizer, selection.of(source), threads, errors):
                     yield from batch
         except OSError as error:
             raise DataError(str(error)) from None
 
 
 def _submit(
-    pool: ThreadPoolExecutor, encoder: Encoder, batches: Iterable[Documents], threads: int, errors: str
+    pool: ThreadPoolExecutor, encoder: Encoder, batches: Iterable[Documents], threads: int, errors: Errors
 ) -> Iterator[Future[Iterable[Encoded]]]:
     done: Future[Iterable[Encoded]]
     try:
@@ -114,7 +114,7 @@ def _submit(
         yield done
 
 
-def _encode(encoder: Encoder, documents: Documents, threads: int, errors: str) -> Iterator[Encoded]:
+def _encode(encoder: Encoder, documents: Documents, threads: int, errors: Errors) -> Iterator[Encoded]:
     match documents:
         case TextFile():
             yield from _encode_file(encoder, documents, threads, errors)
@@ -131,7 +131,7 @@ def _encode(encoder: Encoder, documents: Documents, threads: int, errors: str) -
             documents.sizes()  # raises an error for chunk counts
 
 
-def _encode_file(encoder: Encoder, file: TextFile, threads: int, errors: str) -> Iterator[Encoded]:
+def _encode_file(encoder: Encoder, file: TextFile, threads: int, errors: Errors) -> Iterator[Encoded]:
     encoded: list[Encoded] = []
 
     def use(block: bytes, offset: int, last: bool) -> int:
@@ -144,7 +144,7 @@ def _encode_file(encoder: Encoder, file: TextFile, threads: int, errors: str) ->
 
 
 @dataclass(frozen=True)
-class EncodeOptions:
+class EncodeOptions(JobOptions):
     """Options that determine the shards. A job can only be resumed with the same ones."""
 
     format: ShardFormat = "bin"
@@ -152,14 +152,6 @@ class EncodeOptions:
     """Special token to append to each document."""
     shard_tokens: int = 100_000_000
     """A shard is closed after this many tokens, at the end of a batch of documents."""
-    sample: float = 1.0
-    seed: int = 0
-    limit_bytes: int | None = None
-    errors: str = "strict"
-    columns: Sequence[str | None] = ()
-    """The columns and fields that the text is read from."""
-    max_document_bytes: int = MAX_DOCUMENT_BYTES
-    """The limit that the sources were created with, on which the size of their batches depends."""
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -252,9 +244,9 @@ class _EncodeJob:
         self.end = end_token(tokenizer, options.end_of_text)
         self.dtype = id_dtype(tokenizer)
         self.report = EncodeReport()
-        self.sampling = Sampling(options.sample, options.seed, options.limit_bytes)
+        self.selection = Selection(options.sampling)
         identity = asdict(options) | {"model": tokenizer.model.identity, "dtype": self.dtype.name}
-        self.record = Record(folder / RECORD, identity, sources, self.sampling, **asdict(self.report))
+        self.record = Record(folder / RECORD, identity, sources, self.selection, **asdict(self.report))
         temporary = set(folder.glob(".*.tmp"))  # of a killed job: this one holds the lock of the folder
         self._check_folder(resume, {*temporary, folder / IN_FOLDER})
         if self.record.path.exists():
@@ -322,7 +314,7 @@ class _EncodeJob:
         for source, done, _ in self.record.todo():
             try:
                 with source.blamed():
-                    batches = islice(self.sampling.of(source), done, None)
+                    batches = islice(self.selection.of(source), done, None)
                     encoded = encode_documents(self.tokenizer, batches, self.threads, self.options.errors)
                     for number, batch in enumerate(encoded, done + 1):
                         yield from batch

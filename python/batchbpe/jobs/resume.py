@@ -5,16 +5,43 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..data.sampling import Sampling
+from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
+from ..data.sampling import Sampling, Selection
 from ..data.source import Source
 from ..errors import DataError, short
 from ..storage.checked_json import load_sealed, save_sealed
+from ..util.surrogates import Errors
 
 VERSION = 3
 """Changes when files are cut into batches differently, since a position is a number of batches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """How the sources of a job were created, and which of their documents it uses."""
+
+    columns: Sequence[str | None] = ()
+    """`text_column` and `jsonl_field`."""
+    errors: Errors = "strict"
+    max_document_bytes: int = MAX_DOCUMENT_BYTES
+    sample: float = 1.0
+    seed: int = 0
+    limit_bytes: int | None = None
+
+    @property
+    def reading(self) -> ReadOptions:
+        """How to read the documents."""
+        given = dict(zip(("text_column", "jsonl_field"), self.columns, strict=False))
+        return ReadOptions(**given, errors=self.errors, max_document_bytes=self.max_document_bytes)  # type: ignore[arg-type]
+
+    @property
+    def sampling(self) -> Sampling:
+        """Which documents to use."""
+        return Sampling(self.sample, self.seed, self.limit_bytes)
 
 
 class Record:
@@ -24,14 +51,14 @@ class Record:
     """
 
     def __init__(
-        self, path: Path, options: Mapping[str, Any], sources: Sequence[Source], sampling: Sampling, **state: Any
+        self, path: Path, options: Mapping[str, Any], sources: Sequence[Source], selection: Selection, **state: Any
     ) -> None:
         """Start with nothing done. `state` is the job's own state, which is saved and restored as well."""
-        self.path, self.sources, self.sampling = path, sources, sampling
+        self.path, self.sources, self.selection = path, sources, selection
         self.options = json.loads(json.dumps(dict(options)))  # as it will be read back
         self.done: list[list[Any]] = []
         self.current: list[Any] = []  # a source, how many of its batches are done, and the position in the next one
-        self.bytes_left = sampling.bytes_left
+        self.bytes_left = selection.bytes_left
         self.state = state
 
     def save(self) -> None:
@@ -45,7 +72,7 @@ class Record:
         self._check(fields)
         self.done, self.current, self.bytes_left = fields["done"], fields["current"], fields["left"]
         self.state = {name: fields[name] for name in self.state}
-        self.sampling.bytes_left = self.bytes_left
+        self.selection.bytes_left = self.bytes_left
 
     def _check(self, fields: Mapping[str, Any]) -> None:
         for problem in self._differences(fields):
@@ -77,14 +104,14 @@ class Record:
                 done[tuple(known)] -= 1
                 source.move(source.size)
                 continue
-            if self.sampling.is_exhausted:
+            if self.selection.is_exhausted:
                 return
             batches, position = self.current[1:] if self.current and self.current[0] == known else (0, 0)
-            self.bytes_left = self.sampling.bytes_left
+            self.bytes_left = self.selection.bytes_left
             self.current = [known, batches, position]
             yield source, batches, position
             self.done.append(known)
-            self.current, self.bytes_left = [], self.sampling.bytes_left
+            self.current, self.bytes_left = [], self.selection.bytes_left
 
     def move(self, batches: int, position: int = 0) -> None:
         """Record how many batches of the current source are done, and the position in the next one."""

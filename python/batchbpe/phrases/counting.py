@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
 from ..counts.counter import ChunkArrays, ChunkCounter
-from ..data import corpus
+from ..data.corpus import Corpus
 from ..data.documents import Counts, Documents, TextFile, Texts
-from ..data.sampling import DocumentSampler, Sampling
+from ..data.sampling import DocumentSampler, Selection
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short
 from ..model import Model
 from ..model.encoder import encoder_for
 from ..patterns import PATTERNS, resolve_pattern
 from ..util.lazy import lazy
 from ..util.progress import counting_bar
+from ..util.surrogates import Errors
 
 PhraseChunks: TypeAlias = "str | Callable[[str], bool]"
 """Which chunks a phrase may consist of: a name in `KINDS`, a regular expression for the whole chunk, or a function."""
@@ -127,7 +128,7 @@ def _decodes(value: bytes) -> bool:
 class RunCounter(ChunkCounter):
     """Counts runs or pairs instead of chunks. It feeds documents to the core like `ChunkCounter`."""
 
-    def __init__(self, start: Callable[[], _core.ChunkTable], pattern: str, errors: str) -> None:
+    def __init__(self, start: Callable[[], _core.ChunkTable], pattern: str, errors: Errors) -> None:
         """Start with no runs. `start` creates a table, which splits text with `pattern`."""
         super().__init__(None, errors=errors)
         self.pattern = pattern
@@ -190,10 +191,7 @@ def blocks_of_lines(text: str) -> Iterator[str]:
 class RunReader:
     """Reads a dataset as often as necessary, to count the pairs and the runs in it."""
 
-    data: Any
-    options: Mapping[str, Any]
-    """How to read it; see `corpus.sources`."""
-    sampling: Sampling
+    corpus: Corpus
     special_tokens: Sequence[str]
     progress: bool
     threads: int | None
@@ -216,7 +214,7 @@ class RunReader:
         cut.
         """
         if sketch is not None:
-            check_rereadable(self.data)
+            check_rereadable(self.corpus)
         start = self._table(_core.ChunkTable.of_runs, chunks, sketch, min_count)
         arrays = self._read(start, chunks, "counting runs").take()
         return RunArrays(*arrays[:3], chunks.model.tokens_id, chunks.kind, min_count)
@@ -227,14 +225,14 @@ class RunReader:
         return lambda: create(chunks.encoder, chunks.eligible, self.special_tokens, self.threads, *more)
 
     def _read(self, start: Callable[[], _core.ChunkTable], chunks: ChunksOfPhrases, title: str) -> RunCounter:
-        sources = corpus.sources(self.data, **self.options)
-        counter = RunCounter(start, chunks.model.pattern, str(self.options["errors"]))
-        sampling = replace(self.sampling)  # it counts the bytes that are left
+        sources, sampling = self.corpus.sources, self.corpus.sampling
+        counter = RunCounter(start, chunks.model.pattern, self.corpus.options.errors)
+        selection = Selection(sampling)
         with counting_bar(counter, sources, show=self.progress, title=title):
             for source in sources:
                 sampler = DocumentSampler(source, sampling.seed + 1)  # independent of the documents that are selected
                 with source.blamed():
-                    for documents in sampling.of(source):
+                    for documents in selection.of(source):
                         if self.share < 1 and not isinstance(documents, Counts):
                             counter.add_share(documents, self.share, sampler)
                         else:
@@ -242,26 +240,18 @@ class RunReader:
         return counter
 
 
-def check_rereadable(data: Any) -> None:
-    """Raise unless data can be read more than once.
+def check_rereadable(corpus: Corpus) -> None:
+    """Raise unless a corpus has text and can be read more than once.
 
-    >>> check_rereadable(["to be", iter(["or not"])])
+    >>> check_rereadable(Corpus(["to be", iter(["or not"])]))
     Traceback (most recent call last):
     ...
     batchbpe.errors.DataError: phrases need to read the data several times, but a list_iterator can be read only once; save it to a file, or pass a list of texts
     """  # noqa: E501  the last line is an error message
-    if isinstance(data, list | tuple):
-        for item in data:
-            if not isinstance(item, str):  # a text in a list may look like a path
-                check_rereadable(item)
-    if isinstance(data, Mapping):
+    if any(source.is_counts for source in corpus.sources):
         raise no_text()
-    name = corpus.read_once(data)
-    if not name:
-        pipes = (source.name for source in corpus.sources(data) if source.name and not source.is_rereadable)
-        name = next(pipes, "")
-    if name:
-        reason = f"phrases need to read the data several times, but {name} can be read only once"
+    if corpus.read_once:
+        reason = f"phrases need to read the data several times, but {corpus.read_once} can be read only once"
         raise DataError(reason, remedy="save it to a file, or pass a list of texts")
 
 

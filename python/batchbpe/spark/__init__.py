@@ -20,9 +20,9 @@ import pyarrow as pa
 from .._core import ChunkTable, Encoder, InvalidUtf8
 from ..arguments import check_bool, check_integer, check_string
 from ..counts.counter import ChunkCounter
-from ..data.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
 from ..data.documents import invalid_utf8, too_large
-from ..data.limits import MAX_DOCUMENT_BYTES
+from ..data.options import MAX_DOCUMENT_BYTES
+from ..data.untrusted.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
 from ..errors import ArgumentError, ArgumentTypeError, DataError, listed
 from ..formats.counts_folder import VERSION
 from ..jobs.encode import end_token
@@ -171,7 +171,7 @@ def quoted(column: str) -> str:
 
 
 def _select(
-    dataframe: DataFrame, columns: Sequence[str], errors: str, max_document_bytes: int
+    dataframe: DataFrame, columns: Sequence[str], errors: Errors, max_document_bytes: int
 ) -> tuple[DataFrame, bool]:
     """Check the arguments, and select columns, the last of which holds the text.
 
@@ -216,7 +216,7 @@ def _partial_counts(
     column: str,
     key: str,
     start: Callable[[], ChunkCounter],
-    errors: str,
+    errors: Errors,
     max_document_bytes: int,
     task_memory: int,
 ) -> DataFrame:
@@ -256,7 +256,7 @@ def _summed(
 def _count_task(
     start: Callable[[], ChunkCounter],
     key: str,
-    errors: str,
+    errors: Errors,
     max_document_bytes: int,
     task_memory: int,
     batches: Batches,
@@ -280,7 +280,7 @@ def _count_task(
         yield pa.RecordBatch.from_arrays(dropped, [key, "count"])
 
 
-def _start_runs(chunks: ChunksOfPhrases, errors: str) -> RunCounter:
+def _start_runs(chunks: ChunksOfPhrases, errors: Errors) -> RunCounter:
     special_tokens = [*chunks.model.found_tokens]
     create = partial(ChunkTable.of_runs, chunks.encoder, chunks.eligible, special_tokens, 1)
     return RunCounter(create, chunks.model.pattern, errors)
@@ -329,7 +329,7 @@ def _encode_task(
     end: int | None,
     names: Sequence[str],
     has_file: bool,
-    errors: str,
+    errors: Errors,
     max_document_bytes: int,
     batches: Batches,
 ) -> Iterator[pa.RecordBatch]:

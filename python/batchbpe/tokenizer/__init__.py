@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..arguments import check_path
 from ..counts import ChunkCounts
 from ..data import corpus
-from ..data.limits import MAX_DOCUMENT_BYTES
+from ..data.options import MAX_DOCUMENT_BYTES
 from ..errors import DataError, short
 from ..formats import Format, huggingface, load_file, native, save_file
 from ..formats import tiktoken as rank_file
@@ -74,7 +74,8 @@ class Tokenizer(Codec):
         max_words: int = 4,
         phrase_sample: float | None = None,
         text_column: str = "text",
-        errors: Literal["strict", "replace"] = "strict",
+        jsonl_field: str | None = None,
+        errors: Errors = "strict",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
         sample: float = 1.0,
         seed: int = 0,
@@ -110,7 +111,8 @@ class Tokenizer(Codec):
             a regular expression, or a function that receives a chunk.
         max_words: largest number of chunks in a phrase.
         phrase_sample: share of the text from which phrases are learned; by default as much as makes 256 MiB.
-        text_column: column of tables, or field of jsonl files, that holds the text.
+        text_column: column of tables, or field of jsonl files, that contains the text.
+        jsonl_field: field of jsonl files that contains the text, if not `text_column`. Standard input is then jsonl.
         errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
         max_document_bytes: largest row, line, or part of a text file that cannot be cut.
         sample: share of the documents to use, chosen by `seed`.
@@ -146,6 +148,7 @@ class Tokenizer(Codec):
                 max_words=max_words,
                 phrase_sample=phrase_sample,
                 text_column=text_column,
+                jsonl_field=jsonl_field,
                 errors=errors,
                 max_document_bytes=max_document_bytes,
                 sample=sample,

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..arguments import check_bool, check_function, check_integer, check_path
 from ..counts import ChunkCounts, check_suffix
 from ..data import corpus
-from ..data.limits import MAX_DOCUMENT_BYTES
+from ..data.options import MAX_DOCUMENT_BYTES
 from ..errors import ArgumentTypeError
 from ..formats import Format
 from ..model import Model, check_special_tokens
@@ -132,7 +132,7 @@ class BatchTokenizer:
         policy: Policy | str = "continue_search",
         base: Tokenizer | BatchTokenizer | Model | None = None,
         text_column: str = "text",
-        errors: Literal["strict", "replace"] = "strict",
+        errors: Errors = "strict",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
         progress: Callable[[int], object] | bool | None = None,
         on_batch: Callable[[Batch], object] | None = None,

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from ..arguments import check_function
-from ..counts import ChunkCounts
-from ..data import corpus
-from ..data.limits import MAX_DOCUMENT_BYTES
+from ..counts import ChunkCounts, count_corpus
+from ..data.corpus import Corpus, Data, Files
+from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
+from ..data.paths import is_word
 from ..data.sampling import Sampling
 from ..model import Model
 from ..phrases.counting import PhraseChunks, RunReader, check_rereadable
 from ..phrases.training import train_with_phrases
 from ..policies import Policy
 from ..util.progress import training_bar
+from ..util.surrogates import Errors
 from .loop import Batch
 from .merges import both, train_on_counts
 from .options import HasModel, PhraseOptions, Ties, TrainingOptions, check_room, pattern_for
 
 
 def train(
-    data: corpus.Data | None = None,
+    data: Data | None = None,
     vocab_size: int | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     pattern: str | None = None,
     stop_list_size: int = 0,
     freq_cutoff: int = 1,
@@ -41,7 +43,8 @@ def train(
     max_words: int = 4,
     phrase_sample: float | None = None,
     text_column: str = "text",
-    errors: Literal["strict", "replace"] = "strict",
+    jsonl_field: str | None = None,
+    errors: Errors = "strict",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     sample: float = 1.0,
     seed: int = 0,
@@ -55,8 +58,8 @@ def train(
 
     Parameters
     ----------
-    data, pattern, texts, files, text_column, errors, max_document_bytes, sample, seed, limit_bytes: what to train on;
-        see `ChunkCounts.count`.
+    data, pattern, texts, files, text_column, jsonl_field, errors, max_document_bytes, sample, seed, limit_bytes: what
+        to train on; see `ChunkCounts.count`.
     vocab_size, …, base: how to train; see `TrainingOptions`.
     phrases, phrase_chunks, max_words, phrase_sample: tokens across chunks; see `PhraseOptions`.
     progress: True shows progress bars; a function is called with the number of bytes read so far.
@@ -84,37 +87,27 @@ def train(
     )
     check_function("on_counts", on_counts)
     check_function("on_batch", on_batch)
-    chosen = corpus.choose(data, texts, files)
-    if isinstance(chosen, str) and _is_toy(chosen, options):
-        chosen = corpus.choose(None, chosen, None)
-    reading: dict[str, Any] = {"text_column": text_column, "errors": errors, "max_document_bytes": max_document_bytes}
+    if isinstance(data, str) and texts is files is None and _is_toy(data, options):
+        data, texts = None, data
+    reading = ReadOptions(text_column, jsonl_field, errors, max_document_bytes)
+    sampling = Sampling(sample, seed, limit_bytes)
+    corpus = Corpus(data, texts, files, reading, sampling)
     phrase_options = PhraseOptions(phrases, phrase_chunks, max_words, phrase_sample)
-    folder = corpus.counts_folder(chosen)
-    if folder:  # may hold far more rare chunks than fit into memory
-        chosen = ChunkCounts.load(folder, freq_cutoff=options.freq_cutoff)
+    folder = corpus.counts_folder
+    if folder:  # may contain far more rare chunks than fit into memory
+        corpus = Corpus(ChunkCounts.load(folder, freq_cutoff=options.freq_cutoff), options=reading, sampling=sampling)
     if phrases:
         check_room(phrase_options, options)
-        check_rereadable(chosen)
-    counts = ChunkCounts.count(
-        chosen,
-        pattern_for(options, pattern),
-        special_tokens=options.found_tokens,
-        **reading,
-        sample=sample,
-        seed=seed,
-        limit_bytes=limit_bytes,
-        progress=progress,
-        threads=threads,
-    )
+        check_rereadable(corpus)
+    counts = count_corpus(corpus, pattern_for(options, pattern), options.found_tokens, progress, threads)
     if on_counts:
         on_counts(counts)
     if phrases:
-        sampling = Sampling(sample, seed, limit_bytes)
-        reader = RunReader(chosen, reading, sampling, options.found_tokens, progress is True, threads)
+        reader = RunReader(corpus, options.found_tokens, progress is True, threads)
         return train_with_phrases(counts, options, phrase_options, reader, on_batch)
     with training_bar(show=progress is True) as show:
         handed_over = [counts]
-        del data, chosen, counts  # so that training can free them
+        del data, corpus, counts  # so that training can free them
         return train_on_counts(handed_over.pop(), options, on_batch=both(show, on_batch), threads=threads)
 
 
@@ -124,4 +117,4 @@ def _is_toy(data: str, options: TrainingOptions) -> bool:
     In real training it is not, so it can only be the name of a missing file.
     """
     known = options.base.vocab_size if options.base else 256
-    return corpus.is_word(data) and len(data) > options.vocab_size - known
+    return is_word(data) and len(data) > options.vocab_size - known

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import DataError, Setting
+from ...errors import DataError, Setting
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..errors import DataError, Setting
+from ...errors import DataError, Setting
 
 DATA, DICTIONARY, DATA_V2 = 0, 2, 3
 """Page types."""
