@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from batchbpe.cli import app, main
 from batchbpe.formats import FORMATS
 
-USAGE = ("--", "the file must", "mine.model is given", "mine.model is a model", "standard input (-)")
+USAGE = ("--", "the file must", "mine.model is given", "mine.model is a model", "the inputs must")
 """Prefixes of argument errors, whose exit code is 2."""
 
 

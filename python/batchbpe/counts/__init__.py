@@ -263,7 +263,7 @@ def count_corpus(
         raise ArgumentTypeError("progress", progress, "must be True, False or a function")
     check_threads(threads)
     check_special_tokens(special_tokens)
-    given = corpus.given
+    given = corpus.data
     if isinstance(given, ChunkCounts) and pattern in (None, given.pattern) and corpus.sampling.is_everything:
         return given
     counter = ChunkCounter(pattern, list(special_tokens), corpus.options.errors, threads)

@@ -97,8 +97,8 @@ def chunks(
 
 def _read(corpus: Corpus, pattern: str | None, progress: bool) -> tuple[list[int], list[float], ChunkCounts, bool]:
     """Count with one thread, so that the number of unique chunks is known at any time."""
-    if isinstance(corpus.given, ChunkCounts):
-        return [], [], corpus.given, False
+    if isinstance(corpus.data, ChunkCounts):
+        return [], [], corpus.data, False
     counter = ChunkCounter(pattern, (), corpus.options.errors, threads=1)
     totals: list[int] = []
     uniques: list[float] = []

@@ -132,8 +132,8 @@ def source_names(corpus: Corpus) -> list[str]:
 
 def _count(corpus: Corpus, pattern: str | None, threads: int | None, progress: bool) -> tuple[ChunkCounts, int]:
     """Count data, and the bytes that the pattern does not match."""
-    if isinstance(corpus.given, ChunkCounts):
-        return ChunkCounts.count(corpus.given, pattern), 0
+    if isinstance(corpus.data, ChunkCounts):
+        return ChunkCounts.count(corpus.data, pattern), 0
     counter = ChunkCounter(pattern, (), corpus.options.errors, threads)
     with counting_bar(counter, corpus.sources, show=progress):
         counter.add_sources(corpus.sources)
@@ -148,8 +148,8 @@ def _count_divided(
     Chunk counts among the documents are trained on. Returns the two counts, the dropped bytes of the second, and
     "documents" or "chunks".
     """
-    if isinstance(corpus.given, ChunkCounts):
-        return *split_counts(ChunkCounts.count(corpus.given, pattern), fraction, seed), 0, "chunks"
+    if isinstance(corpus.data, ChunkCounts):
+        return *split_counts(ChunkCounts.count(corpus.data, pattern), fraction, seed), 0, "chunks"
     pattern = None if pattern is None else resolve_pattern(pattern)
     train, other = (ChunkCounter(pattern, (), corpus.options.errors, threads) for _ in range(2))
     with counting_bar(train, corpus.sources, show=progress):
