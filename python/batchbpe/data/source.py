@@ -54,7 +54,6 @@ class Source:
 
     def __iter__(self) -> Iterator[Documents]:
         """Read the documents."""
-        self.move(0)
         yield from self._read(self)
         self.move(self.size)
 

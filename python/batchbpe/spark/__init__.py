@@ -12,7 +12,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ from ..model.encoder import encoder_for
 from ..patterns import resolve_pattern
 from ..phrases.counting import ChunksOfPhrases, PhraseChunks, RunCounter
 from ..util.arrow import bytes_and_offsets, int64_array
-from ..util.surrogates import check_errors
+from ..util.surrogates import Errors, check_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
 Batches = Iterable[pa.RecordBatch]
-Errors = Literal["strict", "replace"]
 
 TASK_MEMORY = 256 << 20
 """Default limit for the counts of a task, in bytes."""

@@ -20,6 +20,8 @@ from ..documents import Counts, Documents
 from ..files import Location, decompressed, size_of, split_suffix
 from ..options import ReadOptions
 from ..source import Rows, Source
+from ..untrusted import damaged, open_table
+from ..untrusted.arrow_strings import batches_of, find_invalid, is_string, pieces, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,8 +41,6 @@ class TableSource(Source):
         self._read_columns, self._options = read_columns, options
 
     def _documents(self) -> Iterator[Documents]:
-        from ..untrusted.arrow_strings import batches_of  # imports numpy
-
         errors, limit = self._options.errors, self._options.max_document_bytes if self.name else None
         with self._damaged():
             for row, columns in self._columns():
@@ -51,8 +51,6 @@ class TableSource(Source):
 
     def rows(self, group_column: str) -> Iterator[Rows]:
         """Yield rows of text and group, in batches. Rows whose text is null are skipped."""
-        from ..untrusted.arrow_strings import rows_of
-
         with self._damaged():
             for row, columns in self._columns(group_column):
                 if isinstance(columns, Counts):
@@ -61,8 +59,6 @@ class TableSource(Source):
 
     def find_invalid(self) -> DataError | None:
         """Find the first row that is invalid UTF-8, by reading the table once more."""
-        from ..untrusted.arrow_strings import find_invalid, pieces
-
         with self._damaged():
             arrays = (
                 piece
@@ -80,8 +76,6 @@ class TableSource(Source):
             row += 0 if isinstance(columns, Counts) else len(columns[0])
 
     def _damaged(self) -> Any:
-        from ..untrusted import damaged
-
         return damaged("the column is damaged") if self.name else nullcontext()
 
 
@@ -93,8 +87,6 @@ def table_file(location: Location, options: ReadOptions) -> Source:
 def _read_file(
     location: Location, options: ReadOptions, source: Source, columns: Sequence[str]
 ) -> Iterator[Columns | Counts]:
-    from ..untrusted import open_table
-
     suffix, compression = split_suffix(location)
     is_parquet = suffix == ".parquet"
     with decompressed(location, compression) as plain, open_table(plain, is_parquet=is_parquet) as table:
@@ -167,15 +159,6 @@ def types_of(schema: pa.Schema, where: str = "") -> dict[str, str]:
         repeated = min(name for name, times in Counter(schema.names).items() if times > 1)
         raise DataError(f"several columns are named {repeated!r}", where=where, remedy="rename all but one")
     return types
-
-
-def is_string(type_: Any) -> bool:
-    """Return whether an arrow type, or the name of one, is a string type in any encoding.
-
-    >>> is_string("dictionary<values=string, indices=int32, ordered=0>"), is_string("int64")
-    (True, False)
-    """
-    return bool(re.match(r"(dictionary<values=)?(large_)?string(_view)?\b", str(type_)))
 
 
 def _has_fixed_size(type_: str) -> bool:

@@ -7,6 +7,7 @@ is not validated here, because the core does that faster.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +83,7 @@ def rows_of(texts: pa.Array[Any], others: pa.Array[Any], options: ReadOptions, f
     """
     size = sizes(texts)
     check_sizes(size, options.max_document_bytes, first_row)
-    if _is_string(others):
+    if is_string(others.type):
         size = size + sizes(others)
     else:
         others.validate(full=True)
@@ -93,15 +94,17 @@ def rows_of(texts: pa.Array[Any], others: pa.Array[Any], options: ReadOptions, f
         yield [(text, other) for text, other in zip(*columns, strict=True) if text is not None]
 
 
-def _is_string(array: Any) -> bool:
-    import pyarrow as pa
+def is_string(type_: Any) -> bool:
+    """Return whether an arrow type, or the name of one, is a string type in any encoding.
 
-    type_ = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-    return str(type_) in (*PLAIN, "string_view")
+    >>> is_string("dictionary<values=string, indices=int32, ordered=0>"), is_string("int64")
+    (True, False)
+    """
+    return bool(re.match(r"(dictionary<values=)?(large_)?string(_view)?\b", str(type_)))
 
 
 def _values(column: Any, errors: Errors, first_row: int) -> list[Any]:
-    if not _is_string(column):
+    if not is_string(column.type):
         values: list[Any] = column.to_pylist()
         return values
     column = plain(column)

@@ -140,18 +140,14 @@ class _ArrowTable(BoundedTable):
         self._file.seek(0)
         fields = [*map(self.schema.get_field_index, columns)]
         reader = self._open(self._file, options=pa.ipc.IpcReadOptions(included_fields=fields))
-        for batch in self._checked_file(reader, checker) if self._is_file else self._checked_stream(reader, checker):
+        for batch in self._checked(reader, checker):
             yield batch, self._file.tell() / max(1, checker.end)
 
-    @staticmethod
-    def _checked_file(reader: pa.ipc.RecordBatchFileReader, checker: arrow_ipc.SizeChecker) -> Iterator[pa.RecordBatch]:
-        for number, _ in enumerate(checker.check_footer()):
-            yield reader.get_batch(number)
-
-    @staticmethod
-    def _checked_stream(
-        reader: pa.ipc.RecordBatchStreamReader, checker: arrow_ipc.SizeChecker
-    ) -> Iterator[pa.RecordBatch]:
+    def _checked(self, reader: Any, checker: arrow_ipc.SizeChecker) -> Iterator[pa.RecordBatch]:
+        if self._is_file:
+            for number, _ in enumerate(checker.check_footer()):
+                yield reader.get_batch(number)
+            return
         while True:
             checker.check_next()
             try:
