@@ -1,6 +1,7 @@
 """Read documents as strings, and write files of documents."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,37 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from batchbpe.data.corpus import documents
+from batchbpe.analysis.groups import by_column
+from batchbpe.data.corpus import Corpus, sources
 from batchbpe.data.documents import ArrowTexts, Documents, TextFile, Texts
+from batchbpe.data.options import ReadOptions
 
 MB = 1 << 20
 
 
-def texts(data: Any, **options: Any) -> list[str]:
+def documents(data: Any = None, *, texts: Any = None, files: Any = None, **options: Any) -> Iterator[Documents]:
+    """Find the sources of data at once, and yield their documents. Errors name the file."""
+    how = ReadOptions(**options)
+    found = sources(data, how) if texts is files is None else Corpus(data, texts, files, how).sources
+
+    def read() -> Iterator[Documents]:
+        for source in found:
+            with source.blamed():
+                yield from source
+
+    return read()
+
+
+def grouped(path: Path, column: str, **options: Any) -> list[tuple[str, Documents]]:
+    """Return the documents of a file with their groups. Errors name the file."""
+    found = []
+    for source, parts in by_column(Corpus(path, options=ReadOptions(**options)).sources, column):
+        with source.blamed():
+            found += parts
+    return found
+
+
+def texts(data: Any = None, **options: Any) -> list[str]:
     """Return all documents of `data` as strings."""
     return [text for batch in documents(data, **options) for text in strings(batch)]
 

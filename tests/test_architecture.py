@@ -108,7 +108,7 @@ def test_imports_are_found() -> None:
         Import("training.train", "data.corpus", True, False),
         Import("counts.counter", "formats.counts_parquet", True, True),
         Import("jobs.count", "storage.locks", True, False),
-        Import("data.source", "data.limits", True, False),
+        Import("data.source", "data.options", True, False),
         Import("util.progress", "rich.console", False, True),
         Import("__main__", "cli", True, True),
     } <= IMPORTS

@@ -88,6 +88,7 @@ def test_train(place: Path) -> None:
     assert run("train - -n 300 -o piped -q", TEXT).exit_code == 0
 
 
+@pytest.mark.filterwarnings("default:.*is given more than once")
 def test_encode_and_decode(place: Path) -> None:
     mine = Tokenizer.from_file("mine.model")
     ids = mine.encode_ordinary(TEXT)
@@ -109,9 +110,11 @@ def test_encode_and_decode(place: Path) -> None:
     assert json.loads(run("encode mine.model --json", "to be").stdout) == mine.encode("to be")
     result = run(["encode", "mine.model", "book.txt", "book.txt", "-o", "tokens", "--end-of-text", END])
     assert "tokens of 2 documents in 1 shard" in result.stderr
+    assert "warning: book.txt is given more than once and is read each time\n" in result.stderr
     assert np.fromfile("tokens/shard_000000.bin", np.uint16).tolist() == [*ids, 599] * 2
 
 
+@pytest.mark.filterwarnings("default:.*is given more than once")
 def test_a_part_of_the_data(place: Path) -> None:
     """All commands use the same part; files after the limit are not read."""
     rows = [{"body": TEXT[start : start + 90]} for start in range(0, len(TEXT), 90)]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from batchbpe.cli import app, main
 from batchbpe.formats import FORMATS
 
-USAGE = ("--", "the file must", "mine.model is given", "mine.model is a model", "standard input (-)")
+USAGE = ("--", "the file must", "mine.model is given", "mine.model is a model", "the inputs must")
 """Prefixes of argument errors, whose exit code is 2."""
 
 
@@ -89,7 +89,7 @@ def exit_code_of(problem: str) -> int:
         ("encode mine.model book.txt --show -o a.npy", "error: --show cannot be combined with --json or --output"),
         ("encode mine.model book.txt --format parquet -o a.npy", "error: --format needs a folder of shards"),
         ("encode mine.model book.txt -o .", "error: . contains other files; choose another folder"),
-        ("count - - -o a.csv", "error: standard input (-) can be given only once"),
+        ("count - - -o a.csv", "error: the inputs must contain standard input (-) only once, got '-', '-'"),
         ("export mine.model --to minbpe -o absent/x", "error: cannot write absent/x: folder not found: absent"),
         ("export mine.model --to transformers -o absent/x", "error: cannot write absent/x: folder not found: absent"),
         ("export mine.model --to tiktoken -o ./mine.model", "error: --output must not be the model, mine.model"),

@@ -27,11 +27,11 @@ def spawned(place: Path, command: list[str], pause_at: int = 0, **given: Any) ->
         import itertools, signal, sys, time
         from pathlib import Path
         from batchbpe import __main__
-        from batchbpe.data import limits
+        from batchbpe.data.options import ReadOptions
         from batchbpe.jobs import count
         signal.signal(signal.SIGINT, signal.default_int_handler)
         count.SAVE_EVERY = -1.0
-        limits.BATCH_CHARACTERS = 20_000
+        ReadOptions.BATCH_CHARACTERS = 20_000
         renames = itertools.count(1)
         def pause(event, arguments):
             if event == "os.rename" and next(renames) == {pause_at}:

@@ -11,13 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data_files import arrow, overwrite, strings, texts
+from data_files import arrow, grouped, overwrite, strings, texts
 
 from batchbpe import ChunkCounts, Tokenizer
-from batchbpe.analysis.groups import by_column
-from batchbpe.data import arrow_strings
 from batchbpe.data.corpus import sources
-from batchbpe.data.options import ReadOptions
+from batchbpe.data.untrusted import arrow_strings
 from batchbpe.jobs.count import count_files
 from batchbpe.jobs.encode import encode_files
 from batchbpe.util.arrow import bytes_and_offsets
@@ -102,7 +100,7 @@ def test_damaged_group_column(tmp_path: Path) -> None:
     overwrite(path, struct.pack("<4i", 0, 4, 4, 8), struct.pack("<4i", 0, -(2**31), 4, 8))
     assert texts(path) == ["one", "two", "three"]  # other columns are not read
     with pytest.raises(ValueError, match=r"a\.arrow: .*the column is damaged"):
-        list(by_column(sources(path), "lang", ReadOptions()))
+        grouped(path, "lang")
 
 
 def bad_utf8(path: Path, kind: str) -> Path:
@@ -157,9 +155,9 @@ def test_invalid_utf8_in_groups(tmp_path: Path) -> None:
     lang = pa.array([b"en", b"d\xff"]).view(pa.string())
     path = arrow(tmp_path / "a.arrow", pa.array(["one", "two"]), lang=lang)
     with pytest.raises(ValueError, match=r"a\.arrow, row 1: invalid UTF-8 at byte 1"):
-        list(by_column(sources(path), "lang", ReadOptions()))
-    replaced = by_column(sources(path, errors="replace"), "lang", ReadOptions())
-    assert [(group, strings(some)) for _, group, some in replaced] == [("en", ["one"]), ("d\ufffd", ["two"])]
+        grouped(path, "lang")
+    replaced = grouped(path, "lang", errors="replace")
+    assert [(group, strings(some)) for group, some in replaced] == [("en", ["one"]), ("d\ufffd", ["two"])]
 
 
 def test_arrow_data_is_not_copied() -> None:
@@ -194,7 +192,7 @@ def test_views_that_share_bytes_are_converted_row_by_row() -> None:
     """As a dictionary, they are far larger than the rows that refer to them. The peak is that of a new process."""
     code = """if True:
         import numpy as np, pyarrow as pa
-        from batchbpe.data.arrow_strings import plain
+        from batchbpe.data.untrusted.arrow_strings import plain
         size = 1 << 20
         views = np.tile(np.array([size, 0x78787878, 0, 0], np.int32), 1000)
         buffers = [None, pa.py_buffer(views.data), pa.py_buffer(b"x" * size)]

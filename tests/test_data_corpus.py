@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from data_files import jsonl, parquet, texts, write
+from data_files import documents, jsonl, parquet, texts, write
 
 from batchbpe import ChunkCounts, RunCounts, Tokenizer
 from batchbpe.analysis import audit, evaluate
 from batchbpe.data import corpus
-from batchbpe.data.corpus import documents
 from batchbpe.data.documents import Counts, Texts
 
 
@@ -83,7 +82,7 @@ def test_a_word_is_a_text_in_toy_examples(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_lists_of_texts_are_not_looked_up_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus, "paths", lambda *_: pytest.fail("looked up on disk"))
+    monkeypatch.setattr(corpus, "files_at", lambda *_: pytest.fail("looked up on disk"))
     many = ["a short document, and/or not", "word", "two\nlines/of.txt"] * 10_000
     assert texts(many) == many
 
@@ -104,7 +103,7 @@ def test_lists_of_texts_are_not_looked_up_on_disk(monkeypatch: pytest.MonkeyPatc
     ids=str,
 )
 def test_strings_in_lists_are_texts(data: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus, "paths", lambda *_: pytest.fail("opened"))
+    monkeypatch.setattr(corpus, "files_at", lambda *_: pytest.fail("opened"))
     expected = [text for item in data for text in ([item] if isinstance(item, str) else item)]
     assert texts(data) == expected
     assert texts(tuple(data)) == expected
@@ -119,7 +118,7 @@ def test_strings_in_lists_are_texts(data: list[Any], monkeypatch: pytest.MonkeyP
     ],
 )
 def test_texts_in_lists_that_look_like_files(data: list[str], doubtful: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus, "paths", lambda *_: pytest.fail("opened"))
+    monkeypatch.setattr(corpus, "files_at", lambda *_: pytest.fail("opened"))
     problem = "in a list looks like a file, but is used as a text like the other strings; pass files= or texts="
     with pytest.warns(UserWarning, match=problem) as warned:
         assert texts(data) == data
@@ -142,8 +141,8 @@ def test_lists_of_files(tmp_path: Path) -> None:
 def test_texts_keyword() -> None:
     names = ["notes.txt", "/", "https://127.0.0.1:1/a.txt"]
     for given in (names, tuple(names), iter(names), dict.fromkeys(names).keys()):
-        assert texts(corpus.choose(None, given, None)) == names
-    assert texts(corpus.choose(None, "notes.txt", None)) == ["notes.txt"]
+        assert texts(texts=given) == names
+    assert texts(texts="notes.txt") == ["notes.txt"]
     assert ChunkCounts.count(texts="notes.txt") == ChunkCounts.count(texts=iter(["notes.txt"]))
     assert dict(ChunkCounts.count(texts=["a.txt", "a.md"])) == {"a": 2, ".txt": 1, ".md": 1}
     for wrong in ({"a": 1}, ChunkCounts.count(["a"]), pa.table({"text": ["a"]})):  # iterating over them gives names
@@ -171,7 +170,7 @@ def test_files_keyword(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "folder/a.txt", "two")
     for given in ("notes", Path("notes"), ["notes"], [Path("notes")], iter(["not*"])):
         assert ChunkCounts.count(files=given) == ChunkCounts.count(["one"])
-    assert texts(corpus.choose(None, None, ["folder", "notes"])) == ["two", "one"]
+    assert texts(files=["folder", "notes"]) == ["two", "one"]
     with pytest.raises(FileNotFoundError, match=r"^file not found: a text$"):
         ChunkCounts.count(files=["notes", "a text"])
     for wrong in (3, [b"notes"], ["notes", None], [["notes"]]):
@@ -274,7 +273,7 @@ def test_lists_of_strings_in_iterables_are_documents() -> None:
         yield from strings[8:]
 
     assert texts(batches()) == texts([*batches()]) == strings
-    assert texts(corpus.choose(None, batches(), None)) == strings
+    assert texts(texts=batches()) == strings
 
 
 def test_batches_are_bounded_and_lazy() -> None:
@@ -328,10 +327,12 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
         import batchbpe
         heavy = {{"pyarrow", "pandas", "datasets", "http.client"}}
         print(sorted((heavy | {{"numpy"}}) & set(sys.modules)))
-        from batchbpe.data import corpus
-        for batch in corpus.documents(["a", {{}}, corpus.Path({str(write(tmp_path / "a.txt", "text"))!r})]):
-            if hasattr(batch, "open"):
-                batch.open().read()
+        from pathlib import Path
+        from batchbpe.data.corpus import sources
+        for source in sources(["a", {{}}, Path({str(write(tmp_path / "a.txt", "text"))!r})]):
+            for batch in source:
+                if hasattr(batch, "open"):
+                    batch.open().read()
         print(sorted(heavy & set(sys.modules)))
     """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

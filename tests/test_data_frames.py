@@ -5,10 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from data_files import parquet, texts
+from data_files import documents, parquet, texts
 
 from batchbpe import ChunkCounts
-from batchbpe.data.corpus import documents
 from batchbpe.data.documents import ArrowTexts
 
 STRINGS = ["one", None, "", "drei ü", "four"]

@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data_files import MB, arrow, many_megabytes, texts
+from data_files import MB, arrow, documents, grouped, many_megabytes, texts
 
 from batchbpe import ChunkCounts, Tokenizer
-from batchbpe.analysis.groups import by_column
 from batchbpe.counts.counter import load_counts
-from batchbpe.data.corpus import documents, sources
+from batchbpe.data.corpus import sources
 from batchbpe.data.options import ReadOptions, default_max_document_bytes
 from batchbpe.jobs.count import CountOptions, count_files
 from batchbpe.jobs.encode import encode_files
@@ -24,10 +23,11 @@ CHILD = """if True:
     import re, sys
     from pathlib import Path
     from batchbpe.data.corpus import sources
+    from batchbpe.data.options import ReadOptions
     from batchbpe.jobs.count import CountOptions, count_files
 
     folder, path, options = Path(sys.argv[1]), Path(sys.argv[2]), CountOptions(pattern=sys.argv[3])
-    given = sources(path, max_document_bytes=20_000_000)
+    given = sources(path, ReadOptions(max_document_bytes=20_000_000))
     report = count_files(given, folder / "o.csv", options, skip_errors=True, max_memory=320_000_000)
     # Not getrusage: its peak includes the memory of the parent process before exec.
     print(1024 * int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]), report.failed)
@@ -123,7 +123,9 @@ def test_stretch_of_text(errors: Any, tmp_path: Path, monkeypatch: pytest.Monkey
         ChunkCounts.count(path, r"\S+|\s+(?<!x)", max_document_bytes=1100, errors=errors)
     with pytest.raises(ValueError, match=r"a\.txt: \d+ bytes at byte 800 cannot be split"):
         encode_files(
-            Tokenizer.train("aab", 257), sources(path, errors=errors, max_document_bytes=500), tmp_path / "shards"
+            Tokenizer.train("aab", 257),
+            sources(path, ReadOptions(errors=errors, max_document_bytes=500)),
+            tmp_path / "shards",
         )
 
 
@@ -140,7 +142,7 @@ def test_a_count_resumes_only_with_the_same_limit(tmp_path: Path) -> None:
 def test_groups_are_read_in_parts(tmp_path: Path) -> None:
     """A dictionary entry that all rows share is not decoded for all of them at once."""
     path = arrow(tmp_path / "a.arrow", many_megabytes(50), lang=["en"] * 50)
-    sizes = [len(some) for _, _, some in by_column(sources(path), "lang", ReadOptions())]
+    sizes = [len(some) for _, some in grouped(path, "lang")]
     assert sum(sizes) == 50 and max(sizes) <= 3
 
 
@@ -162,4 +164,4 @@ def test_group_columns_of_any_size(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": ["a"], "lang": [[0] * 1000]}), path)
     with pytest.raises(ValueError, match=r"a\.parquet: column 'lang' must be of type string, number or boolean"):
-        list(by_column(sources(path), "lang", ReadOptions()))
+        grouped(path, "lang")

@@ -7,10 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data_files import jsonl, parquet, texts, write, zstd
+from data_files import documents, jsonl, parquet, texts, write, zstd
 
 from batchbpe import ChunkCounts
-from batchbpe.data.corpus import documents
 from batchbpe.data.documents import Counts, TextFile, Texts
 
 

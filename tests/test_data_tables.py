@@ -9,9 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data_files import MB, arrow, parquet, strings, texts
-
-from batchbpe.data.corpus import documents
+from data_files import MB, arrow, documents, parquet, strings, texts
 
 
 def test_columns_with_the_same_name(tmp_path: Path) -> None:

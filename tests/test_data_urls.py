@@ -12,9 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data_files import texts
+from data_files import documents, texts
 
-from batchbpe.data.corpus import documents
 from batchbpe.data.documents import TextFile
 
 PAGES = {

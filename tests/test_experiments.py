@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from batchbpe import ChunkCounts, Model, Tokenizer, policies, train
 from batchbpe.cli import app
+from batchbpe.data.corpus import Corpus
 from batchbpe.experiments import ExperimentData, batching, chunks, freq_cutoff, stop_words, sweep
 from batchbpe.experiments.data import split_counts
 from batchbpe.experiments.trainings import train_all
@@ -223,11 +224,11 @@ def test_sweep_is_resumed(tmp_path: Path, library: list[str], monkeypatch: pytes
     sweep(tmp_path / "docs.parquet", grid=grid | {"pattern": ["gpt2"]}, folder=folder)
     trained: list[str] = []
 
-    def counted(data: object, *args: object, **options: object) -> ExperimentData:
-        trained.append(str(options["pattern"]))
-        return ExperimentData.of(data, *args, **options)  # type: ignore[arg-type]
+    def counted(data: Corpus, heldout: Corpus | None, pattern: str, *more: Any) -> ExperimentData:
+        trained.append(pattern)
+        return ExperimentData.of_corpus(data, heldout, pattern, *more)
 
-    monkeypatch.setattr(sys.modules[sweep.__module__], "ExperimentData", SimpleNamespace(of=counted))
+    monkeypatch.setattr(sys.modules[sweep.__module__], "ExperimentData", SimpleNamespace(of_corpus=counted))
     assert sweep(tmp_path / "docs.parquet", grid=grid, folder=folder).table.drop_columns("seconds") == whole
     assert trained == ["gpt4"]
     with pytest.raises(ValueError, match="this sweep was started with other data or options; use another folder"):

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use small batches and blocks, so that a job can stop at many positions."""
-    monkeypatch.setattr("batchbpe.data.limits.BATCH_CHARACTERS", 20_000)
+    monkeypatch.setattr("batchbpe.data.options.ReadOptions.BATCH_CHARACTERS", 20_000)
     monkeypatch.setattr("batchbpe.data.text_files.BLOCK", 20_000)
 
 

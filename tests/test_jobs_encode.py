@@ -34,7 +34,7 @@ LARGE = Tokenizer.train(iter(TEXTS), 1000, special_tokens={END: 70_000})
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("batchbpe.data.limits.BATCH_CHARACTERS", 8000)
+    monkeypatch.setattr("batchbpe.data.options.ReadOptions.BATCH_CHARACTERS", 8000)
     monkeypatch.setattr("batchbpe.data.text_files.BLOCK", 5000)
     data = tmp_path / "data"
     data.mkdir()

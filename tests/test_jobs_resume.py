@@ -29,7 +29,7 @@ TEXTS = [multilingual(300, seed) for seed in range(16)]
 TOKENIZER = Tokenizer.train(iter(TEXTS), 400)
 FILES = ("a.parquet", "b.jsonl", "c.txt")
 PATCHED = {
-    "batchbpe.data.limits.BATCH_CHARACTERS": 900,
+    "batchbpe.data.options.ReadOptions.BATCH_CHARACTERS": 900,
     "batchbpe.data.text_files.BLOCK": 500,
     "batchbpe.jobs.count.SAVE_EVERY": -1.0,
     "batchbpe.jobs.spill.RANGES": 4,

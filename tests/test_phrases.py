@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from batchbpe import PATTERNS, Model, Tokenizer, train
 from batchbpe.boundaries import boundaries_of
-from batchbpe.data.sampling import Sampling
+from batchbpe.data.corpus import Corpus
 from batchbpe.errors import DataError
 from batchbpe.phrases.counting import EligibleChunks, RunReader
 from batchbpe.phrases.learning import train_phrases
@@ -102,8 +102,7 @@ def test_training_equals_the_reference(model: Model, book: list[str], kind: str,
 
 
 def reader_of(texts: list[str], fraction: float = 1.0) -> RunReader:
-    options = {"text_column": "text", "errors": "strict", "max_document_bytes": 1 << 20}
-    return RunReader(texts, options, Sampling(), ["<s>"], False, None, fraction)
+    return RunReader(Corpus(texts), ["<s>"], False, None, fraction)
 
 
 @pytest.mark.parametrize("max_words", [2, 3, 4])

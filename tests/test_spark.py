@@ -236,7 +236,7 @@ def test_command_errors(spark, place, invalid):
         f"{invalid}/good.parquet --max-document-bytes 4": "a document has 5 bytes, more than --max-document-bytes 4",
         f"{invalid}/none.parquet": "none.parquet",
         f"{place}/mine.model": "mine.model",
-        "counts.csv": "counts.csv: Spark cannot read this as documents; pass .parquet, .jsonl, .txt or .md",
+        "counts.csv": "counts.csv: Spark cannot read this as documents; pass .txt, .md, .parquet or .jsonl",
         f"{invalid} --text-column body": "no column 'body' among ['text']; choose one with --text-column",
         f"foo://{place}/x.parquet": 'No FileSystem for scheme "foo"',
         str(write(place / "bad.jsonl", '{"text": "to be"}\n{"text": \n')): "bad.jsonl",

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from data_files import documents
 
 from batchbpe import PATTERNS, ChunkCounts, Model, RunCounts, Tokenizer
-from batchbpe.data.corpus import documents
 from batchbpe.errors import MAX_JSON_DEPTH
 from batchbpe.formats import counts_folder
 from batchbpe.formats import counts_parquet as counts

@@ -53,6 +53,9 @@ Message = str | tuple[str | Setting, ...]
 class UserError(Exception):
     """Base class of the errors below. Catch `ValueError` or `TypeError` instead unless you need the fields."""
 
+    file = ""
+    """The file that `where` starts with, if `locate` has been called."""
+
     def __init__(
         self,
         reason: Message,
@@ -76,6 +79,11 @@ class UserError(Exception):
         super().__init__(reason)
         self.reason, self.parameter, self.value = reason, parameter, value
         self.where, self.remedy = where, remedy
+
+    def locate(self, file: str) -> None:
+        """Put the file before the location in it, unless a file has been named already."""
+        if file and not self.file:
+            self.file, self.where = file, f"{file}, {self.where}" if self.where else file
 
     def render(self, spell: Callable[[Setting], str], show: Callable[[object], str] | None = None) -> str:
         """Write the error as one sentence, in which `spell` writes the parameters and `show` (or `short`) the value."""
@@ -144,9 +152,10 @@ class DataError(UserError, ValueError):
     batchbpe.errors.DataError: a.txt: invalid UTF-8 at byte 7; use errors="replace"
     """
 
-    def __init__(self, reason: Message, *, where: str = "", remedy: Message = "") -> None:
-        """Store what is wrong, in which file, row, line or field, and how to fix it."""
+    def __init__(self, reason: Message, *, where: str = "", remedy: Message = "", file: str = "") -> None:
+        """Store what is wrong, in which row, line or field of which file, and how to fix it."""
         super().__init__(reason, where=where, remedy=remedy)
+        self.locate(file)
 
 
 class OutputExistsError(UserError, FileExistsError):

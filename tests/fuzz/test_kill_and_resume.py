@@ -23,10 +23,10 @@ RUN = """if True:
     import os, signal, sys
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background
     from batchbpe import __main__
-    from batchbpe.data import limits
+    from batchbpe.data.options import ReadOptions
     from batchbpe.jobs import count
     count.SAVE_EVERY = -1.0
-    limits.BATCH_CHARACTERS = 20_000
+    ReadOptions.BATCH_CHARACTERS = 20_000
     number, moment = int(sys.argv.pop(1)), int(sys.argv.pop(1))
     events = 0
     def count_event(event, arguments):

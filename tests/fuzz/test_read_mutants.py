@@ -28,12 +28,14 @@ CHILD = """if True:
 
     def count(path, errors, sample):
         counter = ChunkCounter("gpt4", errors=errors, threads=1)
-        counter.add_sources(sources(path, errors=errors, max_document_bytes=1 << 20), Sampling(sample).of)
+        counter.add_sources(sources(path, ReadOptions(errors=errors, max_document_bytes=1 << 20)), Sampling(sample))
         counter.finish()
 
     def group(path):
-        for _ in by_column(sources(path, max_document_bytes=1 << 20), "lang", ReadOptions()):
-            pass
+        for source, parts in by_column(sources(path, ReadOptions(max_document_bytes=1 << 20)), "lang"):
+            with source.blamed():
+                for _ in parts:
+                    pass
 
     for path in sorted(Path(sys.argv[1]).iterdir()):
         print(path.name, flush=True)

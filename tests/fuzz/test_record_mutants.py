@@ -31,7 +31,7 @@ TOKENIZER = Tokenizer.train(iter(TEXTS), 400)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
-        "batchbpe.data.limits.BATCH_CHARACTERS": 900,
+        "batchbpe.data.options.ReadOptions.BATCH_CHARACTERS": 900,
         "batchbpe.jobs.count.SAVE_EVERY": -1.0,
         "batchbpe.jobs.spill.RANGES": 4,
         "os.fsync": lambda _: None,

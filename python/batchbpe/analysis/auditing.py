@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..data import corpus
+from ..data.corpus import Data, Files
 from ..errors import ArgumentError, ArgumentTypeError, Setting
 from ..model import Model
 from ..tokenizer import Tokenizer
+from ..util.surrogates import Errors
 from ..util.utf8 import is_utf8
 from .evaluation import evaluate
 
@@ -41,13 +42,13 @@ class Audit:
 
 def audit(
     tokenizer: Tokenizer,
-    data: corpus.Data | None = None,
+    data: Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     frequencies: npt.NDArray[np.uint64] | None = None,
     text_column: str = "text",
-    errors: str = "strict",
+    errors: Errors = "strict",
     threads: int | None = None,
 ) -> Audit:
     """Find tokens worth checking. Unused tokens are found if data or frequencies are given.

@@ -12,7 +12,7 @@ from ..data.documents import ArrowTexts, Counts, Documents, TextFile, Texts
 from ..errors import DataError
 from ..patterns import Split
 from ..util.lazy import lazy
-from ..util.surrogates import combine_documents
+from ..util.surrogates import Errors, combine_documents
 
 WORDS = r"\S+"
 """Pattern of words, which whitespace separates."""
@@ -27,7 +27,7 @@ class CountedText:
     (18, 18, 6)
     """
 
-    def __init__(self, splits: Iterable[Split | str], threads: int | None = None, errors: str = "strict") -> None:
+    def __init__(self, splits: Iterable[Split | str], threads: int | None = None, errors: Errors = "strict") -> None:
         """Start with an empty text."""
         self._words = ChunkCounter(WORDS, (), errors, threads)
         self._chunks = [ChunkCounter(split, (), errors, threads) for split in dict.fromkeys(map(Split.of, splits))]
@@ -102,7 +102,7 @@ def repeatable(documents: Documents) -> Documents:
     return documents.in_memory() if isinstance(documents, TextFile) and documents.opens_once else documents
 
 
-def texts_of(documents: Documents, errors: str) -> Iterator[str]:
+def texts_of(documents: Documents, errors: Errors) -> Iterator[str]:
     """Yield documents as strings."""
     match documents:
         case TextFile():

@@ -7,8 +7,9 @@ tokens never cross chunk boundaries. Other tokenizers, and subclasses that overr
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeGuard, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +17,20 @@ import numpy.typing as npt
 from .._core import MAX_ID
 from ..counts import ChunkCounts
 from ..counts.counter import dropped_text
-from ..data import corpus
+from ..data.corpus import Corpus, Data, Files
 from ..data.documents import Counts, Documents
-from ..data.limits import MAX_DOCUMENT_BYTES
-from ..data.sampling import Sampling
+from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
+from ..data.sampling import Sampling, Selection
 from ..data.source import Source
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short, warn
 from ..tokenizer import Tokenizer
 from ..tokenizer.paper import BatchTokenizer
 from ..util.progress import Meter, bar, format_size
+from ..util.surrogates import Errors, check_errors
 from .counted_text import CountedText, repeatable, texts_of
 from .metrics import Evaluation
 
 Frequencies = npt.NDArray[np.uint64]
-T = TypeVar("T")
 
 
 class TextEncoder(Protocol):
@@ -52,12 +53,13 @@ class TextEncoder(Protocol):
 
 def evaluate(
     tokenizers: Mapping[str, TextEncoder],
-    data: corpus.Data | None = None,
+    data: Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     text_column: str = "text",
-    errors: str = "strict",
+    jsonl_field: str | None = None,
+    errors: Errors = "strict",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     sample: float = 1.0,
     seed: int = 0,
@@ -76,11 +78,12 @@ def evaluate(
     data: anything that `ChunkCounts.count` accepts. Words are unknown in chunk counts, and only tokenizers with the
         same pattern can encode them.
     texts: evaluate on these strings, whatever they look like, instead of `data`.
-    files: evaluate on these paths, globs, folders or URLs instead of `data`.
+    files: evaluate on these paths, globs, folders or URLs instead of `data`; "-" is standard input.
     text_column: column of tables, or field of jsonl files, that contains the text.
+    jsonl_field: field of jsonl files that contains the text, if not `text_column`. Standard input is then jsonl.
     errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
     max_document_bytes: maximum size of one document.
-    sample: share of the documents to evaluate on, chosen by `seed`.
+    sample: fraction of the documents to evaluate on, chosen by `seed`.
     limit_bytes: stop after this many bytes of text.
     threads: number of threads; all cores by default.
     progress: whether to display a progress bar.
@@ -93,19 +96,21 @@ def evaluate(
 
     """
     evaluator = Evaluator(tokenizers, errors=errors, threads=threads)
-    sampling = Sampling(sample, seed, limit_bytes)
-    chosen = corpus.choose(data, texts, files)
-    sources = corpus.sources(chosen, text_column=text_column, errors=errors, max_document_bytes=max_document_bytes)
-    documents = ((source, some) for source in sources for some in sampling.of(source))
-    for source, some in with_progress(documents, sources, show=progress):
-        with source.blamed():
-            evaluator.add(some)
-    check_text(evaluator.text.bytes, sources, sampling, data, texts, files)
+    options = ReadOptions(text_column, jsonl_field, errors, max_document_bytes)
+    corpus = Corpus(data, texts, files, options, Sampling(sample, seed, limit_bytes))
+    selection = Selection(corpus.sampling)
+    with reading_bar(corpus.sources, show=progress) as update:
+        for source in corpus.sources:
+            with source.blamed():
+                for documents in selection.of(source):
+                    evaluator.add(documents)
+                    update()
+    check_text(evaluator.text.bytes, corpus.sources, corpus.sampling, corpus.given)
     return evaluator.results()
 
 
-def check_text(size: int, sources: Iterable[Source], sampling: Sampling, *given: object) -> None:
-    """Raise if the data, which is one of the given values, contains no text.
+def check_text(size: int, sources: Iterable[Source], sampling: Sampling, data: object) -> None:
+    """Raise if the data contains no text.
 
     >>> evaluate({"mine": Tokenizer.train("to be", 256)}, "")
     Traceback (most recent call last):
@@ -114,7 +119,7 @@ def check_text(size: int, sources: Iterable[Source], sampling: Sampling, *given:
     """
     if not size:
         names = [source.name for source in sources if source.name]
-        value = short(next(each for each in given if each is not None))
+        value = short(data)
         if names:
             value = names[0] if len(names) == 1 else plural(len(names), "file")
         is_sample = sampling.sample < 1
@@ -134,7 +139,7 @@ class Evaluator:
     """
 
     def __init__(
-        self, tokenizers: Mapping[str, TextEncoder], *, errors: str = "strict", threads: int | None = None
+        self, tokenizers: Mapping[str, TextEncoder], *, errors: Errors = "strict", threads: int | None = None
     ) -> None:
         """Check the tokenizers and start with an empty text."""
         if not isinstance(tokenizers, Mapping):
@@ -144,8 +149,7 @@ class Evaluator:
         for tokenizer in tokenizers.values():
             if isinstance(tokenizer, str) or not callable(getattr(tokenizer, "encode", None)):
                 raise ArgumentTypeError("tokenizers", tokenizer, "must contain objects with a method encode(text)")
-        if errors not in ("strict", "replace"):
-            raise ArgumentError("errors", errors, 'must be "strict" or "replace"')
+        check_errors(errors)
         tokenizers = {name: _unwrapped(tokenizer) for name, tokenizer in tokenizers.items()}
         self._tokenizers, self._errors, self._threads = tokenizers, errors, threads
         counted = [each.model.split for each in tokenizers.values() if encodes_chunks(each)]
@@ -302,14 +306,9 @@ def _with_spaces(words: ChunkCounts) -> tuple[npt.NDArray[np.uint8], npt.NDArray
     return spaced, words.arrays.offsets + np.arange(len(words.arrays.offsets))
 
 
-def with_progress(documents: Iterable[T], sources: Sequence[Source], *, show: bool) -> Iterator[T]:
-    """Yield documents, and show progress through their sources.
-
-    >>> list(with_progress([["to be"]], [], show=False))
-    [['to be']]
-    """
+@contextmanager
+def reading_bar(sources: Sequence[Source], *, show: bool) -> Iterator[Callable[[], object]]:
+    """Display progress through the sources. The function that is returned updates the display."""
     meter = Meter(sources)
     with bar("counting", meter.size, show=show) as update:
-        for item in documents:
-            yield item
-            update(meter.done, format_size(meter.done))
+        yield lambda: update(meter.done, format_size(meter.done))

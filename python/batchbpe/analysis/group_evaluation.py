@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
 
 from ..choices import Unit
-from ..data import corpus, limits
-from ..data.documents import Documents
-from ..data.options import ReadOptions
+from ..data.corpus import Corpus, Data, Files
+from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
 from ..data.sampling import Sampling
 from ..data.source import Source
 from ..errors import ArgumentError, ArgumentTypeError, Setting, listed
+from ..util.surrogates import Errors
 from . import groups
-from .evaluation import Evaluator, TextEncoder, check_text, with_progress
+from .evaluation import Evaluator, TextEncoder, check_text, reading_bar
 from .metrics import Evaluation, gini, parity
-
-Files: TypeAlias = "corpus.PathLike | Iterable[corpus.PathLike]"
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class GroupComparison:
 
 def evaluate_groups(
     tokenizers: Mapping[str, TextEncoder],
-    data: Mapping[str, corpus.Data] | corpus.Data | None = None,
+    data: Mapping[str, Data] | Data | None = None,
     *,
     texts: Mapping[str, str | Iterable[str]] | None = None,
     files: Mapping[str, Files] | Files | None = None,
@@ -87,8 +85,9 @@ def evaluate_groups(
     per: Unit = "character",
     parity: str | None = None,
     text_column: str = "text",
-    errors: str = "strict",
-    max_document_bytes: int = limits.MAX_DOCUMENT_BYTES,
+    jsonl_field: str | None = None,
+    errors: Errors = "strict",
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     sample: float = 1.0,
     seed: int = 0,
     limit_bytes: int | None = None,
@@ -108,9 +107,9 @@ def evaluate_groups(
     per: unit of text whose cost in tokens is compared. "text" is for groups that contain the same text in different
         languages.
     parity: the group with which the others are compared; by default the cheapest for the first tokenizer.
-    sample: share of the documents to evaluate on, chosen by `seed`. Not with `group_column`.
+    sample: fraction of the documents to evaluate on, chosen by `seed`. Not with `group_column`.
     limit_bytes: stop after this many bytes of each group. Not with `group_column`.
-    text_column, errors, max_document_bytes, threads, progress: as in `evaluate`.
+    text_column, jsonl_field, errors, max_document_bytes, threads, progress: as in `evaluate`.
 
     >>> from batchbpe import Tokenizer
     >>> texts = {"en": "to be or not to be", "de": "Sein oder Nichtsein"}
@@ -123,33 +122,56 @@ def evaluate_groups(
         raise ArgumentError("per", per, f"must be one of {', '.join(map(repr, get_args(Unit)))}")
     if group_column is not None and by_file:
         raise ArgumentError("group_column", group_column, ("must be omitted if ", Setting("by_file"), " is set"))
-    reading = _Reading(text_column, errors, max_document_bytes, Sampling(sample, seed, limit_bytes))
+    options = ReadOptions(text_column, jsonl_field, errors, max_document_bytes)
+    sampling = Sampling(sample, seed, limit_bytes)
     if group_column is not None:
-        sources, documents = reading.by_column(corpus.choose(data, texts, files), group_column)
+        _check_complete(sampling)
+        sources = Corpus(data, texts, files, options).sources
+        grouped = groups.by_column(sources, group_column)
     elif by_file:
-        sources = reading.sources(corpus.choose(data, texts, files))
-        documents = groups.by_file(sources, reading.sampling)
+        sources = Corpus(data, texts, files, options).sources
+        grouped = groups.by_file(sources, sampling)
     else:
-        sources, documents = reading.by_name(_by_name(data, texts, files))
+        by_name = _sources_by_name(data, texts, files, options)
+        sources = [source for some in by_name.values() for source in some]
+        grouped = groups.by_name(by_name, sampling)
     evaluators: dict[str, Evaluator] = {}
     Evaluator(tokenizers, errors=errors)  # reports wrong arguments even if there are no documents
-    for source, group, some in with_progress(documents, sources, show=progress):
-        if group not in evaluators:
-            evaluators[group] = Evaluator(tokenizers, errors=errors, threads=threads)
-        with source.blamed():
-            evaluators[group].add(some)
+    with reading_bar(sources, show=progress) as update:
+        for source, parts in grouped:
+            with source.blamed():
+                for group, documents in parts:
+                    if group not in evaluators:
+                        evaluators[group] = Evaluator(tokenizers, errors=errors, threads=threads)
+                    evaluators[group].add(documents)
+                    update()
     size = sum(evaluator.text.bytes for evaluator in evaluators.values())
-    check_text(size, sources, reading.sampling, data, texts, files)
+    check_text(size, sources, sampling, data if data is not None else texts if texts is not None else files)
     return _compared(tokenizers, dict(sorted(evaluators.items())), per, parity)
 
 
-def _by_name(data: Any, texts: Any, files: Any) -> Any:
-    """Return the data by group, whichever of the three it was passed as."""
+def _check_complete(sampling: Sampling) -> None:
+    for name in ("sample", "limit_bytes"):
+        value = getattr(sampling, name)
+        if value != getattr(Sampling, name):
+            raise ArgumentError(name, value, ("must be omitted with ", Setting("group_column")))
+
+
+def _sources_by_name(data: Any, texts: Any, files: Any, options: ReadOptions) -> dict[str, list[Source]]:
+    """Return the sources of each value of a dict, whichever of the three it was passed as."""
     if isinstance(texts, Mapping) and data is files is None:
-        return {group: corpus.choose(None, each, None) for group, each in texts.items()}
+        return {str(group): Corpus(texts=each, options=options).sources for group, each in texts.items()}
     if isinstance(files, Mapping) and data is texts is None:
-        return {group: corpus.choose(None, None, each) for group, each in files.items()}
-    return corpus.choose(data, texts, files)
+        return {str(group): Corpus(files=each, options=options).sources for group, each in files.items()}
+    if not isinstance(data, Mapping) or not texts is files is None:
+        data = Corpus(data, texts, files, options).given
+    if not isinstance(data, Mapping):
+        remedy = ("use a dict, or ", Setting("group_column"), " or ", Setting("by_file"))
+        raise ArgumentTypeError("data", data, "must be a dict of group names and their data", remedy=remedy)
+    for group, value in data.items():
+        if isinstance(value, int):
+            raise ArgumentTypeError(f"data[{group!r}]", value, "must be text, files or other data")
+    return {str(group): Corpus(each, options=options).sources for group, each in data.items()}
 
 
 def _compared(
@@ -189,54 +211,3 @@ def _compared(
 def _costs(by_group: Mapping[str, Evaluation], per: Unit) -> dict[str, float]:
     costs = {group: evaluation.cost(per) for group, evaluation in by_group.items()}
     return {group: cost for group, cost in costs.items() if cost is not None}
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """How to read documents, and the sources and grouped documents of data."""
-
-    text_column: str
-    errors: str
-    max_document_bytes: int
-    sampling: Sampling
-
-    def sources(self, data: Any) -> list[Source]:
-        return corpus.sources(
-            data, text_column=self.text_column, errors=self.errors, max_document_bytes=self.max_document_bytes
-        )
-
-    def by_column(self, data: Any, group_column: str) -> tuple[list[Source], groups.GroupedDocuments]:
-        """Read the group from a column of files, of a pyarrow table, or of a `datasets.Dataset`."""
-        for name in ("sample", "limit_bytes"):
-            value = getattr(self.sampling, name)
-            if value != getattr(Sampling, name):
-                raise ArgumentError(name, value, ("must be omitted with ", Setting("group_column")))
-        options = ReadOptions(self.text_column, self.errors, self.max_document_bytes)
-        # pyarrow and datasets must not be imported to find out that data is something else.
-        kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(data).__mro__}
-        if kinds & {"pyarrow.Table", "pyarrow.RecordBatch"}:
-            return [], groups.table_by_column(data, group_column, options)
-        if "datasets.Dataset" in kinds:
-            tables = data.with_format("arrow").iter(batch_size=limits.BATCH_DOCUMENTS)
-            return [], (item for table in tables for item in groups.table_by_column(table, group_column, options))
-        sources = self.sources(data)
-        return sources, groups.by_column(sources, group_column, options)
-
-    def by_name(self, data: Any) -> tuple[list[Source], groups.GroupedDocuments]:
-        """Read each value of a dict as a group."""
-        remedy = ("use a dict, or ", Setting("group_column"), " or ", Setting("by_file"))
-        if not isinstance(data, Mapping):
-            raise ArgumentTypeError("data", data, "must be a dict of group names and their data", remedy=remedy)
-        for group, value in data.items():
-            if isinstance(value, int):
-                raise ArgumentTypeError(f"data[{group!r}]", value, "must be text, files or other data")
-        sources = {group: self.sources(each) for group, each in data.items()}
-
-        def documents() -> Iterator[tuple[Source, str, Documents]]:
-            for group, some in sources.items():
-                sampling = replace(self.sampling)  # which starts to count bytes again
-                for source in some:
-                    for each in sampling.of(source):
-                        yield source, str(group), each
-
-        return [source for some in sources.values() for source in some], documents()

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays
-from ..data import corpus
+from ..data.corpus import Data, Files
 from ..errors import ArgumentError
 from ..model import Model
 from ..model.tree import MergeTree
@@ -216,10 +216,10 @@ def _chunk(arrays: ChunkArrays, index: int) -> ChunkInfo:
 
 
 def inspect_counts(
-    data: corpus.Data | None = None,
+    data: Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     top: int = 10,
 ) -> CountsSummary:
     """Summarize chunk counts, or the chunks of data: totals, the `top` most frequent and rarest, the distribution.

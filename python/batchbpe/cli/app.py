@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -23,7 +22,6 @@ from .signals import Terminated, exit_signal, terminable
 from .usage import Group, TyperUsageError, UsageError, problem
 
 if TYPE_CHECKING:
-    from ..data.source import Source
     from ..tokenizer import Tokenizer
 
 app = typer.Typer(
@@ -159,35 +157,6 @@ def fail(message: str, code: int) -> NoReturn:
     raise typer.Exit(code) from None
 
 
-def find_sources(
-    inputs: list[str],
-    text_column: str = "text",
-    jsonl_field: str | None = None,
-    errors: str = "strict",
-    max_document_bytes: int | None = None,
-) -> list[Source]:
-    """Find the input files."""
-    from ..data.corpus import paths
-    from ..data.limits import MAX_DOCUMENT_BYTES
-    from ..data.options import ReadOptions
-    from ..data.readers import standard_input
-
-    options = ReadOptions(text_column, errors, max_document_bytes or MAX_DOCUMENT_BYTES)
-    if inputs.count("-") > 1:
-        raise UsageError("standard input (-) can be given only once")
-    sources: list[Source] = []
-    for place in inputs:
-        if place == "-":
-            sources.append(standard_input(sys.stdin.buffer, jsonl_field, options))
-        else:
-            sources += paths(place, options, jsonl_field=jsonl_field)
-    names = Counter(source.name for source in sources)
-    if len(names) < len(sources):
-        repeated = min(name for name, times in names.items() if times > 1)
-        sys.stderr.write(f"warning: {repeated} is given more than once and is read each time\n")
-    return sources
-
-
 def load(path: Path, pattern: str | None = None, *, needed: bool = True) -> Tokenizer:
     """Load a tokenizer. A pattern is an error if the file has its own, unless another file needs it."""
     from ..formats import is_rank_file
@@ -203,10 +172,10 @@ def load(path: Path, pattern: str | None = None, *, needed: bool = True) -> Toke
 
 def contains_counts(path: Path) -> bool:
     """Return whether a file or folder contains chunk counts, judging by its name and, for a folder, its files."""
-    from ..data.files import kind
-    from ..data.tables import is_counts_folder
+    from ..data.files import split_suffix
+    from ..data.readers.tables import is_counts_folder
 
-    return kind(path)[0] in (".csv", ".parquet") or is_counts_folder(path)
+    return split_suffix(path)[0] in (".csv", ".parquet") or is_counts_folder(path)
 
 
 def on_one_line(failed: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ..errors import plural
-from .app import command, describe, fail_if_any, find_sources, on_one_line
+from .app import command, describe, fail_if_any, on_one_line
 from .options import (
     PATTERN_HELP,
     Engine,
@@ -27,6 +27,7 @@ from .options import (
     TextColumn,
     Threads,
     document_limit,
+    error_policy,
     is_spark,
     option,
     sampled_share,
@@ -91,6 +92,7 @@ def count(
 
     Example: batchbpe count data/*.parquet -o counts.parquet
     """
+    from ..data.corpus import Corpus
     from ..data.options import default_max_document_bytes
     from ..jobs.count import CountOptions, count_files
     from ..patterns import Split
@@ -112,7 +114,7 @@ def count(
     options = CountOptions(
         split=Split.of(pattern),
         special_tokens=special_token or [],
-        errors="replace" if replace_errors else "strict",
+        errors=error_policy(replace_errors),
         sample=sampled_share(sample, seed),
         seed=seed,
         limit_bytes=limit_bytes,
@@ -128,7 +130,7 @@ def count(
     else:
         with stoppable(waits="-" in inputs) as stop:
             report = count_files(
-                find_sources(inputs, text_column, jsonl_field, options.errors, options.max_document_bytes),
+                Corpus(files=inputs, options=options.reading).sources,
                 Path(output),
                 options,
                 resume=resume,

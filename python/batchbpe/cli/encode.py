@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from ..choices import ShardFormat
+from ..data.files import COMPRESSIONS
+from ..data.readers import FORMATS
 from ..errors import plural
 from ..jobs import SHARD_TOKENS
-from .app import command, describe, fail_if_any, find_sources, load, on_one_line
+from .app import command, describe, fail_if_any, load, on_one_line
 from .options import (
     Engine,
     Json,
@@ -30,6 +32,7 @@ from .options import (
     SkipErrors,
     TextColumn,
     Threads,
+    error_policy,
     is_spark,
     option,
     sampled_share,
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
 
 ONE_FILE = (".npy", ".bin")
 """Suffixes of files that contain all ids."""
-NOT_A_FOLDER = (".txt", ".md", ".json", ".jsonl", ".parquet", ".arrow", ".csv", ".npz", ".pt", ".gz", ".zst")
+NOT_A_FOLDER = (*FORMATS, *COMPRESSIONS, ".json", ".npz", ".pt")
 """Suffixes of files, which are unlikely to be meant as folders."""
 
 Documents = Annotated[list[str] | None, typer.Argument(help="Documents, as for `count`; standard input if omitted.")]
@@ -100,7 +103,8 @@ def encode(
 
     Example: batchbpe encode mine.model data/*.parquet -o tokens/
     """
-    from ..data.limits import MAX_DOCUMENT_BYTES
+    from ..data.corpus import Corpus
+    from ..data.options import MAX_DOCUMENT_BYTES
     from ..jobs.encode import EncodeOptions
 
     fraction = sampled_share(sample, seed)
@@ -112,7 +116,7 @@ def encode(
         sample=fraction,
         seed=seed,
         limit_bytes=limit_bytes,
-        errors="replace" if replace_errors else "strict",
+        errors=error_policy(replace_errors),
         columns=[text_column, jsonl_field],
         max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
     )
@@ -133,7 +137,7 @@ def encode(
         _check_output(path, for_shards | {"--format": format != "bin"})
         if not inputs and sys.stdin.isatty():
             note("reading standard input until Ctrl-D", quiet)
-        sources = find_sources(inputs or ["-"], text_column, jsonl_field, options.errors, max_document_bytes)
+        sources = Corpus(files=inputs or ["-"], options=options.reading).sources
         if path is None:
             _print_ids(tokenizer, sources, options, threads, show=show, json=json)
             return
@@ -204,7 +208,7 @@ def _encode_to_file(
     if any(source.is_at(path) for source in sources):
         raise UsageError(f"--output must not be one of the inputs, {path}")
     end = end_token(tokenizer, options.end_of_text)
-    encoded = encode_sources(tokenizer, sources, options.sampling(), threads, options.errors)
+    encoded = encode_sources(tokenizer, sources, options.sampling, threads, options.errors)
     with encoding_bar(sources, show=not quiet) as on_progress:
         tokens = save_ids(encoded, path, tokenizer, end, on_progress)
     return {"tokens": tokens}, plural(tokens, "token")
@@ -219,7 +223,7 @@ def _print_ids(
     from ..jobs.ids import documents_of
 
     end = end_token(tokenizer, options.end_of_text)
-    encoded = encode_sources(tokenizer, sources, options.sampling(), threads, options.errors)
+    encoded = encode_sources(tokenizer, sources, options.sampling, threads, options.errors)
     for ids in documents_of(encoded, end):
         if show:
             Encoding(tokenizer, ids).show()

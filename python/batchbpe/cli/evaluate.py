@@ -12,7 +12,7 @@ import typer
 
 from ..choices import Unit
 from ..errors import DataError
-from .app import command, find_sources, load
+from .app import command, load
 from .options import (
     Json,
     JsonlField,
@@ -25,6 +25,7 @@ from .options import (
     Seed,
     TextColumn,
     Threads,
+    error_policy,
     option,
     sampled_share,
 )
@@ -80,7 +81,8 @@ def evaluate(
     Example: batchbpe evaluate mine.model other.model --data heldout.txt
     """
     from .. import analysis
-    from ..data.limits import MAX_DOCUMENT_BYTES
+    from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
+    from ..data.sampling import Sampling
 
     grouped = bool(group_column or by_file)
     share = sampled_share(sample, seed)
@@ -96,23 +98,16 @@ def evaluate(
         }
     )
     tokenizers = {str(path): _load(path, pattern, needed=len(models) == 1) for path in models}
-    errors = "replace" if replace_errors else "strict"
-    sources = find_sources(data, text_column, jsonl_field, errors, max_document_bytes)
-    options: dict[str, Any] = {
-        "text_column": text_column,
-        "errors": errors,
-        "max_document_bytes": max_document_bytes or MAX_DOCUMENT_BYTES,
-        "sample": share,
-        "seed": seed,
-        "limit_bytes": limit_bytes,
-        "threads": threads,
-        "progress": not quiet,
-    }
+    options = ReadOptions(
+        text_column, jsonl_field, error_policy(replace_errors), max_document_bytes or MAX_DOCUMENT_BYTES
+    )
+    arguments = vars(options) | vars(Sampling(share, seed, limit_bytes)) | {"threads": threads, "progress": not quiet}
     results: dict[str, dict[str, Any]]
     if grouped:
         unit = per or "character"
-        options |= {"group_column": group_column, "by_file": by_file, "per": unit, "parity": parity}
-        comparison = analysis.evaluate_groups(tokenizers, sources, **options)
+        comparison = analysis.evaluate_groups(
+            tokenizers, files=data, group_column=group_column, by_file=by_file, per=unit, parity=parity, **arguments
+        )
         for empty in comparison.empty_groups:
             note(f"group {empty} is omitted: it contains no text", quiet)
         evaluations = {name: list(each.evaluations.values()) for name, each in comparison.tokenizers.items()}
@@ -121,7 +116,7 @@ def evaluate(
             for name, each in comparison.tokenizers.items()
         }
     else:
-        found = analysis.evaluate(tokenizers, sources, **options)
+        found = analysis.evaluate(tokenizers, files=data, **arguments)
         evaluations = {each.name: [each] for each in found}
         results = {each.name: {"groups": {ALL: each.metrics(found[0])}} for each in found}
     if audit:
@@ -144,7 +139,7 @@ def evaluate(
 
 def _load(path: Path, pattern: str | None, *, needed: bool) -> Tokenizer:
     """Load a model. If the name is that of a data file, the error suggests --data."""
-    from ..data.corpus import has_known_suffix
+    from ..data.paths import has_known_suffix
 
     try:
         return load(path, pattern, needed=needed)

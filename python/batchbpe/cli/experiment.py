@@ -13,8 +13,8 @@ import typer
 
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short
 from ..storage.atomic import check_writable, writing
-from .app import as_option, as_typed, command, find_sources
-from .options import PATTERN_HELP, Json, Quiet, ReplaceErrors, TextColumn, option
+from .app import as_option, as_typed, command
+from .options import PATTERN_HELP, Json, Quiet, ReplaceErrors, TextColumn, error_policy, option
 from .output import note, print_json, print_rows, print_table
 from .usage import UsageError, number, one_of, refuse
 
@@ -89,23 +89,24 @@ def experiment(
     refuse({"sweep needs --grid, for example --grid vocab_size=8000,16000": sweep and not grid})
     _check_folder(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
-    options: dict[str, Any] = {"text_column": text_column, "errors": "replace" if replace_errors else "strict"}
+    options: dict[str, Any] = {"text_column": text_column, "errors": error_policy(replace_errors)}
     split = options | {"seed": seed} | ({} if heldout_share is None else {"heldout_share": heldout_share})
     run = EXPERIMENTS[name]
     with _output_folder(output), _spelling(values):
         if chunks:
-            result = run(files, pattern=pattern, progress=not quiet, **options)
+            result = run(files=files, pattern=pattern, progress=not quiet, **options)
         elif sweep:
             values = {"pattern": [pattern or "gpt4"], "vocab_size": [vocab_size or VOCAB_SIZE], **values}
+            resume = resume or not overwrite
             result = run(
-                files, others, grid=values, folder=output, resume=resume or not overwrite, progress=not quiet, **split
+                None, others, files=files, grid=values, folder=output, resume=resume, progress=not quiet, **split
             )
         elif name == "phrases":
             chosen = {"vocab_sizes": [vocab_size or VOCAB_SIZE], "pattern": pattern}
-            result = run(files, others, progress=not quiet, **chosen, **split)
+            result = run(None, others, files=files, progress=not quiet, **chosen, **split)
         else:
             run = partial(run, vocab_size=vocab_size or VOCAB_SIZE, progress=not quiet)
-            result = run(ExperimentData.of(files, others, pattern=pattern, progress=not quiet, **split))
+            result = run(ExperimentData.of(None, others, files=files, pattern=pattern, progress=not quiet, **split))
         written = result.save(output)
     if json:
         print_json({"files": [str(file) for file in written], "findings": dict(result.findings)})
@@ -183,9 +184,11 @@ def _spelling(grid: Collection[str]) -> Iterator[None]:
 
 def _paths(inputs: list[str]) -> list[Path | str]:
     """Return the files of the inputs as paths, and URLs as strings."""
+    from ..data.paths import files_at
+
     if "-" in inputs:
         raise UsageError("experiments read the data more than once; save standard input to a file")
-    return [source.name if "://" in source.name else Path(source.name) for source in find_sources(inputs)]
+    return [location for each in inputs for location in files_at(each)]
 
 
 def _grid(given: list[str]) -> dict[str, list[Any]]:

@@ -13,10 +13,15 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from ..data.files import COMPRESSIONS
+from ..data.readers import FORMATS
 from ..options import shell_options
+from ..util.surrogates import Errors
 from .usage import UsageError, number, one_of
 
 Command = Callable[..., None]
+COUNTS = ".csv"
+"""Suffix of files that can only contain chunk counts."""
 
 
 def option(help: str, *names: str, **rest: Any) -> Any:
@@ -74,8 +79,8 @@ def _annotation(field: Field[Any], changes: dict[str, Any]) -> Any:
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        help="Files, folders, globs or URLs: .txt, .md, .jsonl, .parquet, .arrow, or chunk counts (.csv, .parquet), "
-        "optionally compressed (.gz, .zst); - for standard input."
+        help=f"Files, folders, globs or URLs: {', '.join(suffix for suffix in FORMATS if suffix != COUNTS)}, or chunk "
+        f"counts ({COUNTS}, .parquet), optionally compressed ({', '.join(COMPRESSIONS)}); - for standard input."
     ),
 ]
 ModelFile = Annotated[
@@ -107,6 +112,11 @@ def sampled_share(sample: float | None, seed: int) -> float:
     if sample is None and seed:
         raise UsageError("--seed has no effect without --sample; remove it")
     return 1.0 if sample is None else sample
+
+
+def error_policy(replace_errors: bool) -> Errors:
+    """Return the value of `errors`."""
+    return "replace" if replace_errors else "strict"
 
 
 ReplaceErrors = Annotated[bool, option("Replace invalid UTF-8 with U+FFFD.", "--replace-errors")]

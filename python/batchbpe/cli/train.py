@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import plural, short
 from ..phrases.options import PhraseOptions
 from ..training.options import TrainingOptions
-from .app import command, find_sources, load
+from .app import command, load
 from .options import (
     PATTERN_HELP,
     Json,
@@ -24,6 +24,7 @@ from .options import (
     Seed,
     TextColumn,
     Threads,
+    error_policy,
     option,
     sampled_share,
     takes,
@@ -80,6 +81,7 @@ def train(
 
     Example: batchbpe train counts.parquet --vocab-size 50304 -o mine
     """
+    from ..data.options import MAX_DOCUMENT_BYTES
     from ..storage.atomic import check_writable
     from ..tokenizer import Tokenizer
     from ..util.memory import peak_memory
@@ -95,14 +97,16 @@ def train(
     start = time.monotonic()
     counted = [start]
     sizes: list[int] = []
-    errors: Literal["strict", "replace"] = "replace" if replace_errors else "strict"
     tokenizer = Tokenizer.train(
-        find_sources(inputs, text_column, jsonl_field, errors, max_document_bytes),
+        files=inputs,
         pattern=pattern,
         special_tokens=special_token or [],
         base=load(base) if base else None,
         **options,
-        errors=errors,
+        text_column=text_column,
+        jsonl_field=jsonl_field,
+        errors=error_policy(replace_errors),
+        max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
         sample=sampled_share(sample, seed),
         seed=seed,
         limit_bytes=limit_bytes,

@@ -5,22 +5,21 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
-from numbers import Real
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
-from ..arguments import check_integer, check_path, check_string, check_threads
-from ..data import corpus
-from ..data.limits import MAX_DOCUMENT_BYTES
-from ..data.sampling import Sampling
+from ..arguments import check_integer, check_path, check_threads
+from ..data.corpus import Corpus, Data, Files
+from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
+from ..data.sampling import Sampling, Selection
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import check_special_tokens
 from ..patterns import Split
 from ..storage.atomic import replacing
 from ..util.lazy import lazy
 from ..util.progress import counting_bar
+from ..util.surrogates import Errors
 from .arrays import ArrayCounts
 from .counter import ChunkArrays, ChunkCounter, load_counts
 
@@ -51,14 +50,15 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
     @classmethod
     def count(
         cls,
-        data: corpus.Data | None = None,
+        data: Data | None = None,
         pattern: Split | str | None = None,
         *,
         texts: str | Iterable[str] | None = None,
-        files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+        files: Files | None = None,
         special_tokens: Sequence[str] | Mapping[str, int] = (),
         text_column: str = "text",
-        errors: Literal["strict", "replace"] = "strict",
+        jsonl_field: str | None = None,
+        errors: Errors = "strict",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
         sample: float = 1.0,
         seed: int = 0,
@@ -74,40 +74,22 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
             strings; or a list of any of these. See `batchbpe.data.corpus`.
         pattern: name or regular expression; by default the pattern of the counts in `data`, or gpt4.
         texts: strings to count instead of `data`, even if they look like paths.
-        files: paths, globs, folders or URLs to read instead of `data`.
+        files: paths, globs, folders or URLs to read instead of `data`; "-" is standard input.
         special_tokens: removed from the text before it is split.
-        text_column: column of tables, or field of jsonl files, that holds the text.
+        text_column: column of tables, or field of jsonl files, that contains the text.
+        jsonl_field: field of jsonl files that contains the text, if not `text_column`. Standard input is then jsonl.
         errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
         max_document_bytes: largest row, line, or part of a text file that cannot be cut.
-        sample: share of the documents to use, chosen by `seed`.
+        sample: fraction of the documents to use, chosen by `seed`.
         limit_bytes: stop after this many bytes of text.
         progress: True shows a progress bar; a function is called with the number of bytes read so far.
         threads: number of threads; all cores by default.
 
         """
-        check_string("text_column", text_column)
-        check_integer("max_document_bytes", max_document_bytes)
-        if not isinstance(sample, Real):
-            raise ArgumentTypeError("sample", sample, "must be a number")
-        check_integer("seed", seed, least=0)
-        if limit_bytes is not None:
-            check_integer("limit_bytes", limit_bytes)
-        if progress is not None and not isinstance(progress, bool) and not callable(progress):
-            raise ArgumentTypeError("progress", progress, "must be True, False or a function")
-        check_threads(threads)
+        options = ReadOptions(text_column, jsonl_field, errors, max_document_bytes)
         sampling = Sampling(sample, seed, limit_bytes)
-        check_special_tokens(special_tokens)
-        data = corpus.choose(data, texts, files)
         split = None if pattern is None else Split.of(pattern)
-        if isinstance(data, ChunkCounts) and split in (None, data.split) and sampling.is_everything:
-            return data
-        sources = corpus.sources(data, text_column=text_column, errors=errors, max_document_bytes=max_document_bytes)
-        counter = ChunkCounter(split, list(special_tokens), errors, threads)
-        if callable(progress):
-            counter.on_progress = lambda _: progress(counter.bytes_read)
-        with counting_bar(counter, sources, show=progress is True):
-            counter.add_sources(sources, sampling.of)
-        return cls(counter.finish())
+        return count_corpus(Corpus(data, texts, files, options, sampling), split, special_tokens, progress, threads)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, freq_cutoff: int = 1) -> ChunkCounts:
@@ -235,6 +217,29 @@ class _Values(ValuesView[int]):
     def __iter__(self) -> Iterator[int]:
         counts: ChunkCounts = self._mapping  # type: ignore[attr-defined]
         return map(int, counts.arrays.counts)
+
+
+def count_corpus(
+    corpus: Corpus,
+    split: Split | None,
+    special_tokens: Sequence[str] | Mapping[str, int] = (),
+    progress: Callable[[int], object] | bool | None = None,
+    threads: int | None = None,
+) -> ChunkCounts:
+    """Count the chunks of a corpus; see `ChunkCounts.count`."""
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise ArgumentTypeError("progress", progress, "must be True, False or a function")
+    check_threads(threads)
+    check_special_tokens(special_tokens)
+    given = corpus.data
+    if isinstance(given, ChunkCounts) and split in (None, given.split) and corpus.sampling.is_everything:
+        return given
+    counter = ChunkCounter(split, list(special_tokens), corpus.options.errors, threads)
+    if callable(progress):
+        counter.on_progress = lambda _: progress(counter.bytes_read)
+    with counting_bar(counter, corpus.sources, show=progress is True):
+        counter.add_sources(corpus.sources, Selection(corpus.sampling).of)
+    return ChunkCounts(counter.finish())
 
 
 def check_suffix(parameter: str, path: str | os.PathLike[str]) -> None:

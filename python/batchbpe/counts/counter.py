@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from .. import _core
 from ..data.documents import Counts, Documents
-from ..data.files import decompressed, kind
-from ..data.parquet_pages import has_dictionary
+from ..data.files import decompressed, split_suffix
+from ..data.untrusted import has_dictionary
 from ..errors import ArgumentError, ArgumentTypeError, DataError, plural, short, warn
 from ..patterns import Split
+from ..util.surrogates import Errors
 from .arrays import added_up, total_of
 from .text_counter import TextCounter
 
@@ -48,7 +49,7 @@ class ChunkCounter(TextCounter):
         self,
         split: Split | str | None,
         special_tokens: Sequence[str] = (),
-        errors: str = "strict",
+        errors: Errors = "strict",
         threads: int | None = None,
         max_chunk_bytes: int | None = None,
         max_counts_bytes: int | None = None,
@@ -153,8 +154,9 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
     if not path.is_file():
         raise FileNotFoundError(f"file not found: {path}")
     with locate_errors(path):
-        with decompressed(path, kind(path)[1]) as plain:
-            if kind(path)[0] == ".csv":
+        suffix, compression = split_suffix(path)
+        with decompressed(path, compression) as plain:
+            if suffix == ".csv":
                 (data, offsets, counts), pattern = read_csv(plain, max_bytes)
                 total = None
             else:

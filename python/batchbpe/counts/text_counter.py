@@ -10,7 +10,7 @@ from ..data.source import Source
 from ..data.text_files import read_blocks
 from ..errors import ArgumentTypeError
 from ..formats.counts_csv import Arrays
-from ..util.surrogates import combine_documents
+from ..util.surrogates import Errors, combine_documents
 
 
 class TextCounter:
@@ -25,7 +25,7 @@ class TextCounter:
     def __init__(
         self,
         create_table: Callable[[], _core.ChunkTable],
-        errors: str = "strict",
+        errors: Errors = "strict",
         on_progress: Callable[[int], object] = lambda _: None,
     ) -> None:
         """Start with no counts.

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DataError, Setting
-from .limits import MAX_DOCUMENT_BYTES
+from .options import MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,7 +138,7 @@ class TextFile(Documents):
     opens_once: bool = False
     """Whether the stream can be opened only once, such as standard input."""
     max_document_bytes: int = MAX_DOCUMENT_BYTES
-    """Maximum number of bytes to hold in memory while the text has no place to cut."""
+    """Maximum number of bytes to keep in memory if the text cannot be cut."""
     select_blocks: Callable[[UseBlock], UseBlock] = lambda use: use
     """Wraps the function that `read_blocks` passes the text to, for example to sample its blocks."""
 
@@ -168,7 +168,7 @@ class TextFile(Documents):
         with self.open() as stream:
             content = stream.read(self.max_document_bytes + 1)
         if len(content) > self.max_document_bytes:
-            raise too_large("the text is too long", self.max_document_bytes, where=self.name)
+            raise too_large("the text is too long", self.max_document_bytes)
         return replace(self, open=lambda: io.BytesIO(content), opens_once=False)
 
 
@@ -203,8 +203,8 @@ class Counts(Documents):
         return False
 
     def _error(self) -> DataError:
-        where = str(self.source) if isinstance(self.source, Path) else ""
-        return DataError("chunk counts have no documents to encode", where=where, remedy="pass documents")
+        file = str(self.source) if isinstance(self.source, Path) else ""
+        return DataError("chunk counts have no documents to encode", remedy="pass documents", file=file)
 
 
 def invalid_utf8(problem: str, *, where: str = "") -> DataError:

@@ -13,24 +13,26 @@ from glob import has_magic
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, TypeAlias
 
-from ..errors import opening, os_error
+from ..errors import os_error
 from ..storage.atomic import writing
 
-Codec: TypeAlias = Literal["gzip", "zstd"]
-CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd"}
+Location: TypeAlias = "Path | str"
+"""A path, or a URL if it is a string."""
+Compression: TypeAlias = Literal["gzip", "zstd"]
+COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 
 
-def kind(place: Path | str) -> tuple[str, Codec | None]:
+def split_suffix(location: Location) -> tuple[str, Compression | None]:
     """Return the suffix of a file or URL in lower case, without that of a compression, and the compression.
 
-    >>> kind(Path("A.jsonl.gz")), kind("https://example.org/a.TXT?b=c.d")
+    >>> split_suffix(Path("A.jsonl.gz")), split_suffix("https://example.org/a.TXT?b=c.d")
     (('.jsonl', 'gzip'), ('.txt', None))
     """
     # Not with urlsplit, which fails for texts such as "http://[host]".
-    path = place.name if isinstance(place, Path) else re.sub(r"^\w+://[^/?#]*|[?#].*", "", place)
+    path = location.name if isinstance(location, Path) else re.sub(r"^\w+://[^/?#]*|[?#].*", "", location)
     name = PurePath(path.lower())
-    codec = CODECS.get(name.suffix)
-    return (PurePath(name.stem).suffix if codec else name.suffix), codec
+    compression = COMPRESSIONS.get(name.suffix)
+    return (PurePath(name.stem).suffix if compression else name.suffix), compression
 
 
 URL = r"(?:https?|s3|hf|gs|gcs|az|abfs|file|memory)://"
@@ -48,15 +50,15 @@ def urls(url: str) -> list[str]:
         return [system.unstrip_protocol(found) for found in system.glob(path)]
 
 
-def size_of(place: Path | str) -> int:
+def size_of(location: Location) -> int:
     """Return the size of a file in bytes, or 0 if it is unknown."""
-    if isinstance(place, Path):
+    if isinstance(location, Path):
         # Not with Path.is_file, which fails if the folder is not accessible.
-        return place.stat().st_size if os.path.isfile(place) else 0  # noqa: PTH113
-    if place.startswith(("http://", "https://")):
+        return location.stat().st_size if os.path.isfile(location) else 0  # noqa: PTH113
+    if location.startswith(("http://", "https://")):
         return 0
-    with _reading(place):
-        system, path = _fsspec(place).core.url_to_fs(place)
+    with _reading(location):
+        system, path = _fsspec(location).core.url_to_fs(location)
         return int(system.size(path) or 0)
 
 
@@ -89,23 +91,22 @@ def _reading(url: str) -> Iterator[None]:
         raise OSError(f"cannot read {url}: {' '.join(str(problem).split())}; {remedy}") from error
 
 
-def _open(place: Path | str) -> Any:
-    """Open a file, or a URL if `place` is a string."""
-    if isinstance(place, Path):
-        with opening(place):
-            return place.open("rb")
-    with _reading(place):
-        if not place.startswith(("http://", "https://")):
-            return _fsspec(place).open(place, "rb").open()
+def _open(location: Location) -> Any:
+    """Open a file, or a URL if `location` is a string."""
+    if isinstance(location, Path):
+        return location.open("rb")
+    with _reading(location):
+        if not location.startswith(("http://", "https://")):
+            return _fsspec(location).open(location, "rb").open()
         from urllib.request import Request, urlopen
 
-        return urlopen(Request(place, headers={"User-Agent": "batchbpe"}), timeout=60)
+        return urlopen(Request(location, headers={"User-Agent": "batchbpe"}), timeout=60)
 
 
 def open_stream(
-    place: Path | str, codec: Codec | None = None, on_move: Callable[[int], object] | None = None
+    location: Location, compression: Compression | None = None, on_move: Callable[[int], object] | None = None
 ) -> BinaryIO:
-    """Open a file, or a URL if `place` is a string, as a stream of decompressed bytes.
+    """Open a file, or a URL if `location` is a string, as a stream of decompressed bytes.
 
     `on_move` is called with the position in the compressed file whenever some of it has been read.
 
@@ -113,11 +114,11 @@ def open_stream(
     ...     stream.read(8)
     b'\"\"\"Open '
     """
-    return io.BufferedReader(_DecompressedStream(str(place), _open(place), codec, on_move), 1 << 20)
+    return io.BufferedReader(_DecompressedStream(str(location), _open(location), compression, on_move), 1 << 20)
 
 
 @contextmanager
-def decompressed(place: Path | str, codec: Codec | None) -> Iterator[Any]:
+def decompressed(location: Location, compression: Compression | None) -> Iterator[Any]:
     """Return a file that is not compressed, for readers that seek: the file itself, or a temporary copy.
 
     A URL that is not compressed is returned as an open file if fsspec can read it.
@@ -126,29 +127,31 @@ def decompressed(place: Path | str, codec: Codec | None) -> Iterator[Any]:
     ...     plain.name
     'files.py'
     """
-    if codec is None and isinstance(place, Path):
-        yield place
-    elif codec is None and not str(place).startswith(("http://", "https://")):
-        with _open(place) as file:
+    if compression is None and isinstance(location, Path):
+        yield location
+    elif compression is None and not str(location).startswith(("http://", "https://")):
+        with _open(location) as file:
             yield file
     else:
         with tempfile.TemporaryDirectory() as folder:
-            plain = Path(folder) / f"plain{kind(place)[0]}"
-            with writing(plain), open_stream(place, codec) as source, plain.open("wb") as target:
+            plain = Path(folder) / f"plain{split_suffix(location)[0]}"
+            with open_stream(location, compression) as source, writing(plain), plain.open("wb") as target:
                 shutil.copyfileobj(source, target, 1 << 20)
             yield plain
 
 
 class _DecompressedStream(io.RawIOBase):
-    """Decompressed bytes. Errors name the file or URL, which those of the codecs and of http do not."""
+    """Decompressed bytes. Errors name the file or URL, because its bytes may be copied to another file."""
 
-    def __init__(self, name: str, raw: Any, codec: Codec | None, on_move: Callable[[int], object] | None) -> None:
-        self._name, self._raw, self._bytes, self._codec = name, raw, raw, codec
+    def __init__(
+        self, name: str, raw: Any, compression: Compression | None, on_move: Callable[[int], object] | None
+    ) -> None:
+        self._name, self._raw, self._bytes, self._compression = name, raw, raw, compression
         self._on_move = on_move if hasattr(raw, "seekable") and raw.seekable() else None
-        if codec:
+        if compression:
             import pyarrow as pa
 
-            self._bytes = pa.input_stream(raw, compression=codec)
+            self._bytes = pa.input_stream(raw, compression=compression)
 
     def readable(self) -> bool:
         return True
@@ -162,8 +165,8 @@ class _DecompressedStream(io.RawIOBase):
         except Exception as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise os_error(error, f"cannot read {self._name}") from error
-            is_codec_error = self._codec and type(error) is OSError  # as pyarrow raises it
-            problem = f"not a {self._codec} file, or damaged" if is_codec_error else error
+            is_damaged = self._compression and type(error) is OSError  # as pyarrow raises it
+            problem = f"not a {self._compression} file, or damaged" if is_damaged else error
             raise OSError(f"cannot read {self._name}: {problem}") from error
         buffer[: len(data)] = data
         if self._on_move:

@@ -6,22 +6,57 @@ import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentError, DataError, Setting
+from ..arguments import check_integer
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting
 from .documents import Counts, Documents, TextFile
 from .source import Source
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which documents to use. Public functions have a parameter for each field.
+
+    >>> Sampling(sample=2)
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: sample must be greater than 0 and at most 1, got 2
+    """
+
+    sample: float = 1.0
+    """Fraction of the documents to use."""
+    seed: int = 0
+    """Random seed for the sample."""
+    limit_bytes: int | None = None
+    """Stop after this many bytes. Only a text file is cut; other documents are used whole."""
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if not isinstance(self.sample, Real):
+            raise ArgumentTypeError("sample", self.sample, "must be a number")
+        if not 0 < self.sample <= 1:
+            raise ArgumentError("sample", self.sample, "must be greater than 0 and at most 1")
+        check_integer("seed", self.seed, least=0)
+        if self.limit_bytes is not None:
+            check_integer("limit_bytes", self.limit_bytes, least=1)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether all documents are used."""
+        return self.sample == 1 and self.limit_bytes is None
 
 
 class DocumentSampler:
     """Draws documents of one source at random, reproducibly and independently of the folder of the file.
 
-    The draw depends on the seed, the name of the file and the position in it. A text file is a single document, and
-    many may share one name, so for text files it also depends on the size.
+    The draw depends on the seed, the file name and the position in the file. A text file is a single document, and many
+    may have the same name, so for text files it depends on the size as well.
 
     >>> from batchbpe.data.documents import Texts
     >>> sampler = DocumentSampler(Source("a/b.parquet", lambda _: []), seed=1)
@@ -35,46 +70,29 @@ class DocumentSampler:
         self._documents = np.random.default_rng([seed, name])
         self._text_file = np.random.default_rng([seed, name, source.size])
 
-    def draw(self, documents: Documents, share: float) -> npt.NDArray[np.bool_]:
-        """Return a mask of the next documents, in which each is true with probability `share`."""
+    def draw(self, documents: Documents, fraction: float) -> npt.NDArray[np.bool_]:
+        """Return a mask of the next documents, in which each is true with probability `fraction`."""
         if isinstance(documents, TextFile):
-            return self._text_file.random(1) < share
-        return self._documents.random(len(documents)) < share
+            return self._text_file.random(1) < fraction
+        return self._documents.random(len(documents)) < fraction
 
     def start(self) -> float:
         """Return a random number for a text file that is sampled block by block."""
         return float(self._text_file.random())
 
 
-@dataclass
-class Sampling:
-    """Which documents to use.
+class Selection:
+    """Selects documents from one source after the other, and counts the bytes that are left.
 
     >>> from batchbpe.data.documents import Texts
     >>> source = Source("", lambda _: [Texts(["one", "two", "three"])])
-    >>> [batch.strings for batch in Sampling(limit_bytes=4).of(source)]
+    >>> [batch.strings for batch in Selection(Sampling(limit_bytes=4)).of(source)]
     [['one', 'two']]
     """
 
-    sample: float = 1.0
-    """Share of the documents to use."""
-    seed: int = 0
-    """Random seed of the sample."""
-    limit_bytes: int | None = None
-    """Stop after this many bytes. Only a text file is cut; other documents are used whole."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        if not 0 < self.sample <= 1:
-            raise ArgumentError("sample", self.sample, "must be greater than 0 and at most 1")
-        if self.limit_bytes is not None and self.limit_bytes < 1:
-            raise ArgumentError("limit_bytes", self.limit_bytes, "must be at least 1")
-        self.bytes_left = self.limit_bytes
-
-    @property
-    def is_everything(self) -> bool:
-        """Whether all documents are used."""
-        return self.sample == 1 and self.limit_bytes is None
+    def __init__(self, sampling: Sampling) -> None:
+        """Start with nothing selected."""
+        self.sampling, self.bytes_left = sampling, sampling.limit_bytes
 
     @property
     def is_exhausted(self) -> bool:
@@ -82,19 +100,19 @@ class Sampling:
         return self.bytes_left is not None and self.bytes_left <= 0
 
     def of(self, source: Source) -> Iterator[Documents]:
-        """Yield the selected documents of a source. A batch is also yielded if none of its documents is selected."""
+        """Yield the selected documents of a source. A batch is yielded even if none of its documents is selected."""
         if self.is_exhausted:
             return
-        if self.is_everything:
+        if self.sampling.is_everything:
             yield from source
             return
-        sampler = DocumentSampler(source, self.seed)
+        sample, sampler = self.sampling.sample, DocumentSampler(source, self.sampling.seed)
         for documents in source:
             if isinstance(documents, Counts):
-                setting = Setting("sample" if self.sample < 1 else "limit_bytes")
+                setting = Setting("sample" if sample < 1 else "limit_bytes")
                 raise DataError((setting, " cannot be used with chunk counts"), remedy="pass documents")
-            if self.sample < 1:
-                documents = documents.select(sampler.draw(documents, self.sample))
+            if sample < 1:
+                documents = documents.select(sampler.draw(documents, sample))
             yield self._limit(documents)
             if self.is_exhausted:
                 return
@@ -118,20 +136,20 @@ class Sampling:
 class _CutStream(io.RawIOBase):
     """A stream that ends when the limit is reached, after a whole character."""
 
-    def __init__(self, stream: BinaryIO, sampling: Sampling) -> None:
-        self._stream, self._sampling = stream, sampling
+    def __init__(self, stream: BinaryIO, selection: Selection) -> None:
+        self._stream, self._selection = stream, selection
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        left = self._sampling.bytes_left or 0
+        left = self._selection.bytes_left or 0
         data = self._stream.read(min(len(buffer), left))
         if len(data) == left:
             data = _whole_characters(data)
-            self._sampling.bytes_left = 0
+            self._selection.bytes_left = 0
         else:
-            self._sampling.bytes_left = left - len(data)
+            self._selection.bytes_left = left - len(data)
         buffer[: len(data)] = data
         return len(data)
 

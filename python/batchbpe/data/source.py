@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from .._core import InvalidUtf8, PatternError
 from ..errors import ArgumentTypeError, DataError, UserError, os_error
-from . import limits
 from .documents import Documents, Texts, invalid_utf8
 from .options import ReadOptions
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-Rows: TypeAlias = "Iterable[tuple[int, pa.Array[Any]]]"
-"""Arrays of strings, each with the number of its first row."""
+T = TypeVar("T")
+Rows: TypeAlias = list[tuple[str, Any]]
+"""Documents, each with its value in another column."""
 
 
 class Source:
@@ -33,9 +30,9 @@ class Source:
         name: str,
         read: Callable[[Source], Iterable[Documents]],
         size: int = 0,
-        rows: Callable[[], Rows] | None = None,
-        is_rereadable: bool = True,
-        options: ReadOptions | None = None,
+        *,
+        read_once: str = "",
+        is_counts: bool = False,
     ) -> None:
         """Create a source.
 
@@ -44,22 +41,36 @@ class Source:
         name: the path or URL, or "" for data in memory.
         read: reads the documents; called with the source, whose `position` it updates.
         size: the size of the file in bytes, or 0 if unknown.
-        rows: reads a table once more, to find the row that an error is about.
-        is_rereadable: whether the documents can be read more than once.
-        options: how the rows of a table or jsonl file are read.
+        read_once: what it is, such as "a generator", if the documents can be read only once.
+        is_counts: whether it is known to contain chunk counts.
 
         """
-        self.name, self.size, self.is_rereadable, self.options = name, size, is_rereadable, options
+        self.name, self.size, self.read_once, self.is_counts = name, size, read_once, is_counts
         self.position = 0
         """Number of bytes read so far."""
         self.on_move: Callable[[int], object] = lambda _: None
         """Called with the number of bytes by which the position changes."""
-        self._read, self._rows = read, rows
+        self._read = read
 
     def __iter__(self) -> Iterator[Documents]:
         """Read the documents."""
         yield from self._read(self)
         self.move(self.size)
+
+    def rows(self, group_column: str) -> Iterator[Rows]:
+        """Yield rows of text and group, in batches. Tables and jsonl files override this."""
+        raise self.no_groups()
+
+    def no_groups(self) -> DataError:
+        """Return the error for data that has no group column."""
+        what = "this file type" if self.name and not self.read_once else self.read_once or "text in memory"
+        return DataError(
+            f"{what} has no group column", remedy="use parquet, arrow or jsonl files, or one file per group"
+        )
+
+    def find_invalid(self) -> DataError | None:
+        """Find the document that is invalid UTF-8. Tables override this."""
+        return None
 
     def move(self, position: int) -> None:
         """Record how many bytes have been read."""
@@ -76,7 +87,9 @@ class Source:
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
-        """Add the name of the file, and the row of a table, to errors that its documents cause.
+        """Add the file name, and the row of a table, to errors that reading or using the documents causes.
+
+        Nothing else names the file: readers only say which line or row is wrong.
 
         >>> with Source("a.jsonl", lambda _: []).blamed():
         ...     raise ValueError("too long")
@@ -89,46 +102,25 @@ class Source:
         except PatternError:  # may be about a text that another source queued earlier
             raise
         except InvalidUtf8 as error:
-            raise self._name(self._find_invalid() or invalid_utf8(str(error))) from None
+            located = self.find_invalid() or invalid_utf8(str(error))
+            located.locate(self.name)
+            raise located from None
         except UserError as error:
-            self._name(error)
+            error.locate(self.name)
             raise
-        except (ValueError, OSError) as error:
-            if not self.name or self.name in str(error):
+        except OSError as error:
+            if not self.name or error.errno is None:  # the latter are our own, and say what cannot be read
                 raise
-            if isinstance(error, OSError) and error.errno is not None:
-                raise os_error(error, f"cannot read {self.name}") from None
-            raise DataError(str(error), where=self.name) from None
-
-    def _name(self, error: UserError) -> UserError:
-        if self.name and self.name not in str(error):
-            error.where = f"{self.name}, {error.where}" if error.where else self.name
-        return error
-
-    def _find_invalid(self) -> DataError | None:
-        """Find the first row that is invalid UTF-8 by reading the table once more."""
-        from .arrow_strings import find_invalid  # imports pyarrow.compute
-
-        found = (find_invalid(array, first_row) for first_row, array in (self._rows() if self._rows else []))
-        return next(filter(None, found), None)
+            raise os_error(error, f"cannot read {self.name}") from None
+        except ValueError as error:
+            if not self.name:
+                raise
+            raise DataError(str(error), file=self.name) from None
 
 
-def in_memory(documents: Iterable[Documents]) -> Source:
+def in_memory(read: Callable[[], Iterable[Documents]], read_once: str = "") -> Source:
     """Return a source for documents that are not in a file."""
-    return Source("", lambda _: documents, is_rereadable=False)
-
-
-def in_arrays(columns: Callable[[], Iterable[pa.Array[Any] | pa.ChunkedArray[Any]]], errors: str) -> Source:
-    """Return a source for documents in arrow arrays, which `columns` can return more than once."""
-    from .arrow_strings import batches_of, pieces  # imports numpy
-
-    def rows() -> Iterator[tuple[int, pa.Array[Any]]]:
-        first_row = 0
-        for column in columns():
-            yield from pieces(column, first_row=first_row)
-            first_row += len(column)
-
-    return Source("", lambda _: (batch for column in columns() for batch in batches_of(column, errors=errors)), 0, rows)
+    return Source("", lambda _: read(), read_once=read_once)
 
 
 def flattened(items: Iterable[object]) -> Iterator[str]:
@@ -153,9 +145,9 @@ def flattened(items: Iterable[object]) -> Iterator[str]:
             raise _not_a_string(f"document {index}", item)
 
 
-def _not_a_string(place: str, value: object) -> ArgumentTypeError:
+def _not_a_string(name: str, value: object) -> ArgumentTypeError:
     remedy = 'pass (row["text"] for row in rows)' if isinstance(value, Mapping) else ""
-    return ArgumentTypeError(place, value, "must be a string", remedy=remedy)
+    return ArgumentTypeError(name, value, "must be a string", remedy=remedy)
 
 
 def batched(texts: Iterable[str]) -> Iterator[Texts]:
@@ -164,19 +156,28 @@ def batched(texts: Iterable[str]) -> Iterator[Texts]:
     >>> [batch.strings for batch in batched(iter(["one", "two"]))]
     [['one', 'two']]
     """
-    batch: list[str] = []
+    return map(Texts, _batched(texts, len))
+
+
+def batched_rows(rows: Iterable[tuple[str, Any]]) -> Iterator[Rows]:
+    """Collect single rows into batches, like `batched`."""
+    return _batched(rows, lambda row: len(row[0]))
+
+
+def _batched(items: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    batch: list[T] = []
     size = 0
     failure: Exception | None = None
     try:
-        for text in texts:
-            batch.append(text)
-            size += len(text)
-            if size >= limits.BATCH_CHARACTERS or len(batch) >= limits.BATCH_DOCUMENTS:
-                yield Texts(batch)
+        for item in items:
+            batch.append(item)
+            size += size_of(item)
+            if size >= ReadOptions.BATCH_CHARACTERS or len(batch) >= ReadOptions.BATCH_DOCUMENTS:
+                yield batch
                 batch, size = [], 0
     except Exception as error:
         failure = error
     if batch:
-        yield Texts(batch)
+        yield batch
     if failure:
         raise failure

@@ -5,15 +5,14 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 
-from .._core import InvalidUtf8, PatternError
-from ..errors import DataError, UserError
-from .documents import TextFile, UseBlock, invalid_utf8, too_large
+from ..util.surrogates import Errors
+from .documents import TextFile, UseBlock, too_large
 
 BLOCK = 1 << 22
 """Number of bytes read at once."""
 
 
-def read_blocks(file: TextFile, errors: str, use: UseBlock, skip: int = 0) -> Iterator[int]:
+def read_blocks(file: TextFile, errors: Errors, use: UseBlock, skip: int = 0) -> Iterator[int]:
     """Pass a text to `use` block by block, without its first `skip` bytes, and yield how many bytes have been used.
 
     What `use` has not used is passed again with the next block.
@@ -23,29 +22,14 @@ def read_blocks(file: TextFile, errors: str, use: UseBlock, skip: int = 0) -> It
     done, rest, last, limit = 0, b"", False, file.max_document_bytes
     with file.open() as stream:
         while not last:
-            # Doubling the unused rest keeps reading linear, even if the text has no place to cut.
+            # Doubling the unused rest keeps reading linear, even if the text cannot be cut.
             block = stream.read(max(BLOCK, min(len(rest), limit + 1 - len(rest))))
             last = not block
             rest += decoder.decode(block, last).encode() if decoder else block
             is_skipping = done < skip
-            used = min(len(rest), skip - done) if is_skipping else _use(file, use, rest, done, last)
+            used = min(len(rest), skip - done) if is_skipping else use(rest, done, last)
             done, rest = done + used, rest[used:]
             if len(rest) > limit:
-                raise too_large(f"{len(rest)} bytes at byte {done} cannot be split", limit, where=file.name)
+                raise too_large(f"{len(rest)} bytes at byte {done} cannot be split", limit)
             if not is_skipping:
                 yield done
-
-
-def _use(file: TextFile, use: UseBlock, block: bytes, offset: int, last: bool) -> int:
-    """Call `use`; its errors name the file."""
-    try:
-        return use(block, offset, last)
-    except PatternError:  # may be about a text that was queued earlier
-        raise
-    except InvalidUtf8 as error:
-        raise invalid_utf8(str(error), where=file.name) from None
-    except UserError as error:
-        error.where = error.where or file.name
-        raise
-    except ValueError as error:
-        raise DataError(str(error), where=file.name) from None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..data import corpus
+from ..data.corpus import Data, Files
 from ..errors import ArgumentError
 from ..policies import PAPER_POLICIES, Policy, policy_name, resolve_policy, serial
 from ..tokenizer import Tokenizer
@@ -21,10 +21,10 @@ from .trainings import recorded_options, train_with_reference
 
 @styled
 def batching(
-    data: ExperimentData | corpus.Data | None = None,
+    data: ExperimentData | Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     vocab_size: int = 50_304,
     policies: Sequence[str | Policy] = tuple(PAPER_POLICIES),
     cap_divisors: Sequence[int] = (1, 2, 4, 8),

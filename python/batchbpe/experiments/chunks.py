@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkCounter
-from ..data import corpus
+from ..data.corpus import Corpus, Data, Files
 from ..data.documents import Counts, TextFile
+from ..data.options import ReadOptions
 from ..errors import DataError
 from ..util.progress import counting_bar
-from .data import ExperimentData, read_sources, source_names
+from ..util.surrogates import Errors
+from .data import ExperimentData, source_names
 from .plots import abbreviate_numbers, axes, line, styled
 from .result import Result
 
@@ -29,14 +31,14 @@ EDGES = (1, 2, 3, 4, 5, 10, 100, 1_000, 10_000, 100_000)
 
 @styled
 def chunks(
-    data: ExperimentData | corpus.Data | None = None,
+    data: ExperimentData | Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     pattern: str | None = None,
     text_column: str = "text",
     points: int = POINTS,
-    errors: str = "strict",
+    errors: Errors = "strict",
     progress: bool = False,
 ) -> Result:
     """Measure how the number of unique chunks grows with the dataset, and how often each chunk occurs.
@@ -55,10 +57,10 @@ def chunks(
     {'total': 18, 'unique': 5}
 
     """
-    data = corpus.choose(data, texts, files)
     if isinstance(data, ExperimentData):
         data = data.counts + data.heldout
-    counts, measured = _read(data, pattern, text_column, errors, progress)
+    corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))
+    counts, measured = _read(corpus, pattern, progress)
     if not counts.unique:
         raise DataError("the data contains no chunks", remedy="provide more data")
     as_read = bool(measured)
@@ -71,7 +73,7 @@ def chunks(
     return Result(
         "chunks",
         {
-            "data": source_names(data),
+            "data": source_names(corpus),
             "pattern": counts.pattern,
             "total": counts.total,
             "unique": counts.unique,
@@ -91,20 +93,17 @@ def chunks(
     )
 
 
-def _read(
-    data: Any, pattern: str | None, column: str, errors: str, progress: bool
-) -> tuple[ChunkCounts, list[dict[str, int]]]:
+def _read(corpus: Corpus, pattern: str | None, progress: bool) -> tuple[ChunkCounts, list[dict[str, int]]]:
     """Return the counts of data, and the growth measured while reading; empty if it could not be measured.
 
     Count with one thread, so that the number of unique chunks is known at any time.
     """
-    if isinstance(data, ChunkCounts):
-        return data, []
-    counter = ChunkCounter(pattern, (), errors, threads=1)
+    if isinstance(corpus.data, ChunkCounts):
+        return corpus.data, []
+    counter = ChunkCounter(pattern, (), corpus.options.errors, threads=1)
     growth: list[dict[str, int]] = []
-    sources = read_sources(data, column, errors)
-    with counting_bar(counter, sources, show=progress):
-        for source in sources:
+    with counting_bar(counter, corpus.sources, show=progress):
+        for source in corpus.sources:
             with source.blamed():
                 for documents in source:
                     if isinstance(documents, Counts | TextFile):

@@ -12,15 +12,16 @@ import pyarrow as pa
 from ..analysis.counted_text import CountedText
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays, ChunkCounter, sorted_counts
-from ..data import corpus
+from ..data.corpus import Corpus, Data, Files
 from ..data.documents import Counts
+from ..data.options import ReadOptions
 from ..data.sampling import DocumentSampler
-from ..data.source import Source
 from ..errors import ArgumentError, DataError, Setting
 from ..formats.counts_parquet import table
 from ..patterns import Split
 from ..util.arrow import bytes_and_offsets, mask_array
 from ..util.progress import counting_bar
+from ..util.surrogates import Errors
 
 HELDOUT_SHARE = 0.1
 """Default fraction of the data to hold out if no held-out text is given."""
@@ -43,16 +44,16 @@ class ExperimentData:
     @classmethod
     def of(
         cls,
-        data: ExperimentData | corpus.Data | None = None,
-        heldout: corpus.Data | None = None,
+        data: ExperimentData | Data | None = None,
+        heldout: Data | None = None,
         *,
         texts: str | Iterable[str] | None = None,
-        files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+        files: Files | None = None,
         pattern: str | None = None,
         heldout_share: float = HELDOUT_SHARE,
         seed: int = 0,
         text_column: str = "text",
-        errors: str = "strict",
+        errors: Errors = "strict",
         threads: int | None = None,
         progress: bool = False,
     ) -> ExperimentData:
@@ -77,19 +78,33 @@ class ExperimentData:
         2
 
         """
-        data = corpus.choose(data, texts, files)
-        if isinstance(data, ExperimentData):
+        if isinstance(data, ExperimentData) and texts is files is None:
             return data
+        corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))  # type: ignore[arg-type]
+        held = None if heldout is None else Corpus(heldout, options=corpus.options)
+        return cls.of_corpus(corpus, held, pattern, heldout_share, seed, threads, progress)
+
+    @classmethod
+    def of_corpus(
+        cls,
+        corpus: Corpus,
+        heldout: Corpus | None,
+        pattern: str | None,
+        heldout_share: float,
+        seed: int,
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> ExperimentData:
+        """Count data and held-out text; see `of`."""
         if not 0 < heldout_share < 1:
             raise ArgumentError("heldout_share", heldout_share, "must be between 0 and 1, exclusive")
-        counting = _Counting(text_column, errors, threads, progress)
-        parameters: dict[str, Any] = {"data": source_names(data)}
+        parameters: dict[str, Any] = {"data": source_names(corpus)}
         if heldout is not None:
             parameters["held-out text"] = source_names(heldout)
-            counts, _ = counting.all(data, pattern)
-            other, dropped = counting.all(heldout, counts.split)
+            counts, _ = _count(corpus, pattern, threads, progress)
+            other, dropped = _count(heldout, counts.split, threads, progress)
         else:
-            counts, other, dropped, unit = counting.divided(data, pattern, heldout_share, seed)
+            counts, other, dropped, unit = _count_divided(corpus, pattern, heldout_share, seed, threads, progress)
             parameters |= {"held-out text": f"{heldout_share} of the {unit}", "seed": seed}
         for name, each in {"data": counts, "held-out text": other}.items():
             if not each.unique:
@@ -104,73 +119,57 @@ class ExperimentData:
         return CountedText.from_counts(self.heldout, self.dropped)
 
 
-def read_sources(data: corpus.Data, text_column: str = "text", errors: str = "strict") -> list[Source]:
-    """Return the sources of data."""
-    return corpus.sources(data, text_column=text_column, errors=errors)
-
-
-def source_names(data: corpus.Data) -> list[str]:
+def source_names(corpus: Corpus) -> list[str]:
     """Return the names of the files that contain the data, at most ten.
 
-    >>> source_names(["to be", "or not"])
+    >>> source_names(Corpus(["to be", "or not"]))
     ['in memory']
     """
-    names = list(dict.fromkeys(source.name or IN_MEMORY for source in read_sources(data)))
+    names = list(dict.fromkeys(source.name or IN_MEMORY for source in corpus.sources))
     names = [name for name in names if name != IN_MEMORY] or names
     return names if len(names) <= MAX_NAMES else [*names[:MAX_NAMES], f"and {len(names) - MAX_NAMES} more"]
 
 
-@dataclass(frozen=True)
-class _Counting:
-    """Options for counting data."""
+def _count(corpus: Corpus, pattern: Split | str | None, threads: int | None, progress: bool) -> tuple[ChunkCounts, int]:
+    """Count data, and the bytes that the pattern does not match."""
+    if isinstance(corpus.data, ChunkCounts):
+        return ChunkCounts.count(corpus.data, pattern), 0
+    counter = ChunkCounter(pattern, (), corpus.options.errors, threads)
+    with counting_bar(counter, corpus.sources, show=progress):
+        counter.add_sources(corpus.sources)
+    return ChunkCounts(counter.take()), counter.dropped_bytes
 
-    text_column: str
-    errors: str
-    threads: int | None
-    progress: bool
 
-    def all(self, data: corpus.Data, pattern: Split | str | None) -> tuple[ChunkCounts, int]:
-        """Count data, and the bytes that the pattern does not match."""
-        if isinstance(data, ChunkCounts):
-            return ChunkCounts.count(data, pattern), 0
-        counter = ChunkCounter(pattern, (), self.errors, self.threads)
-        sources = read_sources(data, self.text_column, self.errors)
-        with counting_bar(counter, sources, show=self.progress):
-            counter.add_sources(sources)
-        return ChunkCounts(counter.take()), counter.dropped_bytes
+def _count_divided(
+    corpus: Corpus, pattern: Split | str | None, fraction: float, seed: int, threads: int | None, progress: bool
+) -> tuple[ChunkCounts, ChunkCounts, int, str]:
+    """Count a random fraction of the documents, or of the chunks, separately.
 
-    def divided(
-        self, data: corpus.Data, pattern: Split | str | None, share: float, seed: int
-    ) -> tuple[ChunkCounts, ChunkCounts, int, str]:
-        """Count a random fraction of the documents, or of the chunks, separately.
-
-        Chunk counts among the documents are used for training. Returns the two counts, the dropped bytes of the
-        second, and "documents" or "chunks".
-        """
-        if isinstance(data, ChunkCounts):
-            return *split_counts(ChunkCounts.count(data, pattern), share, seed), 0, "chunks"
-        split = None if pattern is None else Split.of(pattern)
-        train, other = (ChunkCounter(split, (), self.errors, self.threads) for _ in range(2))
-        sources = read_sources(data, self.text_column, self.errors)
-        with counting_bar(train, sources, show=self.progress):
-            for source in sources:
-                sampler = DocumentSampler(source, seed)
-                with source.blamed():
-                    for documents in source:
-                        if isinstance(documents, Counts):
-                            train.add(documents)
-                            continue
-                        is_held = sampler.draw(documents, share)
-                        for counter, mask in ((other, is_held), (train, ~is_held)):
-                            if mask.any():
-                                counter.add(documents.select(mask))
-        counts = ChunkCounts(train.take())
-        other.split = counts.split
-        heldout = ChunkCounts(other.take())
-        if counts.unique and heldout.unique:
-            return counts, heldout, other.dropped_bytes, "documents"
-        dropped = round(share * (train.dropped_bytes + other.dropped_bytes))
-        return *split_counts(heldout + counts, share, seed), dropped, "chunks"
+    Chunk counts among the documents are trained on. Returns the two counts, the dropped bytes of the second, and
+    "documents" or "chunks".
+    """
+    if isinstance(corpus.data, ChunkCounts):
+        return *split_counts(ChunkCounts.count(corpus.data, pattern), fraction, seed), 0, "chunks"
+    train, other = (ChunkCounter(pattern, (), corpus.options.errors, threads) for _ in range(2))
+    with counting_bar(train, corpus.sources, show=progress):
+        for source in corpus.sources:
+            sampler = DocumentSampler(source, seed)
+            with source.blamed():
+                for documents in source:
+                    if isinstance(documents, Counts):
+                        train.add(documents)
+                        continue
+                    is_held = sampler.draw(documents, fraction)
+                    for counter, mask in ((other, is_held), (train, ~is_held)):
+                        if mask.any():
+                            counter.add(documents.select(mask))
+    counts = ChunkCounts(train.take())
+    other.split = counts.split
+    heldout = ChunkCounts(other.take())
+    if counts.unique and heldout.unique:
+        return counts, heldout, other.dropped_bytes, "documents"
+    dropped = round(fraction * (train.dropped_bytes + other.dropped_bytes))
+    return *split_counts(heldout + counts, fraction, seed), dropped, "chunks"
 
 
 def split_counts(counts: ChunkCounts, share: float, seed: int) -> tuple[ChunkCounts, ChunkCounts]:

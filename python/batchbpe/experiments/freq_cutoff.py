@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..data import corpus
+from ..data.corpus import Data, Files
 from ..errors import ArgumentError
 from .data import ExperimentData
 from .plots import axes, explain_hollow, line, styled
@@ -17,10 +17,10 @@ from .trainings import recorded_options, train_with_reference
 
 @styled
 def freq_cutoff(
-    data: ExperimentData | corpus.Data | None = None,
+    data: ExperimentData | Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     vocab_size: int = 50_304,
     cutoffs: Sequence[int] = tuple(range(1, 11)),
     progress: bool = False,

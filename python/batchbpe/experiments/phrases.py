@@ -10,14 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from ..analysis.counted_text import texts_of
-from ..data import corpus
+from ..data.corpus import Corpus, Data, Files
 from ..data.documents import Counts, Documents
+from ..data.options import ReadOptions
 from ..data.sampling import DocumentSampler
 from ..data.source import Source
 from ..errors import ArgumentError, DataError, Setting
 from ..phrases.counting import check_rereadable
 from ..phrases.options import KINDS
 from ..tokenizer import Tokenizer
+from ..util.surrogates import Errors
 from .data import HELDOUT_SHARE, source_names
 from .plots import COLORS, axes, styled
 from .result import Result, signed
@@ -28,18 +30,18 @@ SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
 
 @styled
 def phrases(
-    data: corpus.Data | None = None,
-    heldout: corpus.Data | None = None,
+    data: Data | None = None,
+    heldout: Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     vocab_sizes: Sequence[int] = (50_304,),
     shares: Sequence[float] = SHARES,
     kinds: Sequence[str] = tuple(KINDS),
     heldout_share: float = HELDOUT_SHARE,
     seed: int = 0,
     text_column: str = "text",
-    errors: str = "strict",
+    errors: Errors = "strict",
     progress: bool = False,
     **options: Any,
 ) -> Result:
@@ -65,10 +67,10 @@ def phrases(
     """
     if not shares or not vocab_sizes or not kinds:
         raise ArgumentError("shares", list(shares), "must contain at least one number, as must vocab_sizes and kinds")
-    chosen = corpus.choose(data, texts, files)
-    check_rereadable(chosen)
-    split = _Split(chosen, heldout, heldout_share, seed, {"text_column": text_column, "errors": errors})
-    held = list(split.heldout_texts())
+    corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))
+    check_rereadable(corpus)
+    split = _Split(corpus, None if heldout is None else Corpus(heldout, options=corpus.options), heldout_share, seed)
+    held = list(split.heldout())
     if not held:
         remedy = ("provide more documents, or ", Setting("heldout"), "; a text file is one document")
         raise DataError("the held-out text is empty", remedy=remedy)
@@ -93,7 +95,7 @@ def phrases(
         for row in rows
         if row["share"] == "auto"
     }
-    parameters = {"data": source_names(chosen), "seed": seed, "held-out documents": len(held)}
+    parameters = {"data": source_names(corpus), "seed": seed, "held-out documents": len(held)}
     return Result(
         "phrases",
         {**parameters, **recorded_options(options)},
@@ -107,26 +109,23 @@ def phrases(
 class _Split:
     """The documents to train on, and those held out: `heldout`, or a random fraction of the data."""
 
-    data: Any
-    heldout: Any
-    fraction: float
-    seed: int
-    options: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        if not 0 < self.fraction < 1:
-            raise ArgumentError("heldout_share", self.fraction, "must be between 0 and 1, exclusive")
+    def __init__(self, corpus: Corpus, heldout: Corpus | None, fraction: float, seed: int) -> None:
+        if not 0 < fraction < 1:
+            raise ArgumentError("heldout_share", fraction, "must be between 0 and 1, exclusive")
+        self._corpus, self._heldout, self._fraction, self._seed = corpus, heldout, fraction, seed
 
     def training(self) -> Source:
-        return Source("", lambda _: self._documents(self.data, is_held=False))
+        return Source("", lambda _: self._documents(self._corpus, is_held=False if self._heldout is None else None))
 
-    def heldout_texts(self) -> Iterator[str]:
-        for documents in self._documents(self.data if self.heldout is None else self.heldout, is_held=True):
-            yield from texts_of(documents, self.options["errors"])
+    def heldout(self) -> Iterator[str]:
+        corpus = self._heldout or self._corpus
+        for documents in self._documents(corpus, is_held=True if self._heldout is None else None):
+            yield from texts_of(documents, corpus.options.errors)
 
-    def _documents(self, data: Any, is_held: bool) -> Iterator[Documents]:
-        for source in corpus.sources(data, **self.options):
-            sampler = DocumentSampler(source, self.seed)
+    def _documents(self, corpus: Corpus, is_held: bool | None) -> Iterator[Documents]:
+        """Yield the documents that are held out, those that are not, or all."""
+        for source in corpus.sources:
+            sampler = DocumentSampler(source, self._seed)
             with source.blamed():
                 for documents in source:
                     if isinstance(documents, Counts):
@@ -134,7 +133,7 @@ class _Split:
                     if self.heldout is not None:
                         yield documents
                         continue
-                    mask = sampler.draw(documents, self.fraction) == is_held
+                    mask = sampler.draw(documents, self._fraction) == is_held
                     if mask.any():
                         yield documents.select(np.asarray(mask))
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ..counts import ChunkCounts
-from ..data import corpus
+from ..data.corpus import Data, Files
 from ..errors import ArgumentError
 from ..tokenizer import Tokenizer
 from .data import ExperimentData
@@ -26,10 +26,10 @@ EXAMPLES = 8
 
 @styled
 def stop_words(
-    data: ExperimentData | corpus.Data | None = None,
+    data: ExperimentData | Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     vocab_size: int = 50_304,
     sizes: Sequence[int] = SIZES,
     prefix: str = PREFIX,

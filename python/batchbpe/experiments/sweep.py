@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..data import corpus
+from ..data.corpus import Corpus, Data, Files
+from ..data.options import ReadOptions
 from ..errors import ArgumentError, DataError
 from ..jobs.resume import identity
 from ..options import defaults
@@ -23,7 +24,8 @@ from ..storage.atomic import writing
 from ..storage.checked_json import load_sealed, save_sealed
 from ..storage.locks import locked
 from ..training.options import TrainingOptions
-from .data import HELDOUT_SHARE, ExperimentData, read_sources, source_names
+from ..util.surrogates import Errors
+from .data import HELDOUT_SHARE, ExperimentData, source_names
 from .plots import axes, styled
 from .report import SWEEP_FILE, VERSION
 from .result import Result
@@ -43,18 +45,18 @@ MAX_LABEL = 24
 
 @styled
 def sweep(
-    data: corpus.Data | None = None,
-    heldout: corpus.Data | None = None,
+    data: Data | None = None,
+    heldout: Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     grid: Mapping[str, Sequence[Any]],
     folder: str | os.PathLike[str] | None = None,
     resume: bool = True,
     heldout_share: float = HELDOUT_SHARE,
     seed: int = 0,
     text_column: str = "text",
-    errors: str = "strict",
+    errors: Errors = "strict",
     progress: bool = False,
 ) -> Result:
     """Train and evaluate every combination of options, and rank them by compression of held-out text.
@@ -76,16 +78,16 @@ def sweep(
     [260, 260, 258, 258]
 
     """
-    data = corpus.choose(data, texts, files)
+    corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))
+    other = None if heldout is None else Corpus(heldout, options=corpus.options)
     grid, policies = _normalized(grid)
     folder = None if folder is None else Path(folder)
-    split: dict[str, Any] = {"heldout_share": heldout_share, "seed": seed, "text_column": text_column, "errors": errors}
     with ExitStack() as stack:
         if folder is not None:
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder))
-        results = _Results(folder, _description(data, heldout, split), resume)
+        results = _Results(folder, _description(corpus, other, heldout_share, seed, text_column, errors), resume)
         combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         todo = [each for each in combinations if results.find(each) is None]
         done = len(combinations) - len(todo)
@@ -95,7 +97,7 @@ def sweep(
             if not some:
                 continue
             on_progress(done)
-            counted = ExperimentData.of(data, heldout, pattern=pattern, **split)
+            counted = ExperimentData.of_corpus(corpus, other, pattern, heldout_share, seed)
             settings = [_training_options(each, policies) for each in some]
             moved = partial(lambda before, more: on_progress(before + more), done)
             for each, trained in zip(some, train_all(counted, settings, on_progress=moved), strict=True):
@@ -115,10 +117,10 @@ def sweep(
     findings = {"shortest encoding": best if alike == 1 else f"{alike} equal combinations, such as {best}"}
     if lossy:
         findings["patterns that drop text (ranked last)"] = ", ".join(lossy)
-    held = source_names(heldout) if heldout is not None else f"{heldout_share} of the documents, or of the chunks"
+    held = source_names(other) if other else f"{heldout_share} of the documents, or of the chunks"
     return Result(
         "sweep",
-        {"data": source_names(data), "held-out text": held, "seed": seed, "grid": dict(grid)},
+        {"data": source_names(corpus), "held-out text": held, "seed": seed, "grid": dict(grid)},
         {"leaderboard": pa.Table.from_pylist(rows)},
         {"sweep": _figure(rows, grid)},
         findings,
@@ -167,10 +169,10 @@ def _normalized(grid: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Sequence[A
     return {name: list(dict.fromkeys(values)) for name, values in named.items()}, policies
 
 
-def _description(data: Any, heldout: Any, split: Mapping[str, Any]) -> Any:
-    """Describe data and options, so that a sweep is resumed only with the same ones."""
-    sources = [source for each in (data, heldout) if each is not None for source in read_sources(each)]
-    return json.loads(json.dumps([[identity(source) for source in sources], list(split.values())]))
+def _description(corpus: Corpus, heldout: Corpus | None, *options: Any) -> Any:
+    """Describe data and options, so that a sweep is only resumed with the same ones."""
+    sources = [*corpus.sources, *(heldout.sources if heldout else [])]
+    return json.loads(json.dumps([[identity(source) for source in sources], options]))
 
 
 class _Results:

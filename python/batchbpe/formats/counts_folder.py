@@ -34,7 +34,7 @@ def read_metadata(folder: Path, column: str) -> dict[str, Any]:
     """Return the settings a folder was counted with, or raise if it is incomplete or its files disagree."""
     if not (folder / "_SUCCESS").is_file():
         remedy = "wait for the job that writes it, or count again"
-        raise DataError("the folder is incomplete: it has no file _SUCCESS", where=str(folder), remedy=remedy)
+        raise DataError("the folder is incomplete: it has no file _SUCCESS", file=str(folder), remedy=remedy)
     unique = _check_files(folder)
     metadata: dict[str, Any] | None = None
     rows = 0
@@ -47,11 +47,11 @@ def read_metadata(folder: Path, column: str) -> dict[str, Any]:
                 raise DataError(reason, remedy="count again into a new folder")
             metadata = found
     if metadata is None:
-        raise DataError("the folder has no parquet files", where=str(folder), remedy="count again")
+        raise DataError("the folder has no parquet files", file=str(folder), remedy="count again")
     if unique not in (None, rows):
         reason = f"the files have {rows} rows, expected {short(unique)}"
         remedy = "copy the missing files, or remove files that belong to other folders"
-        raise DataError(reason, where=str(folder / TOTALS), remedy=remedy)
+        raise DataError(reason, file=str(folder / TOTALS), remedy=remedy)
     return metadata
 
 

@@ -33,7 +33,7 @@ def locate_errors(path: str | os.PathLike[str]) -> Iterator[None]:
             reason = (*reason, f", got {short(error.value)}")
             where = f'{os.fspath(path)}, field "{error.parameter}"'
             raise DataError(reason, where=where, remedy=error.remedy) from None
-        error.where = f"{os.fspath(path)}, {error.where}" if error.where else os.fspath(path)
+        error.locate(os.fspath(path))
         raise
     except ValueError as error:  # raised by the core
         raise DataError(str(error), where=os.fspath(path)) from None

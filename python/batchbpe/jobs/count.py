@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..counts import ChunkCounts, check_suffix
 from ..counts.counter import ChunkCounter
+from ..data.sampling import Selection
 from ..data.source import Source
 from ..errors import ArgumentError, OutputExistsError, Stopped
 from ..model import check_special_tokens
@@ -24,7 +25,7 @@ from ..storage.atomic import check_writable, remove_stale, writing
 from ..storage.locks import locked
 from ..util.memory import memory, release_memory
 from ..util.progress import counting_bar
-from .resume import RESUME, InputOptions, ReadErrors, Record
+from .resume import RESUME, JobOptions, ReadErrors, Record
 from .spill import SpilledCounts, Totals
 
 SAVE_EVERY = 60.0
@@ -36,7 +37,7 @@ COUNTERS = ("bytes_read", "dropped_bytes", "skipped_chunks")
 
 
 @dataclass(frozen=True)
-class CountOptions(InputOptions):
+class CountOptions(JobOptions):
     """Options that determine the result. A job can only be resumed with the same ones."""
 
     split: Split = Split(PATTERNS["gpt4"])  # noqa: RUF009  it is immutable
@@ -158,10 +159,10 @@ class _CountJob:
             max_counts_bytes=None if max_memory is None else max_memory // 4,
             on_progress=self._on_progress,
         )
-        self.sampling = options.sampling()
         self.folder = output.with_name(output.name + ".parts")
         self.spilled = SpilledCounts(self.folder)
-        self.record = Record(self.folder / "record.json", asdict(options), sources, self.sampling)
+        self.selection = Selection(options.sampling)
+        self.record = Record(self.folder / "record.json", asdict(options), sources, self.selection)
         self.next_save = time.monotonic() + SAVE_EVERY
         self.initial_memory = memory()
 
@@ -189,7 +190,7 @@ class _CountJob:
         self._checkpoint()
 
     def _count(self, source: Source, done: int, skip: int) -> None:
-        for number, documents in enumerate(self.sampling.of(source)):
+        for number, documents in enumerate(self.selection.of(source)):
             if number < done:
                 continue
             self.counter.add(documents, skip=skip)

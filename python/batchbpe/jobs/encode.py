@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from ..choices import ShardFormat
+from ..data.sampling import Selection
 from ..data.source import Source
 from ..errors import ArgumentError, DataError, OutputExistsError
 from ..storage.atomic import replacing, writing
@@ -18,7 +19,7 @@ from ..storage.locks import IN_FOLDER, check_parent, locked
 from ..tokenizer import Tokenizer
 from . import SHARD_TOKENS
 from .encoded import Encoded, encode_documents, encoding_bar, end_token, id_dtype
-from .resume import RESUME, InputOptions, ReadErrors, Record
+from .resume import RESUME, JobOptions, ReadErrors, Record
 from .shards import SHARDS, Shard
 
 RECORD = "shards.json"
@@ -27,7 +28,7 @@ MAX_SHARD_TOKENS = 1 << 30
 
 
 @dataclass(frozen=True)
-class EncodeOptions(InputOptions):
+class EncodeOptions(JobOptions):
     """Options that determine the shards. A job can only be resumed with the same ones."""
 
     format: ShardFormat = "bin"
@@ -124,9 +125,9 @@ class _EncodeJob:
         self.errors, self.threads = errors, threads
         self.end = end_token(tokenizer, options.end_of_text)
         self.report = EncodeReport(failed=errors.failed)
-        self.sampling = options.sampling()
+        self.selection = Selection(options.sampling)
         recorded = asdict(options) | {"model": tokenizer.model.identity}
-        self.record = Record(folder / RECORD, recorded, sources, self.sampling)
+        self.record = Record(folder / RECORD, recorded, sources, self.selection)
 
     def restore(self, resume: bool) -> None:
         temporary = set(self.folder.glob(".*.tmp"))  # of a killed job, because this one has locked the folder
@@ -193,7 +194,7 @@ class _EncodeJob:
         """Yield the ids of all documents that are not encoded yet, and None after each batch."""
         for source, done, _ in self.record.todo():
             with self.errors.of(source):
-                batches = islice(self.sampling.of(source), done, None)
+                batches = islice(self.selection.of(source), done, None)
                 encoded = encode_documents(self.tokenizer, batches, self.threads, self.options.errors)
                 for number, batch in enumerate(encoded, done + 1):
                     yield from batch

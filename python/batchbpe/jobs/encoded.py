@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from .._core import Encoder, threads_or_all
 from ..data.documents import ArrowTexts, Documents, TextFile, Texts
-from ..data.sampling import Sampling
+from ..data.sampling import Sampling, Selection
 from ..data.source import Source
 from ..data.text_files import read_blocks
 from ..errors import ArgumentError, listed, plural
 from ..tokenizer import Tokenizer
 from ..util.progress import Meter, bar
-from ..util.surrogates import combine_documents
+from ..util.surrogates import Errors, combine_documents
 from .resume import ReadErrors
 
 Ids = npt.NDArray[np.uint32]
@@ -73,17 +73,18 @@ def encoding_bar(sources: Sequence[Source], *, show: bool) -> Iterator[Callable[
 
 
 def encode_sources(
-    tokenizer: Tokenizer, sources: Iterable[Source], sampling: Sampling, threads: int | None, errors: str
+    tokenizer: Tokenizer, sources: Iterable[Source], sampling: Sampling, threads: int | None, errors: Errors
 ) -> Iterator[Encoded]:
     """Encode the documents of some sources. Read errors are raised as `DataError`, never as `OSError`."""
+    selection = Selection(sampling)
     for source in sources:
         with ReadErrors().of(source):
-            for batch in encode_documents(tokenizer, sampling.of(source), threads, errors):
+            for batch in encode_documents(tokenizer, selection.of(source), threads, errors):
                 yield from batch
 
 
 def encode_documents(
-    tokenizer: Tokenizer, documents: Iterable[Documents], threads: int | None, errors: str = "strict"
+    tokenizer: Tokenizer, documents: Iterable[Documents], threads: int | None, errors: Errors = "strict"
 ) -> Iterator[Iterable[Encoded]]:
     """Encode batches of documents in order; a text file is encoded block by block.
 
@@ -110,7 +111,7 @@ def encode_documents(
 
 
 def _submit(
-    pool: ThreadPoolExecutor, encoder: Encoder, batches: Iterable[Documents], threads: int, errors: str
+    pool: ThreadPoolExecutor, encoder: Encoder, batches: Iterable[Documents], threads: int, errors: Errors
 ) -> Iterator[Future[Iterable[Encoded]]]:
     done: Future[Iterable[Encoded]]
     try:
@@ -128,7 +129,7 @@ def _submit(
         yield done
 
 
-def _encode(encoder: Encoder, documents: Documents, threads: int, errors: str) -> Iterator[Encoded]:
+def _encode(encoder: Encoder, documents: Documents, threads: int, errors: Errors) -> Iterator[Encoded]:
     match documents:
         case TextFile():
             yield from _encode_file(encoder, documents, threads, errors)
@@ -145,7 +146,7 @@ def _encode(encoder: Encoder, documents: Documents, threads: int, errors: str) -
             documents.sizes()  # raises an error for chunk counts
 
 
-def _encode_file(encoder: Encoder, file: TextFile, threads: int, errors: str) -> Iterator[Encoded]:
+def _encode_file(encoder: Encoder, file: TextFile, threads: int, errors: Errors) -> Iterator[Encoded]:
     encoded: list[Encoded] = []
 
     def use(block: bytes, offset: int, last: bool) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.limits import MAX_DOCUMENT_BYTES
-from ..data.sampling import Sampling
+from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
+from ..data.sampling import Sampling, Selection
 from ..data.source import Source
 from ..errors import DataError, Setting, UserError, short
 from ..storage.checked_json import load_sealed, save_sealed
@@ -21,24 +21,6 @@ VERSION = 1
 """Changes when files are cut into batches differently, since a position is a number of batches."""
 RESUME = ("continue with ", Setting("resume", True))
 """How to continue a job."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class InputOptions:
-    """Which documents to read, and how. A job can only be resumed with the same options."""
-
-    errors: Errors = "strict"
-    sample: float = 1.0
-    seed: int = 0
-    limit_bytes: int | None = None
-    columns: Sequence[str | None] = ()
-    """The columns and fields that the text is read from."""
-    max_document_bytes: int = MAX_DOCUMENT_BYTES
-    """The limit that the sources were created with, on which the size of their batches depends."""
-
-    def sampling(self) -> Sampling:
-        """Return a new selection of documents."""
-        return Sampling(self.sample, self.seed, self.limit_bytes)
 
 
 @dataclass
@@ -62,19 +44,43 @@ class ReadErrors:
             self.failed[source.name or "the data"] = self.describe(error)
 
 
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """How the sources of a job were created, and which of their documents it uses."""
+
+    columns: Sequence[str | None] = ()
+    """`text_column` and `jsonl_field`."""
+    errors: Errors = "strict"
+    max_document_bytes: int = MAX_DOCUMENT_BYTES
+    sample: float = 1.0
+    seed: int = 0
+    limit_bytes: int | None = None
+
+    @property
+    def reading(self) -> ReadOptions:
+        """How to read the documents."""
+        given = dict(zip(("text_column", "jsonl_field"), self.columns, strict=False))
+        return ReadOptions(**given, errors=self.errors, max_document_bytes=self.max_document_bytes)  # type: ignore[arg-type]
+
+    @property
+    def sampling(self) -> Sampling:
+        """Which documents to use."""
+        return Sampling(self.sample, self.seed, self.limit_bytes)
+
+
 class Record:
     """A file with the sources that are done, the position in the current one, and the state of the job.
 
     A job can only be resumed with the options and the sources that it was started with.
     """
 
-    def __init__(self, path: Path, options: Mapping[str, Any], sources: Sequence[Source], sampling: Sampling) -> None:
+    def __init__(self, path: Path, options: Mapping[str, Any], sources: Sequence[Source], selection: Selection) -> None:
         """Start with nothing done."""
-        self.path, self.sources, self.sampling = path, sources, sampling
+        self.path, self.sources, self.selection = path, sources, selection
         self.options = json.loads(json.dumps(dict(options)))  # as it will be read back
         self.done: list[list[Any]] = []
         self.current: list[Any] = []  # a source, how many of its batches are done, and the position in the next one
-        self.bytes_left = sampling.bytes_left
+        self.bytes_left = selection.bytes_left
 
     def save(self, state: Mapping[str, Any]) -> None:
         """Write the record, with the state of the job, whole or not at all."""
@@ -88,7 +94,7 @@ class Record:
             remedy = f"use the same options and files, or remove {self.path.parent} to start again"
             raise DataError(problem, where=str(self.path), remedy=remedy)
         self.done, self.current, self.bytes_left = fields["done"], fields["current"], fields["left"]
-        self.sampling.bytes_left = self.bytes_left
+        self.selection.bytes_left = self.bytes_left
         return fields
 
     def _differences(self, fields: Mapping[str, Any]) -> Iterator[str]:
@@ -116,14 +122,14 @@ class Record:
                 done[tuple(known)] -= 1
                 source.move(source.size)
                 continue
-            if self.sampling.is_exhausted:
+            if self.selection.is_exhausted:
                 return
             batches, position = self.current[1:] if self.current and self.current[0] == known else (0, 0)
-            self.bytes_left = self.sampling.bytes_left
+            self.bytes_left = self.selection.bytes_left
             self.current = [known, batches, position]
             yield source, batches, position
             self.done.append(known)
-            self.current, self.bytes_left = [], self.sampling.bytes_left
+            self.current, self.bytes_left = [], self.selection.bytes_left
 
     def move(self, batches: int, position: int = 0) -> None:
         """Record how many batches of the current source are done, and the position in the next one."""

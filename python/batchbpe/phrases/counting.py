@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
 from ..counts.text_counter import TextCounter
-from ..data import corpus
+from ..data.corpus import Corpus
 from ..data.documents import Counts, Documents
-from ..data.sampling import DocumentSampler, Sampling
+from ..data.sampling import DocumentSampler, Selection
 from ..data.source import Source
 from ..errors import DataError, Setting, short
 from ..model import Model
@@ -88,10 +88,7 @@ def _describe(function: Callable[[str], bool], ids: npt.NDArray[np.uint32]) -> s
 class RunReader:
     """Reads a dataset as often as necessary, to count the pairs and the runs in it."""
 
-    data: Any
-    options: Mapping[str, Any]
-    """How to read it; see `corpus.sources`."""
-    sampling: Sampling
+    corpus: Corpus
     special_tokens: Sequence[str]
     progress: bool
     threads: int | None
@@ -100,7 +97,7 @@ class RunReader:
 
     def sketch(self, chunks: EligibleChunks) -> _core.Sketch:
         """Count the pairs of chunks. The data is read again for the runs."""
-        check_rereadable(self.data)
+        check_rereadable(self.corpus)
         sketch = self._count(_core.ChunkTable.of_pairs, chunks, "counting pairs").table.finish_pairs()
         if self.fraction < 1 and not sketch.counters().any():
             reason = f"the sample (fraction {self.fraction:.3g}) contains no pairs of chunks"
@@ -118,42 +115,36 @@ class RunReader:
         return RunArrays(*arrays, chunks.model.tokens_id, chunks.kind, min_count)
 
     def _count(self, create_table: Callable[..., _core.ChunkTable], chunks: EligibleChunks, title: str) -> TextCounter:
-        sources = corpus.sources(self.data, **self.options)
+        sources = self.corpus.sources
         arguments = chunks.encoder, chunks.ids, self.special_tokens, self.threads
-        counter = TextCounter(partial(create_table, *arguments), self.options["errors"])
-        sampling = replace(self.sampling)  # it counts the bytes that are left
+        counter = TextCounter(partial(create_table, *arguments), self.corpus.options.errors)
+        select = partial(self._select, Selection(self.corpus.sampling))
         with counting_bar(counter, sources, show=self.progress, title=title):
-            counter.add_sources(sources, partial(self._select, sampling))
+            counter.add_sources(sources, select)
         return counter
 
-    def _select(self, sampling: Sampling, source: Source) -> Iterator[Documents]:
-        sampler = DocumentSampler(source, sampling.seed + 1)  # independent of the documents that are selected
-        for documents in sampling.of(source):
+    def _select(self, selection: Selection, source: Source) -> Iterator[Documents]:
+        sampler = DocumentSampler(
+            source, self.corpus.sampling.seed + 1
+        )  # independent of the documents that are selected
+        for documents in selection.of(source):
             if isinstance(documents, Counts):
                 raise no_text()
             yield documents if self.fraction == 1 else fraction_of(documents, self.fraction, sampler)
 
 
-def check_rereadable(data: Any) -> None:
-    """Raise unless data can be read more than once.
+def check_rereadable(corpus: Corpus) -> None:
+    """Raise unless a corpus has text and can be read more than once.
 
-    >>> check_rereadable(["to be", iter(["or not"])])
+    >>> check_rereadable(Corpus(["to be", iter(["or not"])]))
     Traceback (most recent call last):
     ...
     batchbpe.errors.DataError: phrases need to read the data several times, but a list_iterator can be read only once; save it to a file, or pass a list of texts
     """  # noqa: E501  the last line is an error message
-    if isinstance(data, list | tuple):
-        for item in data:
-            if not isinstance(item, str):  # a text in a list may look like a path
-                check_rereadable(item)
-    if isinstance(data, Mapping):
+    if any(source.is_counts for source in corpus.sources):
         raise no_text()
-    name = corpus.read_once(data)
-    if not name:
-        pipes = (source.name for source in corpus.sources(data) if source.name and not source.is_rereadable)
-        name = next(pipes, "")
-    if name:
-        reason = f"phrases need to read the data several times, but {name} can be read only once"
+    if corpus.read_once:
+        reason = f"phrases need to read the data several times, but {corpus.read_once} can be read only once"
         raise DataError(reason, remedy="save it to a file, or pass a list of texts")
 
 

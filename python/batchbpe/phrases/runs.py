@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arguments import check_integer, check_path
 from ..counts.arrays import ArrayCounts, added_up
-from ..data import corpus
-from ..data.limits import MAX_DOCUMENT_BYTES
+from ..data.corpus import Corpus, Data, Files
+from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
 from ..data.sampling import Sampling
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting
 from ..model import Model
 from ..storage.atomic import replacing
+from ..util.surrogates import Errors
 from .counting import EligibleChunks, RunArrays, RunReader
 from .options import PhraseChunks
 
@@ -46,15 +47,16 @@ class RunCounts(ArrayCounts):
     @classmethod
     def count(
         cls,
-        data: corpus.Data | None = None,
+        data: Data | None = None,
         model: Model | HasModel | None = None,
         *,
         phrase_chunks: PhraseChunks = "letters",
         min_count: int = 1,
         texts: str | Iterable[str] | None = None,
-        files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+        files: Files | None = None,
         text_column: str = "text",
-        errors: Literal["strict", "replace"] = "strict",
+        jsonl_field: str | None = None,
+        errors: Errors = "strict",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
         sample: float = 1.0,
         seed: int = 0,
@@ -66,8 +68,8 @@ class RunCounts(ArrayCounts):
 
         Parameters
         ----------
-        data, texts, files, text_column, errors, max_document_bytes, sample, seed, limit_bytes, threads: as in
-            `ChunkCounts.count`. The special tokens of the model are removed from the text.
+        data, texts, files, text_column, jsonl_field, errors, max_document_bytes, sample, seed, limit_bytes, threads: as
+            in `ChunkCounts.count`. The special tokens of the model are removed from the text.
         model: the model or tokenizer for which phrases will be trained.
         phrase_chunks: "letters", "text", a regular expression, or a function; see `KINDS`.
         min_count: cut runs at pairs of chunks that occur fewer times. This takes a second pass over the data and saves
@@ -80,11 +82,9 @@ class RunCounts(ArrayCounts):
             raise ArgumentTypeError("model", model, "must be a Tokenizer or a Model")
         check_integer("min_count", min_count, least=1)
         min_count = min(int(min_count), (1 << 32) - 1)  # the largest value of a counter
-        chosen = corpus.choose(data, texts, files)
-        options = {"text_column": text_column, "errors": errors, "max_document_bytes": max_document_bytes}
-        reader = RunReader(
-            chosen, options, Sampling(sample, seed, limit_bytes), [*model.found_tokens], progress, threads
-        )
+        options = ReadOptions(text_column, jsonl_field, errors, max_document_bytes)
+        corpus = Corpus(data, texts, files, options, Sampling(sample, seed, limit_bytes))
+        reader = RunReader(corpus, [*model.found_tokens], progress, threads)
         chunks = EligibleChunks(model, phrase_chunks)
         sketch = reader.sketch(chunks) if min_count > 1 else None
         return cls(reader.runs(chunks, sketch, min_count))

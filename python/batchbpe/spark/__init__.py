@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import check_bool, check_integer, check_string
 from ..counts.counter import ChunkCounter
 from ..counts.text_counter import TextCounter
-from ..data.limits import MAX_DOCUMENT_BYTES
+from ..data.options import MAX_DOCUMENT_BYTES
 from ..errors import ArgumentError, ArgumentTypeError, listed
 from ..formats.counts_folder import VERSION
 from ..jobs.encoded import end_token
@@ -160,7 +160,7 @@ def quoted(column: str) -> str:
 
 
 def _select(
-    dataframe: DataFrame, columns: Sequence[str], errors: str, max_document_bytes: int
+    dataframe: DataFrame, columns: Sequence[str], errors: Errors, max_document_bytes: int
 ) -> tuple[DataFrame, bool]:
     """Check the arguments, and select columns, the last of which contains the text.
 
@@ -205,7 +205,7 @@ def _partial_counts(
     column: str,
     key: str,
     start: Callable[[], TextCounter],
-    errors: str,
+    errors: Errors,
     max_document_bytes: int,
     task_memory: int,
 ) -> DataFrame:

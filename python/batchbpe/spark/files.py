@@ -1,7 +1,7 @@
 """Count and encode files on Apache Spark. Spark reads the files and writes folders of parquet files.
 
-Paths and URLs are passed to Spark unchanged. The suffix tells the format: .parquet, .jsonl, or .txt and .md, one
-document per file. A path without one of these suffixes is a folder of parquet files.
+Paths and URLs are passed to Spark unchanged. The suffix tells the format (`data.readers.FORMATS`). A path without a
+known suffix is a folder of parquet files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..data.tables import check_text_column
+from ..data.options import ReadOptions
+from ..data.readers import FORMATS
+from ..data.readers.jsonl import field_of
+from ..data.readers.tables import check_text_column
 from ..errors import DataError, OutputExistsError, Setting, UserError
 from ..formats.counts_folder import TOTALS
 from ..jobs.count import CountOptions, CountReport
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 1000
 """Rows per arrow batch. Spark's default of 10,000 may take gigabytes if documents are long."""
-NOT_READ = (".csv", ".arrow", ".json", ".zip", ".tar")
+NOT_READ = (".json", ".zip", ".tar", *(suffix for suffix, format in FORMATS.items() if not format.on_spark))
 
 
 def count_files(inputs: Sequence[str], output: str, options: CountOptions, master: str | None = None) -> CountReport:
@@ -47,7 +50,7 @@ def count_files(inputs: Sequence[str], output: str, options: CountOptions, maste
 
         observation = Observation()
         counts = count_chunks(
-            _read(session, inputs, options.columns),
+            _read(session, inputs, options.reading),
             pattern=options.split,
             special_tokens=options.special_tokens,
             errors=options.errors,
@@ -82,7 +85,7 @@ def encode_files(
 
         observation = Observation()
         encoded = encode(
-            _read(session, inputs, options.columns).dropna(),
+            _read(session, inputs, options.reading).dropna(),
             tokenizer,
             end_of_text=options.end_of_text,
             errors=options.errors,
@@ -217,12 +220,10 @@ def _stop_children() -> None:
             os.kill(int(child), signal.SIGTERM)
 
 
-def _read(session: SparkSession, inputs: Sequence[str], columns: Sequence[str | None]) -> DataFrame:
+def _read(session: SparkSession, inputs: Sequence[str], options: ReadOptions) -> DataFrame:
     """Read the text of all inputs as the column `text`."""
     from pyspark.sql import functions
 
-    text_column, jsonl_field = columns
-    field = jsonl_field or text_column or "text"
     by_format: dict[str, list[str]] = {}
     for path in inputs:
         by_format.setdefault(_format(path), []).append(path)
@@ -231,11 +232,12 @@ def _read(session: SparkSession, inputs: Sequence[str], columns: Sequence[str | 
         reader = session.read.option("recursiveFileLookup", True)
         if format == "text":
             frame, column = reader.text(paths, wholetext=True), "value"
-        elif format == "jsonl":
-            schema = f"{quoted(field)} STRING"
-            frame, column = reader.schema(schema).option("mode", "FAILFAST").json(paths), field
+        elif format == "json":
+            column = field_of(options)
+            schema = f"{quoted(column)} STRING"
+            frame = reader.schema(schema).option("mode", "FAILFAST").json(paths)
         else:
-            frame, column = reader.parquet(*paths), text_column or "text"
+            frame, column = reader.parquet(*paths), options.text_column
             check_text_column(dict(frame.dtypes), column, paths[0])
         frames.append(frame.select(functions.col(quoted(column)).alias("text")))
     frame = frames[0]
@@ -248,10 +250,11 @@ def _format(path: str) -> str:
     """Return the format of a path or URL.
 
     >>> _format("s3a://bucket/data/*.jsonl.gz"), _format("hdfs:///data/fineweb"), _format("book.txt")
-    ('jsonl', 'parquet', 'text')
+    ('json', 'parquet', 'text')
     """
     name = re.sub(r"\.(gz|zst|bz2)$", "", path.lower().rstrip("/"))
     if name == "-" or name.endswith(NOT_READ):
-        remedy = "pass .parquet, .jsonl, .txt or .md, or count without Spark"
+        known = [suffix for suffix, format in FORMATS.items() if format.on_spark]
+        remedy = f"pass {', '.join(known[:-1])} or {known[-1]}, or count without Spark"
         raise DataError("Spark cannot read this as documents", where=path, remedy=remedy)
-    return "jsonl" if name.endswith(".jsonl") else "text" if name.endswith((".txt", ".md")) else "parquet"
+    return next((format.on_spark for suffix, format in FORMATS.items() if name.endswith(suffix)), None) or "parquet"

@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from .._core import ChunkTable, Encoder, InvalidUtf8
 from ..counts.text_counter import TextCounter
-from ..data.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
 from ..data.documents import invalid_utf8, too_large
+from ..data.untrusted.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
 from ..errors import DataError
 from ..jobs.encoded import Encoded
 from ..model import Model
 from ..phrases.counting import EligibleChunks
 from ..util.arrow import bytes_and_offsets, int64_array
+from ..util.surrogates import Errors
 from .task_errors import reporting
 
 Batches = Iterable[pa.RecordBatch]
@@ -32,7 +33,7 @@ def count_task(
     start: Callable[[], TextCounter],
     key: str,
     has_file: bool,
-    errors: str,
+    errors: Errors,
     max_document_bytes: int,
     task_memory: int,
     batches: Batches,
@@ -53,7 +54,7 @@ def count_task(
         yield pa.RecordBatch.from_arrays(dropped, [key, "count"])
 
 
-def start_runs(chunks: EligibleChunks, errors: str) -> TextCounter:
+def start_runs(chunks: EligibleChunks, errors: Errors) -> TextCounter:
     """Return a counter of runs."""
     arguments = chunks.encoder, chunks.ids, [*chunks.model.found_tokens], 1
     return TextCounter(partial(ChunkTable.of_runs, *arguments), errors)
@@ -101,7 +102,7 @@ def encode_task(
     end: int | None,
     names: Sequence[str],
     has_file: bool,
-    errors: str,
+    errors: Errors,
     max_document_bytes: int,
     batches: Batches,
 ) -> Iterator[pa.RecordBatch]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from ..arguments import check_function
 from ..choices import Ties
-from ..counts import ChunkCounts
-from ..data import corpus
-from ..data.limits import MAX_DOCUMENT_BYTES
+from ..counts import ChunkCounts, count_corpus
+from ..data.corpus import Corpus, Data, Files
+from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
+from ..data.paths import is_word
 from ..data.sampling import Sampling
 from ..model import Model
 from ..options import documented, picked
@@ -19,6 +20,7 @@ from ..phrases.options import PhraseChunks, PhraseOptions, check_room
 from ..phrases.training import train_with_phrases
 from ..policies import Policy
 from ..util.progress import training_bar
+from ..util.surrogates import Errors
 from .loop import Batch
 from .merges import both, train_on_counts
 from .options import HasModel, TrainingOptions, split_for
@@ -26,11 +28,11 @@ from .options import HasModel, TrainingOptions, split_for
 
 @documented(TrainingOptions, PhraseOptions)
 def train(
-    data: corpus.Data | None = None,
+    data: Data | None = None,
     vocab_size: int | None = None,
     *,
     texts: str | Iterable[str] | None = None,
-    files: corpus.PathLike | Iterable[corpus.PathLike] | None = None,
+    files: Files | None = None,
     pattern: Split | str | None = None,
     stop_list_size: int = 0,
     freq_cutoff: int = 1,
@@ -46,7 +48,8 @@ def train(
     max_words: int = 4,
     phrase_sample: float | None = None,
     text_column: str = "text",
-    errors: Literal["strict", "replace"] = "strict",
+    jsonl_field: str | None = None,
+    errors: Errors = "strict",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     sample: float = 1.0,
     seed: int = 0,
@@ -84,36 +87,26 @@ def train(
     given.clear()  # it would keep the data in memory
     check_function("on_counts", on_counts)
     check_function("on_batch", on_batch)
-    chosen = corpus.choose(data, texts, files)
-    if isinstance(chosen, str) and _is_toy(chosen, options):
-        chosen = corpus.choose(None, chosen, None)
-    reading: dict[str, Any] = {"text_column": text_column, "errors": errors, "max_document_bytes": max_document_bytes}
-    folder = corpus.counts_folder(chosen)
-    if folder:  # may hold far more rare chunks than fit into memory
-        chosen = ChunkCounts.load(folder, freq_cutoff=options.freq_cutoff)
+    if isinstance(data, str) and texts is files is None and _is_toy(data, options):
+        data, texts = None, data
+    reading = ReadOptions(text_column, jsonl_field, errors, max_document_bytes)
+    sampling = Sampling(sample, seed, limit_bytes)
+    corpus = Corpus(data, texts, files, reading, sampling)
+    folder = corpus.counts_folder
+    if folder:  # may contain far more rare chunks than fit into memory
+        corpus = Corpus(ChunkCounts.load(folder, freq_cutoff=options.freq_cutoff), options=reading, sampling=sampling)
     if phrases:
         check_room(phrase_options, options)
-        check_rereadable(chosen)
-    counts = ChunkCounts.count(
-        chosen,
-        split_for(options, pattern),
-        special_tokens=options.found_tokens,
-        **reading,
-        sample=sample,
-        seed=seed,
-        limit_bytes=limit_bytes,
-        progress=progress,
-        threads=threads,
-    )
+        check_rereadable(corpus)
+    counts = count_corpus(corpus, split_for(options, pattern), options.found_tokens, progress, threads)
     if on_counts:
         on_counts(counts)
     if phrases:
-        sampling = Sampling(sample, seed, limit_bytes)
-        reader = RunReader(chosen, reading, sampling, options.found_tokens, progress is True, threads)
+        reader = RunReader(corpus, options.found_tokens, progress is True, threads)
         return train_with_phrases(counts, options, phrase_options, reader, on_batch)
     with training_bar(show=progress is True) as show:
         handed_over = [counts]
-        del data, chosen, counts  # so that training can free them
+        del data, corpus, counts  # so that training can free them
         return train_on_counts(handed_over.pop(), options, on_batch=both(show, on_batch), threads=threads)
 
 
@@ -123,4 +116,4 @@ def _is_toy(data: str, options: TrainingOptions) -> bool:
     In real training it is not, so it can only be the name of a missing file.
     """
     known = options.base.vocab_size if options.base else 256
-    return corpus.is_word(data) and len(data) > options.vocab_size - known
+    return is_word(data) and len(data) > options.vocab_size - known

@@ -142,10 +142,10 @@ class Meter:
     """
 
     def __init__(self, sources: Iterable[Source]) -> None:
-        """Start with what has been read. The sources report to this meter from now on."""
+        """Start with nothing read, even if the sources are read again. They report to this meter from now on."""
         self.done = self.size = 0
         for source in sources:
-            self.done += source.position
+            source.position = 0
             self.size += source.size
             source.on_move = self._add
 

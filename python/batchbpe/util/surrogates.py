@@ -60,7 +60,7 @@ def combine_surrogates(text: str, errors: Errors = "strict", *, where: str = "")
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def check_errors(errors: str) -> None:
+def check_errors(errors: Errors) -> None:
     """Raise unless `errors` is "strict" or "replace".
 
     >>> check_errors("ignore")
@@ -72,11 +72,10 @@ def check_errors(errors: str) -> None:
         raise ArgumentError("errors", errors, 'must be "strict" or "replace"')
 
 
-def combine_documents(texts: Sequence[str], errors: str = "strict") -> list[str]:
+def combine_documents(texts: Sequence[str], errors: Errors = "strict") -> list[str]:
     r"""Combine surrogates in a batch of documents; an error shows the document, whose number in a batch is useless.
 
     >>> combine_documents(["a\ud800"], "replace")
     ['a�']
     """
-    how: Any = errors
-    return [combine_surrogates(text, how, where=f"document {short(text, 60)}") for text in texts]
+    return [combine_surrogates(text, errors, where=f"document {short(text, 60)}") for text in texts]

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import DataError, Setting
+from .parsing import parsing, too_many_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +83,7 @@ class SizeChecker:
 
     def check_footer(self) -> Iterator[None]:
         """Check the dictionaries of a file, then one record batch before each item that is yielded."""
-        with _parsing("the footer"):
+        with parsing("the footer"):
             tail = self._read(self.end - 10, 10)
             size = struct.unpack_from("<i", tail)[0]
             footer = _root(self._read(self.end - 10 - size, size))
@@ -105,7 +104,7 @@ class SizeChecker:
 
     def _check(self, at: int, *, is_file: bool) -> tuple[int | None, int]:
         """Check a message. Return its type, or None at the end, and the position of the next one."""
-        with _parsing(f"the message at byte {at}"):
+        with parsing(f"the message at byte {at}"):
             prefix = self._read(at, min(8, self.end - at))
             if len(prefix) < 8:  # like pyarrow, accept a stream without an end marker
                 return None, self.end
@@ -132,9 +131,7 @@ class SizeChecker:
                 size = length
         if size > self.limit:
             what = "dictionaries have" if kind == DICTIONARY else "a record batch has"
-            setting = Setting("max_document_bytes", self.max_document_bytes)
-            problem = (f"{what} {size} bytes, more than the {self.limit} that ", setting, " allows")
-            raise DataError(problem, remedy="raise the limit or write smaller record batches")
+            raise too_many_bytes(f"{what} {size} bytes", self.limit, self.max_document_bytes, "record batches")
         return kind, body + length
 
     def _size(self, batch: _Table, body: int, length: int, layouts: ColumnLayouts | None) -> int:
@@ -163,15 +160,6 @@ class SizeChecker:
         if len(data) < size:
             raise ValueError(f"expected {size} bytes at byte {at}, got {len(data)}")
         return data
-
-
-@contextmanager
-def _parsing(part: str) -> Iterator[None]:
-    """Turn the errors that malformed metadata causes into one that names the part of the file."""
-    try:
-        yield
-    except (struct.error, ValueError, OverflowError) as error:
-        raise DataError(f"{part} is malformed: {error}") from error
 
 
 Layout = tuple[int, int]

@@ -10,14 +10,14 @@ https://parquet.apache.org/docs/file-format/
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..errors import DataError, Setting
+from ...errors import DataError
+from .parsing import EndOfData, parsing, too_many_bytes
 
 DATA, DICTIONARY, DATA_V2 = 0, 2, 3
 """Page types."""
@@ -47,10 +47,6 @@ class Page:
     encoding: int
 
 
-class _EndOfData(Exception):
-    """The data ends before the struct does."""
-
-
 Fields = dict[int, Any]
 """Numbers of the fields of a struct to read; the value has the fields of a nested struct, or of a list of structs."""
 
@@ -63,7 +59,7 @@ class _CompactReader:
 
     def byte(self) -> int:
         if self.at >= len(self.data):
-            raise _EndOfData
+            raise EndOfData
         self.at += 1
         return self.data[self.at - 1]
 
@@ -159,7 +155,7 @@ def row_groups(file: BinaryIO) -> Iterator[list[ColumnChunk]]:
     tail = file.read(8)
     if tail[4:] != b"PAR1":
         raise DataError("not a parquet file, or damaged")
-    with _parsing("the footer"):
+    with parsing("the footer"):
         size = int.from_bytes(tail[:4], "little")
         if size > end - 8:
             raise ValueError(f"its size is {size} bytes, but the file has {end}")
@@ -173,26 +169,13 @@ def row_groups(file: BinaryIO) -> Iterator[list[ColumnChunk]]:
             return
         left, _ = reader.list_header()
     for _ in range(left):
-        with _parsing("the footer"):
+        with parsing("the footer"):
             group = reader.struct({1: {3: {5: {}, 9: {}, 11: {}}}})
             chunks = [column[3] for column in group[1]]
             # A dictionary comes first, but not every writer records its offset.
-            places = [min(chunk[9], chunk.get(11) or chunk[9]) for chunk in chunks]
-            columns = [ColumnChunk(at, chunk[5]) for at, chunk in zip(places, chunks, strict=True)]
+            starts = [min(chunk[9], chunk.get(11) or chunk[9]) for chunk in chunks]
+            columns = [ColumnChunk(at, chunk[5]) for at, chunk in zip(starts, chunks, strict=True)]
         yield columns
-
-
-@contextmanager
-def _parsing(part: str) -> Iterator[None]:
-    """Turn the errors that malformed data causes into one that names the part of the file."""
-    try:
-        yield
-    except _EndOfData:
-        raise DataError(f"{part} is malformed: the data ends early") from None
-    except KeyError as error:
-        raise DataError(f"{part} is malformed: field {error} is missing") from error
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise DataError(f"{part} is malformed: {error}") from error
 
 
 def read_pages(file: BinaryIO, chunk: ColumnChunk) -> list[Page]:
@@ -200,7 +183,7 @@ def read_pages(file: BinaryIO, chunk: ColumnChunk) -> list[Page]:
     at, left, empty = chunk.at, chunk.values, 0
     pages: list[Page] = []
     while left > 0:
-        with _parsing(f"the page at byte {at}"):
+        with parsing(f"the page at byte {at}"):
             header, size = _header(file, at)
             kind, data = header[1], header.get({DATA: 5, DICTIONARY: 7, DATA_V2: 8}.get(header[1], 0), {})
             page = Page(kind, header[2], data.get(1, 0), data.get(4 if kind == DATA_V2 else 2, 0))
@@ -226,7 +209,7 @@ def has_dictionary(path: Path) -> bool:
     """
     with path.open("rb") as file:
         for columns in row_groups(file):
-            with _parsing("the first page"):
+            with parsing("the first page"):
                 if columns and _header(file, columns[0].at)[0].get(1) == DICTIONARY:
                     return True
     return False
@@ -245,7 +228,7 @@ def _header(file: BinaryIO, at: int) -> tuple[dict[int, Any], int]:
         reader = _CompactReader(data)
         try:
             return reader.struct(HEADER_FIELDS), reader.at
-        except _EndOfData:
+        except EndOfData:
             if len(data) < length or length >= MAX_HEADER_BYTES:
                 raise
             length *= 16
@@ -262,9 +245,7 @@ or write smaller pages
     """
     largest = max((page.size for page in pages), default=0)
     if largest > limit:
-        setting = Setting("max_document_bytes", max_document_bytes)
-        problem = (f"a page has {largest} bytes, more than the {limit} that ", setting, " allows")
-        raise DataError(problem, remedy="raise the limit or write smaller pages")
+        raise too_many_bytes(f"a page has {largest} bytes", limit, max_document_bytes, "pages")
 
 
 def rows_at_once(pages: Sequence[Page], rows: int, max_bytes: int, longest_entry: Callable[[], int]) -> int:

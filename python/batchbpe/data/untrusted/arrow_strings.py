@@ -7,15 +7,18 @@ is not validated here, because the core does that faster.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import DataError
-from . import limits
-from .documents import ArrowTexts, invalid_utf8, too_large
+from ...errors import DataError
+from ...util.surrogates import Errors
+from ..documents import ArrowTexts, invalid_utf8, too_large
+from ..options import ReadOptions
+from ..source import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,11 +32,7 @@ Sizes = npt.NDArray[np.int64]
 
 
 def batches_of(
-    array: pa.Array[Any] | pa.ChunkedArray[Any],
-    *,
-    errors: str = "strict",
-    max_document_bytes: int | None = None,
-    first_row: int = 0,
+    array: pa.Array[Any], *, errors: Errors = "strict", max_document_bytes: int | None = None, first_row: int = 0
 ) -> Iterator[ArrowTexts]:
     """Yield the documents of an array in batches, without nulls.
 
@@ -51,7 +50,7 @@ def batches_of(
 
 
 def pieces(
-    array: pa.Array[Any] | pa.ChunkedArray[Any], max_document_bytes: int | None = None, first_row: int = 0
+    array: pa.Array[Any], max_document_bytes: int | None = None, first_row: int = 0
 ) -> Iterator[tuple[int, pa.Array[Any]]]:
     """Yield batches of an array as plain strings, nulls included, each with the number of its first row.
 
@@ -59,23 +58,62 @@ def pieces(
     >>> [(row, batch.to_pylist()) for row, batch in pieces(pa.array(["one", None]), first_row=7)]
     [(7, ['one', None])]
     """
-    import pyarrow as pa
+    for start in range(0, len(array), ROWS):
+        block = array.slice(start, ROWS) if len(array) > ROWS else array
+        ends = _checked_ends(block)
+        # Most batches are small. For these, the first and the last offset are enough.
+        small = min(2 * ReadOptions.BATCH_CHARACTERS, max_document_bytes or 1 << 62)
+        if ends is not None and ends[-1] - ends[0] <= small:
+            yield first_row + start, block
+            continue
+        size = sizes(block) if ends is None else np.diff(ends).astype(np.int64)
+        check_sizes(size, max_document_bytes, first_row + start)
+        for begin, end in cuts(size, len(block) if ends is not None else ReadOptions.BATCH_DOCUMENTS):
+            yield first_row + start + begin, plain(block.slice(begin, end - begin))
 
-    for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
-        for start in range(0, len(chunk), ROWS):
-            block = chunk.slice(start, ROWS) if len(chunk) > ROWS else chunk
-            ends = _checked_ends(block)
-            # Most batches are small. For these, the first and the last offset are enough.
-            if ends is not None and ends[-1] - ends[0] <= min(
-                2 * limits.BATCH_CHARACTERS, max_document_bytes or 1 << 62
-            ):
-                yield first_row + start, block
-                continue
-            size = sizes(block) if ends is None else np.diff(ends).astype(np.int64)
-            check_sizes(size, max_document_bytes, first_row + start)
-            for begin, end in cuts(size, len(block) if ends is not None else limits.BATCH_DOCUMENTS):
-                yield first_row + start + begin, plain(block.slice(begin, end - begin))
-        first_row += len(chunk)
+
+def rows_of(texts: pa.Array[Any], others: pa.Array[Any], options: ReadOptions, first_row: int = 0) -> Iterator[Rows]:
+    """Yield the rows of two columns as Python objects, in batches. Rows whose text is null are skipped.
+
+    The second column contains strings, or values of fixed size.
+
+    >>> import pyarrow as pa
+    >>> list(rows_of(pa.array(["one", None]), pa.array([1, 2]), ReadOptions()))
+    [[('one', 1)]]
+    """
+    size = sizes(texts)
+    check_sizes(size, options.max_document_bytes, first_row)
+    if is_string(others.type):
+        size = size + sizes(others)
+    else:
+        others.validate(full=True)
+    for start, end in cuts(size, ReadOptions.BATCH_DOCUMENTS):
+        columns = (
+            _values(each.slice(start, end - start), options.errors, first_row + start) for each in (texts, others)
+        )
+        yield [(text, other) for text, other in zip(*columns, strict=True) if text is not None]
+
+
+def is_string(type_: Any) -> bool:
+    """Return whether an arrow type, or the name of one, is a string type in any encoding.
+
+    >>> is_string("dictionary<values=string, indices=int32, ordered=0>"), is_string("int64")
+    (True, False)
+    """
+    return bool(re.match(r"(dictionary<values=)?(large_)?string(_view)?\b", str(type_)))
+
+
+def _values(column: Any, errors: Errors, first_row: int) -> list[Any]:
+    if not is_string(column.type):
+        values: list[Any] = column.to_pylist()
+        return values
+    column = plain(column)
+    if errors == "replace":
+        column = replace_invalid(column)
+    invalid = find_invalid(column, first_row)
+    if invalid:
+        raise invalid
+    return list(column.to_pylist())
 
 
 def _checked_ends(array: pa.Array[Any]) -> npt.NDArray[np.int32] | npt.NDArray[np.int64] | None:
@@ -164,8 +202,8 @@ def cuts(sizes: Sizes, step: int) -> Iterator[tuple[int, int]]:
     ends = np.concatenate([[0], np.cumsum(sizes)])
     for first in range(0, len(sizes), step or 1):
         start, stop = first, min(first + step, len(sizes))
-        while ends[stop] - ends[start] > 2 * limits.BATCH_CHARACTERS:
-            end = int(ends.searchsorted(ends[start] + limits.BATCH_CHARACTERS, "right")) - 1
+        while ends[stop] - ends[start] > 2 * ReadOptions.BATCH_CHARACTERS:
+            end = int(ends.searchsorted(ends[start] + ReadOptions.BATCH_CHARACTERS, "right")) - 1
             end = min(max(end, start + 1), stop)
             yield start, end
             start = end
@@ -200,7 +238,7 @@ def _from_views(array: Any, rows: npt.NDArray[np.int64], is_valid: npt.NDArray[n
 
     _, views, *data = array.buffers()
     selected = np.frombuffer(views, np.uint8, 16 * len(array), 16 * array.offset).reshape(-1, 16)[rows]
-    selected = selected * is_valid[:, None]  # the view of a null may hold anything, and casting would follow it
+    selected = selected * is_valid[:, None]  # the view of a null may be anything, and casting would follow it
     bits = np.packbits(is_valid, bitorder="little")
     buffers = [*map(pa.py_buffer, (bits.data, selected.data)), *data]
     return pa.Array.from_buffers(array.type, len(rows), buffers).cast(pa.large_string())
