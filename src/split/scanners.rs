@@ -103,7 +103,7 @@ fn scan_avx2<S: Source>(given: Family, text: &str, start: usize, spans: &mut [Sp
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512bw,bmi1,popcnt")]
 fn scan_avx512<S: Source>(given: Family, text: &str, start: usize, spans: &mut [Span]) -> (usize, usize) {
-    // SAFETY: as above, for AVX-512BW.
+    // SAFETY: as above, for AVX-512BW. With AVX2 instead: +2% time in splitting, and no difference in counting.
     unsafe { scan::<S, Avx512>(given, text, start, spans) }
 }
 

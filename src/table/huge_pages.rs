@@ -16,6 +16,7 @@ pub fn use_huge_pages<T>(values: &mut Vec<T>) {
         let end = (values.as_mut_ptr() as usize + values.capacity() * size_of::<T>()) / PAGE * PAGE;
         // SAFETY: the range is within the allocation, and the advice does not change the contents of memory. If the
         // system's pages are larger than `PAGE`, or it has no huge pages, the call fails without an effect.
+        // Without it: +10% time to encode with 50,000 tokens.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
