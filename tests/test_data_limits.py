@@ -25,8 +25,9 @@ CHILD = """if True:
     from batchbpe.data.corpus import sources
     from batchbpe.data.options import ReadOptions
     from batchbpe.jobs.count import CountOptions, count_files
+    from batchbpe.patterns import Split
 
-    folder, path, options = Path(sys.argv[1]), Path(sys.argv[2]), CountOptions(pattern=sys.argv[3])
+    folder, path, options = Path(sys.argv[1]), Path(sys.argv[2]), CountOptions(split=Split.of(sys.argv[3]))
     given = sources(path, ReadOptions(max_document_bytes=20_000_000))
     report = count_files(given, folder / "o.csv", options, skip_errors=True, max_memory=320_000_000)
     # Not getrusage: its peak includes the memory of the parent process before exec.

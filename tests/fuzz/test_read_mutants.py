@@ -24,11 +24,11 @@ CHILD = """if True:
     from batchbpe.counts.counter import ChunkCounter
     from batchbpe.data.corpus import sources
     from batchbpe.data.options import ReadOptions
-    from batchbpe.data.sampling import Sampling
+    from batchbpe.data.sampling import Sampling, Selection
 
     def count(path, errors, sample):
         counter = ChunkCounter("gpt4", errors=errors, threads=1)
-        counter.add_sources(sources(path, ReadOptions(errors=errors, max_document_bytes=1 << 20)), Sampling(sample))
+        counter.add_sources(sources(path, ReadOptions(errors=errors, max_document_bytes=1 << 20)), Selection(Sampling(sample)).of)
         counter.finish()
 
     def group(path):
