@@ -6,6 +6,8 @@ import pytest
 
 from batchbpe import Tokenizer
 
+collect_ignore = ["conftest.py"]
+
 
 @pytest.fixture(autouse=True, scope="session")
 def names_for_examples(doctest_namespace: dict[str, Any]) -> None:

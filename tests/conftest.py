@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from batchbpe import PATTERNS, ChunkCounts, reference
 from batchbpe.experiments import trainings
 
-collect_ignore = ["shims"]  # they have the names of other packages
+collect_ignore = ["conftest.py", "shims"]  # the shims have the names of other packages
 
 settings.register_profile(
     "tests",

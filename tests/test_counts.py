@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from batchbpe import PATTERNS, ChunkCounts, reference
 from batchbpe.counts.counter import ChunkCounter
 from batchbpe.data.corpus import sources
+from batchbpe.data.options import Sampling
 from batchbpe.data.text_files import BLOCK
 from batchbpe.jobs.count import CountOptions, count_files
 from batchbpe.patterns import Split
@@ -356,7 +357,7 @@ def folder(tmp_path: Path) -> Path:
 )
 def test_samples_equal_those_of_jobs(options: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     counts = ChunkCounts.count(folder, **options)
-    count_files(sources(folder), tmp_path / "counts.parquet", CountOptions(**options))
+    count_files(sources(folder), tmp_path / "counts.parquet", CountOptions(sampling=Sampling(**options)))
     assert ChunkCounts.load(tmp_path / "counts.parquet") == counts
     whole = ChunkCounts.count(folder)
     assert counts == whole if options == {"limit_bytes": 1 << 40} else 0 < counts.total < whole.total

@@ -64,12 +64,14 @@ def test_damaged_arrow_file_is_an_error(damage: Callable[[Path], Path], tmp_path
         from pathlib import Path
         from batchbpe import Tokenizer
         from batchbpe.data.corpus import sources
+        from batchbpe.data.options import Sampling
         from batchbpe.jobs.count import CountOptions, count_files
         from batchbpe.jobs.encode import encode_files
         folder = Path({str(tmp_path)!r})
         given = [folder / "bad.arrow", folder / "good.txt"]
         for sample in (1.0, 0.9):
-            report = count_files(sources(given), folder / "o.csv", CountOptions(sample=sample), skip_errors=True)
+            options = CountOptions(sampling=Sampling(sample))
+            report = count_files(sources(given), folder / "o.csv", options, skip_errors=True)
             print(report.total, report.failed)
         tokenizer = Tokenizer.train("aab", 257)
         print(encode_files(tokenizer, sources(given), folder / "shards", skip_errors=True).failed)

@@ -137,7 +137,9 @@ def test_a_count_resumes_only_with_the_same_limit(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="stopped"):
         count_files(sources(tmp_path), tmp_path / "o.csv", stop=lambda: next(stopped))
     with pytest.raises(ValueError, match="the job was started with max_document_bytes=1073741824, got 5"):
-        count_files(sources(tmp_path), tmp_path / "o.csv", CountOptions(max_document_bytes=5), resume=True)
+        count_files(
+            sources(tmp_path), tmp_path / "o.csv", CountOptions(reading=ReadOptions(max_document_bytes=5)), resume=True
+        )
 
 
 def test_groups_are_read_in_parts(tmp_path: Path) -> None:

@@ -1,32 +1,31 @@
 """Reading options are declared once, in `ReadOptions` and `Sampling`. Everything that repeats them agrees."""
 
 import inspect
+import pydoc
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from data_files import write
+from helpers import untouched
 
-from batchbpe import BatchTokenizer, ChunkCounts, RunCounts, Tokenizer, train
+from batchbpe import ChunkCounts, Model, RunCounts, Tokenizer, train
 from batchbpe.analysis import audit, evaluate, evaluate_groups
 from batchbpe.cli.count import count
 from batchbpe.cli.encode import encode
 from batchbpe.cli.evaluate import evaluate as evaluate_command
 from batchbpe.cli.train import train as train_command
 from batchbpe.data.files import COMPRESSIONS
-from batchbpe.data.options import ReadOptions
+from batchbpe.data.options import Reading, ReadKeywords, ReadOptions, Sampling, from_keywords
 from batchbpe.data.readers import FORMATS
-from batchbpe.data.sampling import Sampling
 from batchbpe.experiments import ExperimentData, chunks, sweep
 from batchbpe.experiments.phrases import phrases
-from batchbpe.jobs.count import CountOptions
-from batchbpe.jobs.encode import EncodeOptions
 
 OPTIONS = {option.name: option for option in (*fields(ReadOptions), *fields(Sampling))}
 COMPLETE = [ChunkCounts.count, train, Tokenizer.train, RunCounts.count, evaluate, evaluate_groups]
-PARTIAL = [BatchTokenizer.train, audit, ExperimentData.of, chunks, phrases, sweep]
+PARTIAL = [audit, ExperimentData.of, chunks, phrases, sweep]
 
 
 @pytest.mark.parametrize("function", [*COMPLETE, *PARTIAL])
@@ -40,14 +39,24 @@ def test_signatures(function: Callable[..., Any]) -> None:
         assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
 
 
-@pytest.mark.parametrize("kind", [CountOptions, EncodeOptions])
-def test_options_of_jobs(kind: Any) -> None:
-    found = {option.name: (option.default, option.type) for option in fields(kind)}
-    for name, option in OPTIONS.items():
-        assert name in ("text_column", "jsonl_field") or found[name] == (option.default, option.type), name
-    assert kind().reading == ReadOptions() and kind().sampling == Sampling()
-    both = kind(columns=["body", "content"], errors="replace", max_document_bytes=5, sample=0.5, seed=3, limit_bytes=7)
-    assert both.reading == ReadOptions("body", "content", "replace", 5) and both.sampling == Sampling(0.5, 3, 7)
+def test_keywords() -> None:
+    names = [option.name for option in fields(ReadOptions)]
+    assert list(ReadKeywords.__annotations__) == names
+    annotations = get_type_hints(Reading)
+    assert list(annotations) == list(OPTIONS)
+    both = from_keywords({"text_column": "body", "errors": "replace", "sample": 0.5})
+    assert both == (ReadOptions("body", errors="replace"), Sampling(0.5))
+
+
+@pytest.mark.parametrize("function", COMPLETE)
+def test_help(function: Callable[..., Any]) -> None:
+    text = pydoc.render_doc(function)
+    assert all(f"{name}: {option.metadata['help']}" in text for name, option in OPTIONS.items())
+    arguments = {"count": [], "train": [300], "evaluate": [], "evaluate_groups": []}[function.__name__]
+    model = [Model(r"\w+", {})] if function == RunCounts.count else []
+    first = {} if function.__name__.startswith("evaluate") else untouched()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'text_columns'"):
+        function(first, *arguments, *model, text_columns="body")
 
 
 @pytest.mark.parametrize("command", [count, encode, evaluate_command, train_command])

@@ -14,6 +14,7 @@ from helpers import multilingual
 
 from batchbpe import ChunkCounts
 from batchbpe.data.corpus import sources
+from batchbpe.data.options import Sampling, from_keywords
 from batchbpe.errors import OutputExistsError, Stopped
 from batchbpe.jobs.count import CountOptions, count_files
 from batchbpe.jobs.spill import SpilledCounts
@@ -78,8 +79,9 @@ def test_an_empty_part(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("options", [{}, {"sample": 0.5, "seed": 3}, {"limit_bytes": 300_000}, {"errors": "replace"}])
-def test_stopped_again_and_again(options: dict[str, Any], folder: Path, tmp_path: Path) -> None:
-    chosen = CountOptions(**options)
+def test_stopped_again_and_again(options: Any, folder: Path, tmp_path: Path) -> None:
+    reading, sampling = from_keywords(options)
+    chosen = CountOptions(reading=reading, sampling=sampling)
     count_files(sources(folder), tmp_path / "whole.parquet", chosen)
     output = tmp_path / "counts.parquet"
     stops = 0
@@ -299,7 +301,7 @@ def test_resuming_with_other_options_or_files(folder: Path, tmp_path: Path) -> N
     with pytest.raises(
         ValueError, match=r"the job was started with seed=0, got 5; use the same options and files, or remove"
     ):
-        count_files(sources(folder), output, CountOptions(seed=5), resume=True)
+        count_files(sources(folder), output, CountOptions(sampling=Sampling(seed=5)), resume=True)
     (folder / "a.parquet").write_bytes((folder / "a.parquet").read_bytes() + b" ")
     with pytest.raises(
         ValueError, match=r"a\.parquet has changed since the job was started; .*remove .*parts to start again"
@@ -312,7 +314,7 @@ def test_resuming_with_other_options_or_files(folder: Path, tmp_path: Path) -> N
 def test_samples(folder: Path) -> None:
     def sampled(**options: Any) -> ChunkCounts:
         output = folder.parent / "sample.parquet"
-        count_files(sources(folder / "a.parquet"), output, CountOptions(**options))
+        count_files(sources(folder / "a.parquet"), output, CountOptions(sampling=Sampling(**options)))
         return ChunkCounts.load(output)
 
     half, other = sampled(sample=0.5, seed=1), sampled(sample=0.5, seed=2)
@@ -331,7 +333,7 @@ def size(texts: list[str]) -> int:
 
 def test_a_text_file_is_cut_at_the_limit(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("é" * 100, encoding="utf-8")
-    count_files(sources(tmp_path / "a.txt"), tmp_path / "a.csv", CountOptions(limit_bytes=7))
+    count_files(sources(tmp_path / "a.txt"), tmp_path / "a.csv", CountOptions(sampling=Sampling(limit_bytes=7)))
     assert ChunkCounts.load(tmp_path / "a.csv") == ChunkCounts.count(["ééé"])
 
 

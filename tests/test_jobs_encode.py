@@ -19,7 +19,7 @@ from helpers import multilingual
 from batchbpe import Model, Tokenizer
 from batchbpe.data.corpus import sources
 from batchbpe.data.documents import Counts, Documents, Texts
-from batchbpe.data.sampling import Sampling
+from batchbpe.data.options import ReadOptions, Sampling
 from batchbpe.data.source import Source
 from batchbpe.errors import OutputExistsError
 from batchbpe.jobs.encode import EncodeOptions, encode_files
@@ -102,7 +102,7 @@ def interrupted(given: list[Source], batches: int) -> list[Source]:
 
 @pytest.mark.parametrize(("form", "limit"), [("bin", None), ("bin", 200_000), ("llm.c", None), ("parquet", None)])
 def test_stopped_again_and_again(form: Any, limit: int | None, folder: Path, tmp_path: Path) -> None:
-    options = EncodeOptions(form, end_of_text=END, shard_tokens=4000, limit_bytes=limit)
+    options = EncodeOptions(form, end_of_text=END, shard_tokens=4000, sampling=Sampling(limit_bytes=limit))
     encode_files(TOKENIZER, sources(folder), tmp_path / "whole", options)
     stops = 0
     finished = False
@@ -228,7 +228,7 @@ def test_resuming_with_another_model(tmp_path: Path) -> None:
     model = Model(split=r" ?\w+", merges={(32, 98): 256, (256, 101): 257}, special_tokens={"<s>": 300})
     encode_files(Tokenizer(model), sources(tmp_path / "a.txt"), tmp_path / "out")
     changes: list[dict[str, Any]] = [
-        {"pattern": r"\w+"},
+        {"split": r"\w+"},
         {"merges": {(32, 98): 256}},
         {"stop_words": {b" not": 258}},
         {"special_tokens": {}},
@@ -252,8 +252,8 @@ def test_errors(folder: Path, tmp_path: Path) -> None:
         encode_files(TOKENIZER, sources(folder), tmp_path / "out")
     for changed, problem in (
         (EncodeOptions(end_of_text=END), "the job was started with end_of_text=None"),
-        (EncodeOptions(sample=0.5), r"the job was started with sample=1\.0, got 0\.5"),
-        (EncodeOptions(columns=["body"]), r"the job was started with columns=\[\]"),
+        (EncodeOptions(sampling=Sampling(0.5)), r"the job was started with sample=1\.0, got 0\.5"),
+        (EncodeOptions(reading=ReadOptions("body")), "the job was started with text_column='text', got 'body'"),
     ):
         with pytest.raises(ValueError, match=rf"shards\.json: {problem}"):
             encode_files(TOKENIZER, sources(folder), tmp_path / "out", changed, resume=True)
@@ -266,5 +266,10 @@ def test_errors(folder: Path, tmp_path: Path) -> None:
     report = encode_files(TOKENIZER, sources(folder), tmp_path / "skipped", skip_errors=True)
     assert [Path(name).name for name in report.failed] == ["c.txt"]
     assert report.documents == 59
-    encode_files(TOKENIZER, sources(folder / "c.txt"), tmp_path / "replaced", EncodeOptions(errors="replace"))
+    encode_files(
+        TOKENIZER,
+        sources(folder / "c.txt"),
+        tmp_path / "replaced",
+        EncodeOptions(reading=ReadOptions(errors="replace")),
+    )
     assert load_ids(shards(tmp_path / "replaced")[0], TOKENIZER).tolist() == TOKENIZER.encode("good �")

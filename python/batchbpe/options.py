@@ -6,8 +6,12 @@ signatures with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields
+from inspect import Parameter
+from itertools import chain
 from typing import Any, TypeVar
 
 from .arguments import check_bool, check_integer
@@ -62,17 +66,36 @@ def check_choice(options: Any, name: str) -> None:
 
 
 def picked(options: type[T], given: Mapping[str, Any]) -> T:
-    """Create options from the arguments of a function, which are named like them."""
-    return options(**{each.name: given[each.name] for each in fields(options)})  # type: ignore[arg-type]
+    """Create options from those arguments of a function that are named like them."""
+    return options(**{each.name: given[each.name] for each in fields(options) if each.name in given})  # type: ignore[arg-type]
 
 
-def documented(*classes: type) -> Callable[[F], F]:
-    """Return a decorator that replaces `{options}` in a docstring with the help of all options."""
-    lines = [f"{each.name}: {each.metadata['help']}" for options in classes for each in fields(options)]
+def documented(**classes: Sequence[type]) -> Callable[[F], F]:
+    """Return a decorator that replaces each `{name}` in a docstring with the help of all options of some classes."""
 
     def decorate(function: F) -> F:
-        function.__doc__ = (function.__doc__ or "").replace("{options}", "\n    ".join(lines))
+        for name, options in classes.items():
+            lines = [f"{each.name}: {each.metadata['help']}" for one in options for each in fields(one)]
+            expand = r"\1" + r"\n\1".join(line.replace("\\", r"\\") for line in lines)
+            function.__doc__ = re.sub(rf"(?m)^( *)\{{{name}\}}$", expand, function.__doc__ or "")
         return function
+
+    return decorate
+
+
+def accepting(*classes: type) -> Callable[[F], F]:
+    """Return a decorator for a function with typed keyword arguments that are the fields of some dataclasses.
+
+    `help()` shows them in the signature, and in the docstring in place of `{reading}`.
+    """
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        parameters = [each for each in signature.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+        for each in chain.from_iterable(map(fields, classes)):
+            parameters.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type))
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return documented(reading=classes)(function)
 
     return decorate
 

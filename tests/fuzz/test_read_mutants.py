@@ -24,11 +24,13 @@ CHILD = """if True:
     from batchbpe.counts.counter import ChunkCounter
     from batchbpe.data.corpus import sources
     from batchbpe.data.options import ReadOptions
-    from batchbpe.data.sampling import Sampling, Selection
+    from batchbpe.data.options import Sampling
+    from batchbpe.data.sampling import Selection
 
     def count(path, errors, sample):
         counter = ChunkCounter("gpt4", errors=errors, threads=1)
-        counter.add_sources(sources(path, ReadOptions(errors=errors, max_document_bytes=1 << 20)), Selection(Sampling(sample)).of)
+        options = ReadOptions(errors=errors, max_document_bytes=1 << 20)
+        counter.add_sources(sources(path, options), Selection(Sampling(sample)).of)
         counter.finish()
 
     def group(path):

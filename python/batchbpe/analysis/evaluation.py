@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeGuard
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +19,20 @@ from ..counts import ChunkCounts
 from ..counts.counter import dropped_text
 from ..data.corpus import Corpus, Data, Files
 from ..data.documents import Counts, Documents
-from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
-from ..data.sampling import Sampling, Selection
+from ..data.options import Reading, ReadOptions, Sampling
+from ..data.sampling import Selection
 from ..data.source import Source
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short, warn
+from ..options import accepting
 from ..tokenizer import Tokenizer
 from ..tokenizer.paper import BatchTokenizer
 from ..util.progress import Meter, bar, format_size
 from ..util.surrogates import Errors, check_errors
 from .counted_text import CountedText, repeatable, texts_of
 from .metrics import Evaluation
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Frequencies = npt.NDArray[np.uint64]
 
@@ -51,21 +55,16 @@ class TextEncoder(Protocol):
         """Encode a text to ids."""
 
 
+@accepting(ReadOptions, Sampling)
 def evaluate(
     tokenizers: Mapping[str, TextEncoder],
     data: Data | None = None,
     *,
     texts: str | Iterable[str] | None = None,
     files: Files | None = None,
-    text_column: str = "text",
-    jsonl_field: str | None = None,
-    errors: Errors = "strict",
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    sample: float = 1.0,
-    seed: int = 0,
-    limit_bytes: int | None = None,
     threads: int | None = None,
     progress: bool = False,
+    **reading: Unpack[Reading],
 ) -> list[Evaluation]:
     """Evaluate tokenizers on the same text.
 
@@ -79,12 +78,7 @@ def evaluate(
         same pattern can encode them.
     texts: evaluate on these strings, whatever they look like, instead of `data`.
     files: evaluate on these paths, globs, folders or URLs instead of `data`; "-" is standard input.
-    text_column: column of tables, or field of jsonl files, that contains the text.
-    jsonl_field: field of jsonl files that contains the text, if not `text_column`. Standard input is then jsonl.
-    errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
-    max_document_bytes: maximum size of one document.
-    sample: fraction of the documents to evaluate on, chosen by `seed`.
-    limit_bytes: stop after this many bytes of text.
+    {reading}
     threads: number of threads; all cores by default.
     progress: whether to display a progress bar.
 
@@ -95,9 +89,8 @@ def evaluate(
     9
 
     """
-    evaluator = Evaluator(tokenizers, errors=errors, threads=threads)
-    options = ReadOptions(text_column, jsonl_field, errors, max_document_bytes)
-    corpus = Corpus(data, texts, files, options, Sampling(sample, seed, limit_bytes))
+    corpus = Corpus.of(data, texts, files, reading)
+    evaluator = Evaluator(tokenizers, errors=corpus.options.errors, threads=threads)
     selection = Selection(corpus.sampling)
     with reading_bar(corpus.sources, show=progress) as update:
         for source in corpus.sources:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..choices import Unit
 from ..data.corpus import Corpus, Data, Files
-from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
-from ..data.sampling import Sampling
+from ..data.options import Reading, ReadOptions, Sampling, from_keywords
 from ..data.source import Source
 from ..errors import ArgumentError, ArgumentTypeError, Setting, listed
-from ..util.surrogates import Errors
+from ..options import accepting
 from . import groups
 from .evaluation import Evaluator, TextEncoder, check_text, reading_bar
 from .metrics import Evaluation, gini, parity
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class GroupComparison:
         }
 
 
+@accepting(ReadOptions, Sampling)
 def evaluate_groups(
     tokenizers: Mapping[str, TextEncoder],
     data: Mapping[str, Data] | Data | None = None,
@@ -84,15 +87,9 @@ def evaluate_groups(
     by_file: bool = False,
     per: Unit = "character",
     parity: str | None = None,
-    text_column: str = "text",
-    jsonl_field: str | None = None,
-    errors: Errors = "strict",
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    sample: float = 1.0,
-    seed: int = 0,
-    limit_bytes: int | None = None,
     threads: int | None = None,
     progress: bool = False,
+    **reading: Unpack[Reading],
 ) -> GroupComparison:
     """Evaluate tokenizers on each group of documents.
 
@@ -107,9 +104,9 @@ def evaluate_groups(
     per: unit of text whose cost in tokens is compared. "text" is for groups that contain the same text in different
         languages.
     parity: the group with which the others are compared; by default the cheapest for the first tokenizer.
-    sample: fraction of the documents to evaluate on, chosen by `seed`. Not with `group_column`.
-    limit_bytes: stop after this many bytes of each group. Not with `group_column`.
-    text_column, jsonl_field, errors, max_document_bytes, threads, progress: as in `evaluate`.
+    threads, progress: as in `evaluate`.
+    {reading}
+    sample and limit_bytes select from each group. They cannot be combined with `group_column`.
 
     >>> from batchbpe import Tokenizer
     >>> texts = {"en": "to be or not to be", "de": "Sein oder Nichtsein"}
@@ -122,8 +119,7 @@ def evaluate_groups(
         raise ArgumentError("per", per, f"must be one of {', '.join(map(repr, get_args(Unit)))}")
     if group_column is not None and by_file:
         raise ArgumentError("group_column", group_column, ("must be omitted if ", Setting("by_file"), " is set"))
-    options = ReadOptions(text_column, jsonl_field, errors, max_document_bytes)
-    sampling = Sampling(sample, seed, limit_bytes)
+    options, sampling = from_keywords(reading)
     if group_column is not None:
         _check_complete(sampling)
         sources = Corpus(data, texts, files, options).sources
@@ -136,13 +132,13 @@ def evaluate_groups(
         sources = [source for some in by_name.values() for source in some]
         grouped = groups.by_name(by_name, sampling)
     evaluators: dict[str, Evaluator] = {}
-    Evaluator(tokenizers, errors=errors)  # reports wrong arguments even if there are no documents
+    Evaluator(tokenizers, errors=options.errors)  # reports wrong arguments even if there are no documents
     with reading_bar(sources, show=progress) as update:
         for source, parts in grouped:
             with source.blamed():
                 for group, documents in parts:
                     if group not in evaluators:
-                        evaluators[group] = Evaluator(tokenizers, errors=errors, threads=threads)
+                        evaluators[group] = Evaluator(tokenizers, errors=options.errors, threads=threads)
                     evaluators[group].add(documents)
                     update()
     size = sum(evaluator.text.bytes for evaluator in evaluators.values())

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..data.documents import Documents, Texts
-from ..data.sampling import Sampling, Selection
+from ..data.options import Sampling
+from ..data.sampling import Selection
 from ..data.source import Source
 
 NO_GROUP = "(none)"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from ..errors import plural
 from .app import command, describe, fail_if_any, on_one_line
@@ -15,28 +15,22 @@ from .options import (
     Engine,
     Inputs,
     Json,
-    JsonlField,
-    LimitBytes,
     Master,
     Quiet,
-    ReplaceErrors,
     Resume,
-    Sample,
-    Seed,
     SkipErrors,
-    TextColumn,
     Threads,
     document_limit,
-    error_policy,
     is_spark,
     option,
-    sampled_share,
+    reads,
 )
 from .output import note, print_json
 from .signals import stoppable
 from .usage import UsageError, number
 
 if TYPE_CHECKING:
+    from ..data.options import Reading
     from ..jobs.count import CountOptions, CountReport
 
 LONG_CHUNK = 10_000
@@ -66,18 +60,14 @@ MaxMemory = Annotated[
 
 
 @command
+@reads(max_document_bytes=document_limit("1 GiB, or 1/16 of --max-memory"))
 def count(
     inputs: Inputs,
     output: Output,
+    *,
     pattern: Annotated[str, option(PATTERN_HELP, metavar="PATTERN")] = "gpt4",
     special_token: SpecialTokens = None,
-    text_column: TextColumn = "text",
-    jsonl_field: JsonlField = None,
-    limit_bytes: LimitBytes = None,
-    sample: Sample = None,
-    seed: Seed = 0,
-    replace_errors: ReplaceErrors = False,
-    max_document_bytes: Annotated[int | None, document_limit("1 GiB, or 1/16 of --max-memory")] = None,
+    reading: dict[str, Any],
     max_chunk_bytes: MaxChunkBytes = None,
     max_memory: MaxMemory = None,
     resume: Resume = False,
@@ -93,14 +83,14 @@ def count(
     Example: batchbpe count data/*.parquet -o counts.parquet
     """
     from ..data.corpus import Corpus
-    from ..data.options import default_max_document_bytes
+    from ..data.options import default_max_document_bytes, from_keywords
     from ..jobs.count import CountOptions, count_files
     from ..patterns import Split
     from ..util.memory import peak_memory
 
     not_on_spark = {
-        "--limit-bytes": limit_bytes is not None,
-        "--sample": sample is not None,
+        "--limit-bytes": "limit_bytes" in reading,
+        "--sample": "sample" in reading,
         "--max-chunk-bytes": max_chunk_bytes is not None,
         "--max-memory": max_memory is not None,
         "--resume": resume,
@@ -111,16 +101,14 @@ def count(
     if not Path(output).name:
         raise UsageError("--output must be a file name")
     max_memory_bytes = None if max_memory is None else int(max_memory * 1e9)
+    reading.setdefault("max_document_bytes", default_max_document_bytes(max_memory_bytes))
+    read_options, sampling = from_keywords(cast("Reading", reading))
     options = CountOptions(
         split=Split.of(pattern),
         special_tokens=special_token or [],
-        errors=error_policy(replace_errors),
-        sample=sampled_share(sample, seed),
-        seed=seed,
-        limit_bytes=limit_bytes,
         max_chunk_bytes=max_chunk_bytes,
-        max_document_bytes=max_document_bytes or default_max_document_bytes(max_memory_bytes),
-        columns=[text_column, jsonl_field],
+        reading=read_options,
+        sampling=sampling,
     )
     start = time.monotonic()
     if on_spark:

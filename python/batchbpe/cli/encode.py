@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
@@ -18,30 +18,23 @@ from .app import command, describe, fail_if_any, load, on_one_line
 from .options import (
     Engine,
     Json,
-    JsonlField,
-    LimitBytes,
     Master,
-    MaxDocumentBytes,
     ModelFile,
     Quiet,
     RankPattern,
-    ReplaceErrors,
     Resume,
-    Sample,
-    Seed,
     SkipErrors,
-    TextColumn,
     Threads,
-    error_policy,
     is_spark,
     option,
-    sampled_share,
+    reads,
 )
 from .output import note, print_json
 from .signals import exit_signal
 from .usage import UsageError, number, one_of
 
 if TYPE_CHECKING:
+    from ..data.options import Reading
     from ..data.source import Source
     from ..jobs.encode import EncodeOptions, EncodeReport
     from ..tokenizer import Tokenizer
@@ -75,8 +68,10 @@ ShardTokens = Annotated[int, option("Start a new shard after about N tokens.", *
 
 
 @command
+@reads()
 def encode(
     model: ModelFile,
+    *,
     inputs: Documents = None,
     output: Output = None,
     show: Annotated[bool, option("Print the text as colored tokens instead of ids.", "--show")] = False,
@@ -84,13 +79,7 @@ def encode(
     end_of_text: EndOfText = None,
     shard_tokens: ShardTokens = SHARD_TOKENS,
     pattern: RankPattern = None,
-    text_column: TextColumn = "text",
-    jsonl_field: JsonlField = None,
-    limit_bytes: LimitBytes = None,
-    sample: Sample = None,
-    seed: Seed = 0,
-    replace_errors: ReplaceErrors = False,
-    max_document_bytes: MaxDocumentBytes = None,
+    reading: dict[str, Any],
     resume: Resume = False,
     skip_errors: SkipErrors = False,
     threads: Threads = None,
@@ -104,28 +93,24 @@ def encode(
     Example: batchbpe encode mine.model data/*.parquet -o tokens/
     """
     from ..data.corpus import Corpus
-    from ..data.options import MAX_DOCUMENT_BYTES
+    from ..data.options import from_keywords
     from ..jobs.encode import EncodeOptions
 
-    fraction = sampled_share(sample, seed)
     tokenizer = load(model, pattern)
+    read_options, sampling = from_keywords(cast("Reading", reading))
     options = EncodeOptions(
         format=format,
         end_of_text=end_of_text,
         shard_tokens=shard_tokens,
-        sample=fraction,
-        seed=seed,
-        limit_bytes=limit_bytes,
-        errors=error_policy(replace_errors),
-        columns=[text_column, jsonl_field],
-        max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
+        reading=read_options,
+        sampling=sampling,
     )
     for_shards = {"--resume": resume, "--skip-errors": skip_errors, "--shard-tokens": shard_tokens != SHARD_TOKENS}
     not_on_spark = {
         "--show": show,
         "--format": format == "llm.c",
-        "--limit-bytes": limit_bytes is not None,
-        "--sample": sample is not None,
+        "--limit-bytes": "limit_bytes" in reading,
+        "--sample": "sample" in reading,
         "--threads": threads is not None,
     }
     if is_spark(engine, master, output, not_on_spark | for_shards):
@@ -208,7 +193,7 @@ def _encode_to_file(
     if any(source.is_at(path) for source in sources):
         raise UsageError(f"--output must not be one of the inputs, {path}")
     end = end_token(tokenizer, options.end_of_text)
-    encoded = encode_sources(tokenizer, sources, options.sampling, threads, options.errors)
+    encoded = encode_sources(tokenizer, sources, options.sampling, threads, options.reading.errors)
     with encoding_bar(sources, show=not quiet) as on_progress:
         tokens = save_ids(encoded, path, tokenizer, end, on_progress)
     return {"tokens": tokens}, plural(tokens, "token")
@@ -223,7 +208,7 @@ def _print_ids(
     from ..jobs.ids import documents_of
 
     end = end_token(tokenizer, options.end_of_text)
-    encoded = encode_sources(tokenizer, sources, options.sampling, threads, options.errors)
+    encoded = encode_sources(tokenizer, sources, options.sampling, threads, options.reading.errors)
     for ids in documents_of(encoded, end):
         if show:
             Encoding(tokenizer, ids).show()

@@ -15,19 +15,11 @@ from ..errors import DataError
 from .app import command, load
 from .options import (
     Json,
-    JsonlField,
-    LimitBytes,
-    MaxDocumentBytes,
     Quiet,
     RankPattern,
-    ReplaceErrors,
-    Sample,
-    Seed,
-    TextColumn,
     Threads,
-    error_policy,
     option,
-    sampled_share,
+    reads,
 )
 from .output import note, print_json, print_table
 from .usage import one_of, refuse
@@ -40,12 +32,14 @@ ALL = "all"
 
 
 @command
+@reads()
 def evaluate(
     models: Annotated[
         list[Path],
         typer.Argument(help="Models to compare, in any format; the first is the reference.", readable=False),
     ],
     data: Annotated[list[str], option("Documents or chunk counts to encode. Can be repeated.", metavar="PATH")],
+    *,
     group_column: Annotated[
         str | None, option("Table column or jsonl field with the groups to compare.", metavar="NAME")
     ] = None,
@@ -65,13 +59,7 @@ def evaluate(
     ] = None,
     audit: Annotated[bool, option("Also list unused and suspicious tokens.", "--audit")] = False,
     pattern: RankPattern = None,
-    text_column: TextColumn = "text",
-    jsonl_field: JsonlField = None,
-    limit_bytes: LimitBytes = None,
-    sample: Sample = None,
-    seed: Seed = 0,
-    replace_errors: ReplaceErrors = False,
-    max_document_bytes: MaxDocumentBytes = None,
+    reading: dict[str, Any],
     threads: Threads = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -81,11 +69,8 @@ def evaluate(
     Example: batchbpe evaluate mine.model other.model --data heldout.txt
     """
     from .. import analysis
-    from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
-    from ..data.sampling import Sampling
 
     grouped = bool(group_column or by_file)
-    share = sampled_share(sample, seed)
     twice = next((path for path in models if models.count(path) > 1), None)
     refuse(
         {
@@ -93,15 +78,13 @@ def evaluate(
             "--group-column cannot be combined with --by-file": group_column and by_file,
             "--parity needs --group-column or --by-file": parity is not None and not grouped,
             "--per needs --group-column or --by-file": per and not grouped,
-            "--limit-bytes has no effect on groups, which are read completely; remove it": limit_bytes and grouped,
-            "--sample cannot be combined with --group-column": group_column and share != 1,
+            "--limit-bytes has no effect on groups, which are read completely; remove it": "limit_bytes" in reading
+            and grouped,
+            "--sample cannot be combined with --group-column": group_column and reading.get("sample", 1) != 1,
         }
     )
     tokenizers = {str(path): _load(path, pattern, needed=len(models) == 1) for path in models}
-    options = ReadOptions(
-        text_column, jsonl_field, error_policy(replace_errors), max_document_bytes or MAX_DOCUMENT_BYTES
-    )
-    arguments = vars(options) | vars(Sampling(share, seed, limit_bytes)) | {"threads": threads, "progress": not quiet}
+    arguments = reading | {"threads": threads, "progress": not quiet}
     results: dict[str, dict[str, Any]]
     if grouped:
         unit = per or "character"

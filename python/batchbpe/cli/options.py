@@ -34,24 +34,32 @@ def takes(*classes: type, **changes: dict[str, Any]) -> Callable[[Command], Comm
 
     The command receives them as one dict, its parameter `options`. `changes` replaces settings of single options.
     """
-    added = {
-        each.name: Parameter(each.name, Parameter.KEYWORD_ONLY, default=_default(each), annotation=annotation)
-        for each in chain.from_iterable(map(shell_options, classes))
-        for annotation in [_annotation(each, changes.get(each.name, {}))]
-    }
+    every = chain.from_iterable(map(shell_options, classes))
+    added = {each.name: (_annotation(each, changes.get(each.name, {})), _default(each)) for each in every}
+    return _with_options("options", added, lambda given: given)
+
+
+def _with_options(
+    parameter: str, added: dict[str, tuple[Any, Any]], convert: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Callable[[Command], Command]:
+    """Return a decorator that replaces a parameter of a command with options: their types and defaults by name."""
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+        for name, (annotation, default) in added.items()
+    ]
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def call(**given: Any) -> None:
-            options = {name: given.pop(name) for name in added}
-            command(**given, options=options)
+            values = {name: given.pop(name) for name in added}
+            command(**given, **{parameter: convert(values)})
 
+        parameters: list[Parameter] = []
         signature = inspect.signature(command, eval_str=True)
-        others = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in signature.parameters.values()]
-        before = [each for each in others if each.default is Parameter.empty and each.name != "options"]
-        after = [each for each in others if each.default is not Parameter.empty]
-        ordered = [*before, *sorted(added.values(), key=lambda each: each.default is not Parameter.empty), *after]
-        call.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]
+        for each in signature.parameters.values():
+            replaced = options if each.name == parameter else [each.replace(kind=Parameter.KEYWORD_ONLY)]
+            parameters += replaced
+        call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return call
 
     return decorate
@@ -107,11 +115,7 @@ Sample = Annotated[
 Seed = Annotated[int, option("Random seed for --sample.", **number(int, least=0))]
 
 
-def sampled_share(sample: float | None, seed: int) -> float:
-    """Return the fraction of documents to use. A seed without --sample is an error."""
-    if sample is None and seed:
-        raise UsageError("--seed has no effect without --sample; remove it")
-    return 1.0 if sample is None else sample
+ReplaceErrors = Annotated[bool, option("Replace invalid UTF-8 with U+FFFD.", "--replace-errors")]
 
 
 def error_policy(replace_errors: bool) -> Errors:
@@ -119,16 +123,40 @@ def error_policy(replace_errors: bool) -> Errors:
     return "replace" if replace_errors else "strict"
 
 
-ReplaceErrors = Annotated[bool, option("Replace invalid UTF-8 with U+FFFD.", "--replace-errors")]
-
-
 def document_limit(default: str) -> Any:
     """Return the option --max-document-bytes."""
     help = "Maximum size of a row, a jsonl line, or a piece of text that cannot be cut."
-    return option(help, show_default=default, **number(int, least=1, most=1 << 40))
+    return Annotated[int | None, option(help, show_default=default, **number(int, least=1, most=1 << 40))]
 
 
-MaxDocumentBytes = Annotated[int | None, document_limit("1 GiB")]
+def reads(**changes: Any) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command the options for reading documents.
+
+    The command receives those that are set as one dict, its parameter `reading`, whose keys are those of
+    `data.options.Reading`. `changes` replaces the types of single options.
+    """
+    types = {
+        "text_column": TextColumn,
+        "jsonl_field": JsonlField,
+        "limit_bytes": LimitBytes,
+        "sample": Sample,
+        "seed": Seed,
+        "replace_errors": ReplaceErrors,
+        "max_document_bytes": document_limit("1 GiB"),
+    }
+    defaults = {"text_column": "text", "seed": 0, "replace_errors": False}
+    return _with_options(
+        "reading", {name: (each, defaults.get(name)) for name, each in (types | changes).items()}, _set
+    )
+
+
+def _set(given: dict[str, Any]) -> dict[str, Any]:
+    if given["sample"] is None and given["seed"]:
+        raise UsageError("--seed has no effect without --sample; remove it")
+    errors = error_policy(given.pop("replace_errors"))
+    return {name: value for name, value in given.items() if value is not None} | {"errors": errors}
+
+
 Resume = Annotated[bool, option("Continue an interrupted job.", "--resume")]
 SkipErrors = Annotated[
     bool, option("Continue past files that cannot be read, and list them at the end.", "--skip-errors/--strict")

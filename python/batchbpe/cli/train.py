@@ -15,18 +15,10 @@ from .app import command, load
 from .options import (
     PATTERN_HELP,
     Json,
-    JsonlField,
-    LimitBytes,
-    MaxDocumentBytes,
     Quiet,
-    ReplaceErrors,
-    Sample,
-    Seed,
-    TextColumn,
     Threads,
-    error_policy,
     option,
-    sampled_share,
+    reads,
     takes,
 )
 from .output import note, print_json
@@ -47,6 +39,7 @@ def _count_or_auto() -> dict[str, Any]:
 
 
 @command
+@reads()
 @takes(
     TrainingOptions,
     PhraseOptions,
@@ -58,6 +51,7 @@ def _count_or_auto() -> dict[str, Any]:
 def train(
     inputs: Annotated[list[str], typer.Argument(help="Documents or files of chunk counts, as for `count`.")],
     output: Annotated[Path, option("Write NAME.model and NAME.vocab.", "--output", "-o", metavar="NAME")],
+    *,
     options: dict[str, Any],
     special_token: Annotated[
         list[str] | None, option("Special token to add; not counted as text. Can be repeated.", metavar="TOKEN")
@@ -66,13 +60,7 @@ def train(
         str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="from the counts, or gpt4")
     ] = None,
     base: Annotated[Path | None, option("Model to extend.", metavar="MODEL")] = None,
-    text_column: TextColumn = "text",
-    jsonl_field: JsonlField = None,
-    limit_bytes: LimitBytes = None,
-    sample: Sample = None,
-    seed: Seed = 0,
-    replace_errors: ReplaceErrors = False,
-    max_document_bytes: MaxDocumentBytes = None,
+    reading: dict[str, Any],
     threads: Threads = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -81,7 +69,6 @@ def train(
 
     Example: batchbpe train counts.parquet --vocab-size 50304 -o mine
     """
-    from ..data.options import MAX_DOCUMENT_BYTES
     from ..storage.atomic import check_writable
     from ..tokenizer import Tokenizer
     from ..util.memory import peak_memory
@@ -103,13 +90,7 @@ def train(
         special_tokens=special_token or [],
         base=load(base) if base else None,
         **options,
-        text_column=text_column,
-        jsonl_field=jsonl_field,
-        errors=error_policy(replace_errors),
-        max_document_bytes=max_document_bytes or MAX_DOCUMENT_BYTES,
-        sample=sampled_share(sample, seed),
-        seed=seed,
-        limit_bytes=limit_bytes,
+        **reading,
         progress=not quiet,
         on_counts=lambda _: counted.append(time.monotonic()),
         on_batch=lambda batch: sizes.append(batch.size),

@@ -6,22 +6,26 @@ import itertools
 import os
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..arguments import check_integer, check_path, check_threads
 from ..data.corpus import Corpus, Data, Files
-from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
-from ..data.sampling import Sampling, Selection
+from ..data.options import Reading, ReadOptions, Sampling
+from ..data.sampling import Selection
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import check_special_tokens
+from ..options import accepting
 from ..patterns import Split
 from ..storage.atomic import replacing
 from ..util.lazy import lazy
 from ..util.progress import counting_bar
-from ..util.surrogates import Errors
 from .arrays import ArrayCounts
 from .counter import ChunkArrays, ChunkCounter, load_counts
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 SUFFIXES = (".parquet", ".csv")
 
@@ -48,6 +52,7 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         self.arrays: ChunkArrays = arrays
 
     @classmethod
+    @accepting(ReadOptions, Sampling)
     def count(
         cls,
         data: Data | None = None,
@@ -56,15 +61,9 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         texts: str | Iterable[str] | None = None,
         files: Files | None = None,
         special_tokens: Sequence[str] | Mapping[str, int] = (),
-        text_column: str = "text",
-        jsonl_field: str | None = None,
-        errors: Errors = "strict",
-        max_document_bytes: int = MAX_DOCUMENT_BYTES,
-        sample: float = 1.0,
-        seed: int = 0,
-        limit_bytes: int | None = None,
         progress: Callable[[int], object] | bool | None = None,
         threads: int | None = None,
+        **reading: Unpack[Reading],
     ) -> ChunkCounts:
         """Count the chunks of a dataset.
 
@@ -76,20 +75,13 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         texts: strings to count instead of `data`, even if they look like paths.
         files: paths, globs, folders or URLs to read instead of `data`; "-" is standard input.
         special_tokens: removed from the text before it is split.
-        text_column: column of tables, or field of jsonl files, that contains the text.
-        jsonl_field: field of jsonl files that contains the text, if not `text_column`. Standard input is then jsonl.
-        errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
-        max_document_bytes: largest row, line, or part of a text file that cannot be cut.
-        sample: fraction of the documents to use, chosen by `seed`.
-        limit_bytes: stop after this many bytes of text.
+        {reading}
         progress: True shows a progress bar; a function is called with the number of bytes read so far.
         threads: number of threads; all cores by default.
 
         """
-        options = ReadOptions(text_column, jsonl_field, errors, max_document_bytes)
-        sampling = Sampling(sample, seed, limit_bytes)
         split = None if pattern is None else Split.of(pattern)
-        return count_corpus(Corpus(data, texts, files, options, sampling), split, special_tokens, progress, threads)
+        return count_corpus(Corpus.of(data, texts, files, reading), split, special_tokens, progress, threads)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, freq_cutoff: int = 1) -> ChunkCounts:

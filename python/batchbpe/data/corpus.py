@@ -31,12 +31,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, short, warn
 from ..util.lazy import lazy
 from .documents import Counts
-from .options import ReadOptions
+from .options import Reading, ReadOptions, Sampling, from_keywords
 from .paths import could_be_name, exists, files_at, has_known_suffix, looks_like_path
 from .readers import source, standard_input
 from .readers.jsonl import text_fields
 from .readers.tables import array_in_memory, table_in_memory
-from .sampling import Sampling
 from .source import Source, batched, flattened, in_memory
 
 if TYPE_CHECKING:
@@ -73,6 +72,11 @@ class Corpus:
     """Exactly one of `data`, `texts` and `files` is given."""
     options: ReadOptions = field(default_factory=ReadOptions)
     sampling: Sampling = field(default_factory=Sampling)
+
+    @classmethod
+    def of(cls, data: Data | None, texts: str | Iterable[str] | None, files: Files | None, reading: Reading) -> Corpus:
+        """Create a corpus from the arguments of a public function, whose keyword arguments are `reading`."""
+        return cls(data, texts, files, *from_keywords(reading))
 
     def __post_init__(self) -> None:
         """Check that something is given, and only once."""

@@ -1,11 +1,18 @@
-"""`ReadOptions`: how documents are read."""
+"""How documents are read, `ReadOptions`, and which of them are used, `Sampling`.
+
+This is the only list of these options. Functions that read documents have them as keyword arguments, typed as
+`Reading`, and pass them on as one value, `corpus.Corpus`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from numbers import Real
+from typing import ClassVar, TypedDict
 
-from ..arguments import check_integer, check_string
+from ..arguments import check_string
+from ..errors import ArgumentError, ArgumentTypeError
+from ..options import check_numbers, option, picked
 from ..util.surrogates import Errors, check_errors
 
 MAX_DOCUMENT_BYTES = 1 << 30
@@ -13,7 +20,7 @@ MAX_DOCUMENT_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How documents are read. Public functions have a parameter for each field.
+    """How documents are read.
 
     >>> ReadOptions(max_document_bytes=0)
     Traceback (most recent call last):
@@ -21,14 +28,14 @@ class ReadOptions:
     batchbpe.errors.ArgumentError: max_document_bytes must be at least 1, got 0
     """
 
-    text_column: str = "text"
-    """Column of tables, or field of jsonl files, that contains the text."""
-    jsonl_field: str | None = None
-    """Field of jsonl files that contains the text, if not `text_column`. Standard input is then jsonl."""
-    errors: Errors = "strict"
-    """What to do with invalid UTF-8: "strict" raises an error, "replace" replaces it with U+FFFD."""
-    max_document_bytes: int = MAX_DOCUMENT_BYTES
-    """Largest row, line, or part of a text file that cannot be cut."""
+    text_column: str = option("text", "column of tables, or field of jsonl files, that contains the text.")
+    jsonl_field: str | None = option(
+        None, "field of jsonl files that contains the text, if not `text_column`. Standard input is then jsonl."
+    )
+    errors: Errors = option("strict", '"strict", or "replace" to replace invalid UTF-8 with U+FFFD.')
+    max_document_bytes: int = option(
+        MAX_DOCUMENT_BYTES, "largest row, line, or part of a text file that cannot be cut.", least=1
+    )
 
     BATCH_CHARACTERS: ClassVar[int] = 2_000_000
     BATCH_DOCUMENTS: ClassVar[int] = 4096
@@ -40,7 +47,69 @@ class ReadOptions:
         if self.jsonl_field is not None:
             check_string("jsonl_field", self.jsonl_field)
         check_errors(self.errors)
-        check_integer("max_document_bytes", self.max_document_bytes, least=1)
+        check_numbers(self)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which documents to use.
+
+    >>> Sampling(sample=2)
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: sample must be greater than 0 and at most 1, got 2
+    """
+
+    sample: float = option(1.0, "fraction of the documents to use, chosen by `seed`.")
+    seed: int = option(0, "random seed for the sample.", least=0)
+    limit_bytes: int | None = option(
+        None, "stop after this many bytes of text. Only a text file is cut; other documents are used whole.", least=1
+    )
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if not isinstance(self.sample, Real):
+            raise ArgumentTypeError("sample", self.sample, "must be a number")
+        if not 0 < self.sample <= 1:
+            raise ArgumentError("sample", self.sample, "must be greater than 0 and at most 1")
+        check_numbers(self)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether all documents are used."""
+        return self.sample == 1 and self.limit_bytes is None
+
+
+class ReadKeywords(TypedDict, total=False):
+    """The fields of `ReadOptions` as keyword arguments."""
+
+    text_column: str
+    jsonl_field: str | None
+    errors: Errors
+    max_document_bytes: int
+
+
+class Reading(ReadKeywords, total=False):
+    """The fields of `ReadOptions` and `Sampling` as keyword arguments."""
+
+    sample: float
+    seed: int
+    limit_bytes: int | None
+
+
+def from_keywords(reading: Reading) -> tuple[ReadOptions, Sampling]:
+    """Return the options that were passed as keyword arguments.
+
+    >>> from_keywords({"text_columns": "body"})
+    Traceback (most recent call last):
+    ...
+    TypeError: got an unexpected keyword argument 'text_columns'
+    """
+    options, sampling = picked(ReadOptions, reading), picked(Sampling, reading)
+    for name in reading:
+        if not hasattr(options, name) and not hasattr(sampling, name):
+            raise TypeError(f"got an unexpected keyword argument {name!r}")
+    return options, sampling
 
 
 def default_max_document_bytes(max_memory: int | None) -> int:

@@ -5,51 +5,17 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from numbers import Real
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import check_integer
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting
+from ..errors import DataError, Setting
 from .documents import Counts, Documents, TextFile
+from .options import Sampling
 from .source import Source
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """Which documents to use. Public functions have a parameter for each field.
-
-    >>> Sampling(sample=2)
-    Traceback (most recent call last):
-    ...
-    batchbpe.errors.ArgumentError: sample must be greater than 0 and at most 1, got 2
-    """
-
-    sample: float = 1.0
-    """Fraction of the documents to use."""
-    seed: int = 0
-    """Random seed for the sample."""
-    limit_bytes: int | None = None
-    """Stop after this many bytes. Only a text file is cut; other documents are used whole."""
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        if not isinstance(self.sample, Real):
-            raise ArgumentTypeError("sample", self.sample, "must be a number")
-        if not 0 < self.sample <= 1:
-            raise ArgumentError("sample", self.sample, "must be greater than 0 and at most 1")
-        check_integer("seed", self.seed, least=0)
-        if self.limit_bytes is not None:
-            check_integer("limit_bytes", self.limit_bytes, least=1)
-
-    @property
-    def is_everything(self) -> bool:
-        """Whether all documents are used."""
-        return self.sample == 1 and self.limit_bytes is None
 
 
 class DocumentSampler:

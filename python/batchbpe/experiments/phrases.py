@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -69,7 +68,7 @@ def phrases(
         raise ArgumentError("shares", list(shares), "must contain at least one number, as must vocab_sizes and kinds")
     corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))
     check_rereadable(corpus)
-    split = _Split(corpus, None if heldout is None else Corpus(heldout, options=corpus.options), heldout_share, seed)
+    split = _HeldOut(corpus, None if heldout is None else Corpus(heldout, options=corpus.options), heldout_share, seed)
     held = list(split.heldout())
     if not held:
         remedy = ("provide more documents, or ", Setting("heldout"), "; a text file is one document")
@@ -105,8 +104,7 @@ def phrases(
     )
 
 
-@dataclass(frozen=True)
-class _Split:
+class _HeldOut:
     """The documents to train on, and those held out: `heldout`, or a random fraction of the data."""
 
     def __init__(self, corpus: Corpus, heldout: Corpus | None, fraction: float, seed: int) -> None:
@@ -130,7 +128,7 @@ class _Split:
                 for documents in source:
                     if isinstance(documents, Counts):
                         raise DataError("phrases need documents, not chunk counts", remedy="pass the documents")
-                    if self.heldout is not None:
+                    if is_held is None:
                         yield documents
                         continue
                     mask = sampler.draw(documents, self._fraction) == is_held

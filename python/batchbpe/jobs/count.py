@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..counts import ChunkCounts, check_suffix
@@ -153,7 +153,7 @@ class _CountJob:
         self.counter = ChunkCounter(
             options.split,
             options.special_tokens,
-            options.errors,
+            options.reading.errors,
             threads,
             options.max_chunk_bytes,
             max_counts_bytes=None if max_memory is None else max_memory // 4,
@@ -162,7 +162,7 @@ class _CountJob:
         self.folder = output.with_name(output.name + ".parts")
         self.spilled = SpilledCounts(self.folder)
         self.selection = Selection(options.sampling)
-        self.record = Record(self.folder / "record.json", asdict(options), sources, self.selection)
+        self.record = Record(self.folder / "record.json", options.recorded(), sources, self.selection)
         self.next_save = time.monotonic() + SAVE_EVERY
         self.initial_memory = memory()
 

@@ -126,7 +126,7 @@ class _EncodeJob:
         self.end = end_token(tokenizer, options.end_of_text)
         self.report = EncodeReport(failed=errors.failed)
         self.selection = Selection(options.sampling)
-        recorded = asdict(options) | {"model": tokenizer.model.identity}
+        recorded = options.recorded() | {"model": tokenizer.model.identity}
         self.record = Record(folder / RECORD, recorded, sources, self.selection)
 
     def restore(self, resume: bool) -> None:
@@ -195,7 +195,7 @@ class _EncodeJob:
         for source, done, _ in self.record.todo():
             with self.errors.of(source):
                 batches = islice(self.selection.of(source), done, None)
-                encoded = encode_documents(self.tokenizer, batches, self.threads, self.options.errors)
+                encoded = encode_documents(self.tokenizer, batches, self.threads, self.options.reading.errors)
                 for number, batch in enumerate(encoded, done + 1):
                     yield from batch
                     self.record.move(number)

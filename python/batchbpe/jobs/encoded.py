@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from .._core import Encoder, threads_or_all
 from ..data.documents import ArrowTexts, Documents, TextFile, Texts
-from ..data.sampling import Sampling, Selection
+from ..data.options import Sampling
+from ..data.sampling import Selection
 from ..data.source import Source
 from ..data.text_files import read_blocks
 from ..errors import ArgumentError, listed, plural

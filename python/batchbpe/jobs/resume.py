@@ -6,16 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
-from ..data.sampling import Sampling, Selection
+from ..data.options import ReadOptions, Sampling
+from ..data.sampling import Selection
 from ..data.source import Source
 from ..errors import DataError, Setting, UserError, short
 from ..storage.checked_json import load_sealed, save_sealed
-from ..util.surrogates import Errors
 
 VERSION = 1
 """Changes when files are cut into batches differently, since a position is a number of batches."""
@@ -48,24 +47,13 @@ class ReadErrors:
 class JobOptions:
     """How the sources of a job were created, and which of their documents it uses."""
 
-    columns: Sequence[str | None] = ()
-    """`text_column` and `jsonl_field`."""
-    errors: Errors = "strict"
-    max_document_bytes: int = MAX_DOCUMENT_BYTES
-    sample: float = 1.0
-    seed: int = 0
-    limit_bytes: int | None = None
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    sampling: Sampling = field(default_factory=Sampling)
 
-    @property
-    def reading(self) -> ReadOptions:
-        """How to read the documents."""
-        given = dict(zip(("text_column", "jsonl_field"), self.columns, strict=False))
-        return ReadOptions(**given, errors=self.errors, max_document_bytes=self.max_document_bytes)  # type: ignore[arg-type]
-
-    @property
-    def sampling(self) -> Sampling:
-        """Which documents to use."""
-        return Sampling(self.sample, self.seed, self.limit_bytes)
+    def recorded(self) -> dict[str, Any]:
+        """Return all options by name, for a record."""
+        values = asdict(self)
+        return {**values.pop("reading"), **values.pop("sampling"), **values}
 
 
 class Record:

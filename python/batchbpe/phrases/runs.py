@@ -12,16 +12,17 @@ import numpy as np
 from ..arguments import check_integer, check_path
 from ..counts.arrays import ArrayCounts, added_up
 from ..data.corpus import Corpus, Data, Files
-from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
-from ..data.sampling import Sampling
+from ..data.options import Reading, ReadOptions, Sampling
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting
 from ..model import Model
+from ..options import accepting
 from ..storage.atomic import replacing
-from ..util.surrogates import Errors
 from .counting import EligibleChunks, RunArrays, RunReader
 from .options import PhraseChunks
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ..training.options import HasModel
 
 
@@ -45,6 +46,7 @@ class RunCounts(ArrayCounts):
         self.arrays: RunArrays = arrays
 
     @classmethod
+    @accepting(ReadOptions, Sampling)
     def count(
         cls,
         data: Data | None = None,
@@ -54,22 +56,16 @@ class RunCounts(ArrayCounts):
         min_count: int = 1,
         texts: str | Iterable[str] | None = None,
         files: Files | None = None,
-        text_column: str = "text",
-        jsonl_field: str | None = None,
-        errors: Errors = "strict",
-        max_document_bytes: int = MAX_DOCUMENT_BYTES,
-        sample: float = 1.0,
-        seed: int = 0,
-        limit_bytes: int | None = None,
         progress: bool = False,
         threads: int | None = None,
+        **reading: Unpack[Reading],
     ) -> RunCounts:
         """Count the runs of a dataset.
 
         Parameters
         ----------
-        data, texts, files, text_column, jsonl_field, errors, max_document_bytes, sample, seed, limit_bytes, threads: as
-            in `ChunkCounts.count`. The special tokens of the model are removed from the text.
+        data, texts, files, threads: as in `ChunkCounts.count`. Special tokens of the model are removed from the text.
+        {reading}
         model: the model or tokenizer for which phrases will be trained.
         phrase_chunks: "letters", "text", a regular expression, or a function; see `KINDS`.
         min_count: cut runs at pairs of chunks that occur fewer times. This takes a second pass over the data and saves
@@ -82,9 +78,7 @@ class RunCounts(ArrayCounts):
             raise ArgumentTypeError("model", model, "must be a Tokenizer or a Model")
         check_integer("min_count", min_count, least=1)
         min_count = min(int(min_count), (1 << 32) - 1)  # the largest value of a counter
-        options = ReadOptions(text_column, jsonl_field, errors, max_document_bytes)
-        corpus = Corpus(data, texts, files, options, Sampling(sample, seed, limit_bytes))
-        reader = RunReader(corpus, [*model.found_tokens], progress, threads)
+        reader = RunReader(Corpus.of(data, texts, files, reading), [*model.found_tokens], progress, threads)
         chunks = EligibleChunks(model, phrase_chunks)
         sketch = reader.sketch(chunks) if min_count > 1 else None
         return cls(reader.runs(chunks, sketch, min_count))

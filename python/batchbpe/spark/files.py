@@ -53,8 +53,8 @@ def count_files(inputs: Sequence[str], output: str, options: CountOptions, maste
             _read(session, inputs, options.reading),
             pattern=options.split,
             special_tokens=options.special_tokens,
-            errors=options.errors,
-            max_document_bytes=options.max_document_bytes,
+            errors=options.reading.errors,
+            max_document_bytes=options.reading.max_document_bytes,
             observation=observation,
         )
         # Sorted, a cutoff skips most row groups. A dictionary of chunks, which are unique, would be useless.
@@ -88,8 +88,8 @@ def encode_files(
             _read(session, inputs, options.reading).dropna(),
             tokenizer,
             end_of_text=options.end_of_text,
-            errors=options.errors,
-            max_document_bytes=options.max_document_bytes,
+            errors=options.reading.errors,
+            max_document_bytes=options.reading.max_document_bytes,
         )
         tokens, documents = functions.sum(functions.size("ids")), functions.count("ids")
         encoded = encoded.observe(observation, tokens.alias("tokens"), documents.alias("documents"))

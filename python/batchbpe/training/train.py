@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..arguments import check_function
 from ..choices import Ties
 from ..counts import ChunkCounts, count_corpus
 from ..data.corpus import Corpus, Data, Files
-from ..data.options import MAX_DOCUMENT_BYTES, ReadOptions
+from ..data.options import Reading, ReadOptions, Sampling
 from ..data.paths import is_word
-from ..data.sampling import Sampling
 from ..model import Model
-from ..options import documented, picked
+from ..options import accepting, documented, picked
 from ..patterns import Split
 from ..phrases.counting import RunReader, check_rereadable
 from ..phrases.options import PhraseChunks, PhraseOptions, check_room
 from ..phrases.training import train_with_phrases
 from ..policies import Policy
 from ..util.progress import training_bar
-from ..util.surrogates import Errors
 from .loop import Batch
 from .merges import both, train_on_counts
 from .options import HasModel, TrainingOptions, split_for
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-@documented(TrainingOptions, PhraseOptions)
+
+@accepting(ReadOptions, Sampling)
+@documented(options=[TrainingOptions, PhraseOptions])
 def train(
     data: Data | None = None,
     vocab_size: int | None = None,
@@ -47,17 +49,11 @@ def train(
     phrase_chunks: PhraseChunks = "letters",
     max_words: int = 4,
     phrase_sample: float | None = None,
-    text_column: str = "text",
-    jsonl_field: str | None = None,
-    errors: Errors = "strict",
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    sample: float = 1.0,
-    seed: int = 0,
-    limit_bytes: int | None = None,
     progress: Callable[[int], object] | bool | None = None,
     on_counts: Callable[[ChunkCounts], object] | None = None,
     on_batch: Callable[[Batch], object] | None = None,
     threads: int | None = None,
+    **reading: Unpack[Reading],
 ) -> Model:
     """Train a vocabulary of `vocab_size` tokens, or of fewer if no pairs are left to merge.
 
@@ -70,7 +66,7 @@ def train(
     pattern: name or regular expression; by default that of `base` or of the counts in `data`, or gpt4.
     {options}
     policy and phrase_chunks may also be functions; see docs/policies.md and docs/phrases.md.
-    text_column, errors, max_document_bytes, sample, seed, limit_bytes: how to read the data; see `ChunkCounts.count`.
+    {reading}
     progress: True shows progress bars; a function is called with the number of bytes read so far.
     on_counts: called with the chunk counts before training.
     on_batch: called with a `Batch` after each batch; for phrases, once all of them have been learned.
@@ -89,12 +85,10 @@ def train(
     check_function("on_batch", on_batch)
     if isinstance(data, str) and texts is files is None and _is_toy(data, options):
         data, texts = None, data
-    reading = ReadOptions(text_column, jsonl_field, errors, max_document_bytes)
-    sampling = Sampling(sample, seed, limit_bytes)
-    corpus = Corpus(data, texts, files, reading, sampling)
+    corpus = Corpus.of(data, texts, files, reading)
     folder = corpus.counts_folder
     if folder:  # may contain far more rare chunks than fit into memory
-        corpus = Corpus(ChunkCounts.load(folder, freq_cutoff=options.freq_cutoff), options=reading, sampling=sampling)
+        corpus = Corpus.of(ChunkCounts.load(folder, freq_cutoff=options.freq_cutoff), None, None, reading)
     if phrases:
         check_room(phrase_options, options)
         check_rereadable(corpus)
