@@ -1,6 +1,7 @@
 """The import rules of docs/architecture.md: data flows down, and heavy packages are imported where they are used."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -165,3 +166,22 @@ def test_only_the_command_line_prints() -> None:
 def test_no_property_is_computed_under_a_lock() -> None:
     """`functools.cached_property` holds a lock before Python 3.12, so a forked process would wait forever."""
     assert not [path for path in ROOT.rglob("*.py") if "cached_property" in path.read_text() and path.stem != "lazy"]
+
+
+def test_the_page_lists_every_module() -> None:
+    """docs/architecture.md has a line for each folder, followed by its files."""
+    page = (ROOT.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed: set[str] = set()
+    folders: list[str] = []
+    for line in page.split("```")[1].splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        for name in re.findall(r"[\w./]+(?:\.py|\.rs|/)", re.split(r"\s{2,}(?=[^\s])", line.strip() + "  ")[0]):
+            if name.endswith("/"):
+                folders[depth:] = [name]
+            else:
+                listed.add("".join(folders[:depth]) + name)
+    roots = [(ROOT.parents[1] / "src", "*.rs"), (ROOT, "*.py")]
+    found = {str(path.relative_to(ROOT.parents[1])) for root, kind in roots for path in root.rglob(kind)}
+    is_listed = {name for name in found if name.endswith(("tests.rs", "/__init__.py"))}
+    assert found - listed - is_listed == set()
+    assert listed - found == set()

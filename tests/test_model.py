@@ -138,7 +138,7 @@ def test_repr() -> None:
 
 
 def test_maximum_number_of_merges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchbpe.model.MAX_MERGES", 1)
+    monkeypatch.setattr("batchbpe.model.checks.MAX_MERGES", 1)
     with pytest.raises(ValueError, match="a model can have at most 1 merges, got 2"):
         replace(MODEL, split="x")
 

@@ -67,18 +67,6 @@ class GrowingVocab(Mapping[int, bytes]):
         none = np.zeros(0, np.uint32)
         return np.concatenate([none, *self._first]), np.concatenate([none, *self._last])
 
-    def merges_after(self, done: int) -> tuple[list[int], list[int]]:
-        """Return the first and last tokens of all but the first `done` pairs, without looking at those."""
-        first: list[int] = []
-        last: list[int] = []
-        for firsts, lasts in zip(reversed(self._first), reversed(self._last), strict=True):
-            missing = self.merges_done - done - len(first)
-            if missing <= 0:
-                break
-            first[:0] = firsts[-missing:].tolist()
-            last[:0] = lasts[-missing:].tolist()
-        return first, last
-
     @property
     def merge_counts(self) -> Counts:
         """How often each of these pairs occurred when it was merged."""

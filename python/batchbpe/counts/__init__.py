@@ -15,7 +15,7 @@ from ..data.corpus import Corpus, Data, Files
 from ..data.options import Reading, ReadOptions, Sampling
 from ..data.sampling import Selection
 from ..errors import ArgumentError, ArgumentTypeError
-from ..model import check_special_tokens
+from ..model.checks import check_special_tokens
 from ..options import accepting
 from ..patterns import Split
 from ..storage.atomic import replacing

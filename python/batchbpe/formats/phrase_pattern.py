@@ -35,7 +35,8 @@ from functools import lru_cache
 from .._core import patterns
 from ..boundaries import Boundaries, NotSupportedError, boundaries_of
 from ..errors import DataError, Message, Setting, short
-from ..model import MAX_PHRASE_BYTES, Model
+from ..model import Model
+from ..model.checks import MAX_PHRASE_BYTES
 
 _SPECIAL = frozenset(r"\.+*?()|[]{}^$")
 _MAX_DEPTH = 24

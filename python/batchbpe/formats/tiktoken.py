@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core import MAX_ID, RankedTokens, parse_ranks, patterns
 from ..errors import ArgumentTypeError, DataError, Message, Setting, parse_json, short
-from ..model import Model, check_special_tokens
+from ..model import Model
+from ..model.checks import check_special_tokens
 from ..model.merges import Merges
 from ..patterns import Split
 from ..storage.atomic import replacing_all, writing

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from .._core import has_scanner, patterns
 from ..errors import DataError, short
-from ..model import Model, check_special_size
+from ..model import Model
+from ..model.checks import check_special_size
 from ..patterns import Split
 from . import tiktoken
 from .byte_level import from_byte_level, to_byte_level

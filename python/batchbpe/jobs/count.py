@@ -19,7 +19,7 @@ from ..counts.counter import ChunkCounter
 from ..data.sampling import Selection
 from ..data.source import Source
 from ..errors import ArgumentError, OutputExistsError, Stopped
-from ..model import check_special_tokens
+from ..model.checks import check_special_tokens
 from ..patterns import PATTERNS, PatternError, Split
 from ..storage.atomic import check_writable, remove_stale, writing
 from ..storage.locks import locked

@@ -21,7 +21,8 @@ from ..data.options import MAX_DOCUMENT_BYTES
 from ..errors import ArgumentError, ArgumentTypeError, listed
 from ..formats.counts_folder import VERSION
 from ..jobs.encoded import end_token
-from ..model import Model, check_special_tokens
+from ..model import Model
+from ..model.checks import check_special_tokens
 from ..patterns import Split
 from ..phrases.counting import EligibleChunks
 from ..phrases.options import PhraseChunks

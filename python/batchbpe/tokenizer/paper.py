@@ -19,7 +19,8 @@ from ..arguments import check_bool, check_function, check_integer, check_path
 from ..counts import ChunkCounts, check_suffix
 from ..data import corpus
 from ..errors import ArgumentTypeError
-from ..model import Model, check_special_tokens
+from ..model import Model
+from ..model.checks import check_special_tokens
 from ..patterns import Split
 from ..training.loop import Batch
 from . import Tokenizer

@@ -1,4 +1,4 @@
-"""Train merges on counts: set up the training loop, which is in `merging`, and make a model of its result."""
+"""Train merges on counts: set up the training loop, and make a model of its result."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from .._core import MAX_ID, MAX_MERGES
 from ..arguments import check_integer
 from ..choices import PolicyName, Ties
 from ..errors import ArgumentError, ArgumentTypeError, Message, Setting, plural, short
-from ..model import Model, check_special_tokens
+from ..model import Model
+from ..model.checks import check_special_tokens
 from ..options import check_choice, check_numbers, details, option, shell_options
 from ..patterns import Split
 
