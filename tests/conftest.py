@@ -79,7 +79,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A Spark cluster on this machine: two executors of one core, each a process of its own."""
+    """A Spark cluster on this machine: two executors of one core, each a separate process."""
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         pytest.skip("Spark needs Java: make tools")
     pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")

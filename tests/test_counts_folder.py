@@ -122,7 +122,7 @@ def test_rows_below_the_cutoff_take_no_memory(tmp_path):
 
 
 def test_a_cutoff_applies_to_the_sum_of_several_jobs(folder):
-    """Each job has a name of its own in the names of its files."""
+    """Each job has a different name in the names of its files."""
     for path in list(folder.glob("part-*")):
         path.with_name(path.name.replace("7d1f", "a90c")).write_bytes(path.read_bytes())
     counts = ChunkCounts.count(texts=[TEXT, TEXT])

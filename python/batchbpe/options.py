@@ -6,13 +6,14 @@ signatures with them.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields
 from inspect import Parameter
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from .arguments import check_bool, check_integer
 from .errors import ArgumentError
@@ -94,8 +95,17 @@ def accepting(*classes: type) -> Callable[[F], F]:
         parameters = [each for each in signature.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
         for each in chain.from_iterable(map(fields, classes)):
             parameters.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type))
-        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return documented(reading=classes)(function)
+        known = {each.name for each in parameters}
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for name in kwargs:
+                if name not in known:
+                    raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+            return function(*args, **kwargs)
+
+        call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return cast(F, documented(reading=classes)(call))
 
     return decorate
 

@@ -131,15 +131,15 @@ METRICS: Mapping[str, str] = {
 """Labels of the metrics of an `Evaluation`, in the order of a table."""
 
 
-def renyi_entropy(shares: npt.NDArray[np.float64], alpha: float) -> float:
+def renyi_entropy(frequencies: npt.NDArray[np.float64], alpha: float) -> float:
     """Return the Rényi entropy of order `alpha` in nats. Order 1 is the Shannon entropy.
 
     >>> round(renyi_entropy(np.array([0.5, 0.25, 0.25]), 2), 6)  # log(8 / 3)
     0.980829
     """
     if alpha == 1:
-        return abs(float((shares * np.log(shares)).sum()))
-    return abs(float(np.log((shares**alpha).sum()) / (1 - alpha))) if len(shares) else 0.0
+        return abs(float((frequencies * np.log(frequencies)).sum()))
+    return abs(float(np.log((frequencies**alpha).sum()) / (1 - alpha))) if len(frequencies) else 0.0
 
 
 def parity(costs: Mapping[str, float], reference: str | None = None) -> dict[str, float]:

@@ -98,18 +98,12 @@ class Reading(ReadKeywords, total=False):
 
 
 def from_keywords(reading: Reading) -> tuple[ReadOptions, Sampling]:
-    """Return the options that were passed as keyword arguments.
+    """Return the options that were passed as keyword arguments, whose names `accepting` has checked.
 
-    >>> from_keywords({"text_columns": "body"})
-    Traceback (most recent call last):
-    ...
-    TypeError: got an unexpected keyword argument 'text_columns'
+    >>> from_keywords({"sample": 0.5})[1]
+    Sampling(sample=0.5, seed=0, limit_bytes=None)
     """
-    options, sampling = picked(ReadOptions, reading), picked(Sampling, reading)
-    for name in reading:
-        if not hasattr(options, name) and not hasattr(sampling, name):
-            raise TypeError(f"got an unexpected keyword argument {name!r}")
-    return options, sampling
+    return picked(ReadOptions, reading), picked(Sampling, reading)
 
 
 def default_max_document_bytes(max_memory: int | None) -> int:

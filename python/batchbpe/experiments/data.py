@@ -172,15 +172,15 @@ def _count_divided(
     return *split_counts(heldout + counts, fraction, seed), dropped, "chunks"
 
 
-def split_counts(counts: ChunkCounts, share: float, seed: int) -> tuple[ChunkCounts, ChunkCounts]:
-    """Split counts in two. Each occurrence of a chunk goes to the second with probability `share`.
+def split_counts(counts: ChunkCounts, fraction: float, seed: int) -> tuple[ChunkCounts, ChunkCounts]:
+    """Split counts in two. Each occurrence of a chunk goes to the second with probability `fraction`.
 
     >>> kept, taken = split_counts(ChunkCounts.count("to be " * 100), 0.5, seed=0)
     >>> kept + taken == ChunkCounts.count("to be " * 100)
     True
     """
     numbers = counts.arrays.counts.astype(np.int64)
-    taken = np.random.default_rng(seed).binomial(numbers, share)
+    taken = np.random.default_rng(seed).binomial(numbers, fraction)
     return _with_counts(counts, numbers - taken), _with_counts(counts, taken)
 
 

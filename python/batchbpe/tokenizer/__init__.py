@@ -158,7 +158,7 @@ class Tokenizer(Codec):
         return tiktoken.Encoding(self.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special_tokens)
 
     def view(self, text: str, *, errors: Errors = "strict") -> Encoding:
-        """Encode a text for display: a notebook shows it with coloured tokens. Special tokens are encoded as such.
+        """Encode a text for display: a notebook shows it with colored tokens. Special tokens are encoded as such.
 
         >>> Tokenizer.train("aaabdaaabac", 259).view("aaabd")
         Encoding([258, 100])
@@ -181,7 +181,7 @@ class Tokenizer(Codec):
         return Comparison(dict(zip(names, tokenizers, strict=True)), text, errors=errors)
 
     def show(self, text: str, *, errors: Errors = "strict") -> None:
-        """Print a text with coloured tokens, or with | between tokens if the output does not support 256 colours.
+        """Print a text with colored tokens, or with | between tokens if the output does not support 256 colors.
 
         A subscript is the number of tokens that a character is split into.
 
