@@ -14,7 +14,6 @@ LAYERS = [
     "choices",
     "errors",
     "arguments",
-    "choices",
     "options",
     "util",
     "storage",
@@ -40,7 +39,6 @@ LAYERS = [
 """The modules and packages of batchbpe. Each imports only those before it."""
 EXCEPTIONS = {
     ("training.train", "phrases.counting"),
-    ("training.train", "phrases.options"),
     ("training.train", "phrases.options"),
     ("training.train", "phrases.training"),
     # Imports inside functions:

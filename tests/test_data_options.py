@@ -22,6 +22,7 @@ from batchbpe.data.options import Reading, ReadKeywords, ReadOptions, Sampling, 
 from batchbpe.data.readers import FORMATS
 from batchbpe.experiments import ExperimentData, chunks, sweep
 from batchbpe.experiments.phrases import phrases
+from batchbpe.options import described
 
 OPTIONS = {option.name: option for option in (*fields(ReadOptions), *fields(Sampling))}
 COMPLETE = [ChunkCounts.count, train, Tokenizer.train, RunCounts.count, evaluate, evaluate_groups]
@@ -51,7 +52,7 @@ def test_keywords() -> None:
 @pytest.mark.parametrize("function", COMPLETE)
 def test_help(function: Callable[..., Any]) -> None:
     text = pydoc.render_doc(function)
-    assert all(f"{name}: {option.metadata['help']}" in text for name, option in OPTIONS.items())
+    assert all(described(option) in text for option in OPTIONS.values())
     arguments = {"count": [], "train": [300], "evaluate": [], "evaluate_groups": []}[function.__name__]
     model = [Model(r"\w+", {})] if function == RunCounts.count else []
     first = {} if function.__name__.startswith("evaluate") else untouched()

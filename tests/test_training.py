@@ -18,6 +18,7 @@ from helpers import untouched
 import batchbpe
 from batchbpe import Batch, ChunkCounts, Model, Tokenizer, policies, train
 from batchbpe.errors import ArgumentError, ArgumentTypeError
+from batchbpe.options import described
 from batchbpe.phrases.options import PhraseOptions
 from batchbpe.policies import Candidates
 from batchbpe.training.merges import train_on_counts
@@ -196,7 +197,7 @@ def test_options_are_spelled_out(function: Callable[..., Any]) -> None:
     assert not any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     text = pydoc.render_doc(function)
     for option in (*fields(TrainingOptions), *fields(PhraseOptions)):
-        assert f"{option.name}: {option.metadata['help']}" in text
+        assert described(option) in text
         assert option.name == "vocab_size" or parameters[option.name].default == option.default
     assert [each.name for each in parameters.values() if each.kind is not each.KEYWORD_ONLY] == ["data", "vocab_size"]
     with pytest.raises(TypeError, match="unexpected keyword argument 'stop_list'"):

@@ -76,12 +76,18 @@ def documented(**classes: Sequence[type]) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         for name, options in classes.items():
-            lines = [f"{each.name}: {each.metadata['help']}" for one in options for each in fields(one)]
+            lines = [described(each) for one in options for each in fields(one)]
             expand = r"\1" + r"\n\1".join(line.replace("\\", r"\\") for line in lines)
             function.__doc__ = re.sub(rf"(?m)^( *)\{{{name}\}}$", expand, function.__doc__ or "")
         return function
 
     return decorate
+
+
+def described(option: Field[Any]) -> str:
+    """Return an option and its help, as in a docstring."""
+    help = option.metadata["help"]
+    return f"{option.name}: {help[:1].lower()}{help[1:]}"
 
 
 def accepting(*classes: type) -> Callable[[F], F]:

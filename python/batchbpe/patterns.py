@@ -140,8 +140,8 @@ class Explanation(NamedTuple):
     """How a pattern is run."""
 
     engine: str
-    """The fastest engine that can run the pattern: "scanner", "automaton" (half as fast or better) or
-    "backtracking" (four to ten times slower than the scanner)."""
+    """The fastest engine that can run the pattern: "scanner", "automaton" (two to three times as slow) or
+    "backtracking" (about twenty times as slow)."""
     reason: str
     """What the scanner looks for, or why no faster engine can run the pattern."""
 

@@ -1,7 +1,7 @@
 """How documents are read, `ReadOptions`, and which of them are used, `Sampling`.
 
-This is the only list of these options. Functions that read documents have them as keyword arguments, typed as
-`Reading`, and pass them on as one value, `corpus.Corpus`.
+Functions that read documents have these options as keyword arguments, typed as `Reading`, and pass them on as one
+value, `corpus.Corpus`. The tests compare `Reading` and the command line with the fields.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class ReadOptions:
     batchbpe.errors.ArgumentError: max_document_bytes must be at least 1, got 0
     """
 
-    text_column: str = option("text", "column of tables, or field of jsonl files, that contains the text.")
+    text_column: str = option("text", "Column of tables, or field of jsonl files, that contains the text.")
     jsonl_field: str | None = option(
-        None, "field of jsonl files that contains the text, if not `text_column`. Standard input is then jsonl."
+        None, "Field of jsonl files that contains the text, if not `text_column`. Standard input is then jsonl."
     )
     errors: Errors = option("strict", '"strict", or "replace" to replace invalid UTF-8 with U+FFFD.')
     max_document_bytes: int = option(
-        MAX_DOCUMENT_BYTES, "largest row, line, or part of a text file that cannot be cut.", least=1
+        MAX_DOCUMENT_BYTES, "Largest row, line, or part of a text file that cannot be cut.", least=1
     )
 
     BATCH_CHARACTERS: ClassVar[int] = 2_000_000
@@ -60,10 +60,10 @@ class Sampling:
     batchbpe.errors.ArgumentError: sample must be greater than 0 and at most 1, got 2
     """
 
-    sample: float = option(1.0, "fraction of the documents to use, chosen by `seed`.")
-    seed: int = option(0, "random seed for the sample.", least=0)
+    sample: float = option(1.0, "Fraction of the documents to use, chosen by `seed`.")
+    seed: int = option(0, "Random seed for the sample.", least=0)
     limit_bytes: int | None = option(
-        None, "stop after this many bytes of text. Only a text file is cut; other documents are used whole.", least=1
+        None, "Stop after this many bytes of text. Only a text file is cut; other documents are used whole.", least=1
     )
 
     def __post_init__(self) -> None:

@@ -101,7 +101,7 @@ def _parse(fields: Any) -> Model:
             raise DataError(f"stop word {short(word)} occurs twice, with ids {stop_words[value]} and {short(token)}")
         stop_words[value] = token
     return Model(
-        split=Split(_field(fields, "pattern", str)),
+        split=Split.from_json(_field(fields, "pattern", str)),
         merges=_parse_rows(fields, "merges"),
         stop_words=stop_words,
         special_tokens=_field(fields, "special_tokens", dict),

@@ -74,7 +74,7 @@ def train_merges(
 
     batches: list[Batch] = []
     policy = resolve_policy(options.policy)
-    if policy is serial:
+    if policy is serial:  # it searches one pair, whatever the other search options are
         merge_serially(table, vocab, wanted, on_batch)
     else:
         merge_in_batches(
