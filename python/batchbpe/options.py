@@ -107,7 +107,7 @@ def accepting(*classes: type) -> Callable[[F], F]:
         def call(*args: Any, **kwargs: Any) -> Any:
             for name in kwargs:
                 if name not in known:
-                    raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+                    raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {name!r}")
             return function(*args, **kwargs)
 
         call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

@@ -46,7 +46,7 @@ def _count_or_auto() -> dict[str, Any]:
     vocab_size={"names": ["--vocab-size", "-n"]},
     phrases=_count_or_auto(),
     phrase_chunks={"metavar": "KIND"},
-    phrase_sample={"type": float | None, "show_default": "up to 256 MiB of text", **number(float)},
+    phrase_sample={"type": float | None, **number(float)},
 )
 def train(
     inputs: Annotated[list[str], typer.Argument(help="Documents or files of chunk counts, as for `count`.")],

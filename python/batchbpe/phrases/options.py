@@ -34,7 +34,9 @@ class PhraseOptions:
         "Chunks that a phrase may contain: letters, text (adds punctuation), or a regular expression.",
     )
     max_words: int = option(4, "Largest number of chunks in a phrase.", least=2)
-    phrase_sample: float | None = option(None, "Fraction of the text to learn phrases from.")
+    phrase_sample: float | None = option(
+        None, "Fraction of the text to learn phrases from; by default, as much as 256 MiB."
+    )
 
     def __post_init__(self) -> None:
         """Check the values."""
