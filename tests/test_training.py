@@ -21,7 +21,7 @@ from batchbpe.errors import ArgumentError, ArgumentTypeError
 from batchbpe.options import described
 from batchbpe.phrases.options import PhraseOptions
 from batchbpe.policies import Candidates
-from batchbpe.training.merges import train_on_counts
+from batchbpe.training.merges import train_merges
 from batchbpe.training.options import TrainingOptions
 
 TEXT = """It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want
@@ -244,7 +244,7 @@ def test_policies_by_name(name: str) -> None:
     expected = train(COUNTS, 300, policy=getattr(policies, name))
     for model in (
         train(COUNTS, 300, policy=name),
-        train_on_counts(COUNTS, TrainingOptions(vocab_size=300, policy=name)),
+        train_merges(COUNTS, TrainingOptions(vocab_size=300, policy=name))[0],
         Tokenizer.train(COUNTS, 300, policy=name).model,
     ):
         assert list(model.merges.items()) == list(expected.merges.items())

@@ -13,7 +13,7 @@ from batchbpe import ChunkCounts, Tokenizer, train
 from batchbpe._core import MAX_MERGES
 from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
 from batchbpe.policies import Candidates
-from batchbpe.training.merges import train_on_counts
+from batchbpe.training.merges import train_merges
 from batchbpe.training.options import TrainingOptions
 
 TEXT = """It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want
@@ -162,7 +162,7 @@ def test_messages_name_the_pattern() -> None:
     base, counts = train("to be or not to be", 260), ChunkCounts.count(TEXT, "gpt2")
     for call in (
         lambda: train(counts, 270, base=base),
-        lambda: train_on_counts(counts, TrainingOptions(vocab_size=270, base=base)),
+        lambda: train_merges(counts, TrainingOptions(vocab_size=270, base=base)),
     ):
         with pytest.raises(DataError, match=r"pattern gpt2.*gpt4") as caught:
             call()

@@ -25,32 +25,18 @@ MAX_LOGGED_BATCHES = 1000
 """A model carries the log of its training if there were at most this many batches; usually there are about 250."""
 
 
-def train_on_counts(
-    counts: ChunkCounts,
-    options: TrainingOptions,
-    *,
-    on_batch: Callable[[Batch], object] | None = None,
-    threads: int | None = None,
-) -> Model:
-    """Train on counts; see `train`.
-
-    >>> len(train_on_counts(ChunkCounts.count(["aaabdaaabac"]), TrainingOptions(vocab_size=259)).vocab)
-    259
-    """
-    handed_over = [counts]
-    del counts
-    model, _ = train_merges(handed_over.pop(), options, on_batch, threads)
-    warn_if_smaller(model, options.vocab_size)
-    return model
-
-
 def train_merges(
     counts: ChunkCounts,
     options: TrainingOptions,
     on_batch: Callable[[Batch], object] | None = None,
     threads: int | None = None,
 ) -> tuple[Model, Counts]:
-    """Train on counts. Return the model, and how often each pair occurred when it was merged."""
+    """Train on counts. Return the model, and how often each pair occurred when it was merged.
+
+    >>> model, merge_counts = train_merges(ChunkCounts.count(["aaabdaaabac"]), TrainingOptions(vocab_size=259))
+    >>> len(model.vocab), merge_counts.tolist()
+    (259, [2, 2, 2])
+    """
     if not counts.unique:
         raise DataError(f"nothing to train on: the data is empty, or the pattern {counts.split} matches none of it")
     base, skipped = _base_for(counts, options)

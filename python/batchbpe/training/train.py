@@ -20,7 +20,7 @@ from ..phrases.training import train_with_phrases
 from ..policies import Policy
 from ..util.progress import training_bar
 from .loop import Batch
-from .merges import both, train_on_counts
+from .merges import both, train_merges, warn_if_smaller
 from .options import HasModel, TrainingOptions, split_for
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ def train(
     with training_bar(show=progress is True) as show:
         handed_over = [counts]
         del data, corpus, counts  # so that training can free them
-        return train_on_counts(handed_over.pop(), options, on_batch=both(show, on_batch), threads=threads)
+        model, _ = train_merges(handed_over.pop(), options, both(show, on_batch), threads)
+    warn_if_smaller(model, options.vocab_size)
+    return model
 
 
 def _is_toy(data: str, options: TrainingOptions) -> bool:
