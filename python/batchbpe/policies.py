@@ -19,14 +19,14 @@ from .arguments import check_function, check_integer
 from .errors import ArgumentError, ArgumentTypeError
 
 Ids = npt.NDArray[np.uint32]
-Counts = npt.NDArray[np.uint64]
+PairCounts = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 
 
 class PairSource(Protocol):
     """Where candidates come from: the part of the core's `PairTable` that a policy may use."""
 
-    def top(self, n: int) -> tuple[Ids, Ids, Counts]:
+    def top(self, n: int) -> tuple[Ids, Ids, PairCounts]:
         """Return the n most frequent pairs: first tokens, last tokens, counts."""
 
     def forget(self, first: Ids, last: Ids) -> None:
@@ -49,11 +49,11 @@ class GrowingVocab(Mapping[int, bytes]):
         self._first_new = max(self._tokens) + 1 if next_id is None else next_id
         self._first: list[Ids] = []
         self._last: list[Ids] = []
-        self._counts: list[Counts] = []
+        self._counts: list[PairCounts] = []
         self.merges_done = 0
         """The number of new tokens."""
 
-    def add(self, first: Ids, last: Ids, counts: Counts) -> None:
+    def add(self, first: Ids, last: Ids, counts: PairCounts) -> None:
         """Add the tokens that pairs become, and how often each pair occurred."""
         # Copies: a policy may return a slice, which would keep the arrays of all candidates in memory.
         self._first.append(first.copy())
@@ -68,7 +68,7 @@ class GrowingVocab(Mapping[int, bytes]):
         return np.concatenate([none, *self._first]), np.concatenate([none, *self._last])
 
     @property
-    def merge_counts(self) -> Counts:
+    def merge_counts(self) -> PairCounts:
         """How often each of these pairs occurred when it was merged."""
         return np.concatenate([np.zeros(0, np.uint64), *self._counts])
 
@@ -105,7 +105,7 @@ class Candidates:
 
     first: Ids
     last: Ids
-    count: Counts
+    count: PairCounts
     vocab: Mapping[int, bytes]
     """The bytes of each token, by id."""
     token_lengths: npt.NDArray[np.int64]

@@ -179,7 +179,7 @@ def _compared(
         raise ArgumentError("parity", chosen, f"must be {wanted} ({listed(full)})")
     by_group = {group: evaluator.results() for group, evaluator in full.items()}
     evaluations = {
-        name: {group: results[place] for group, results in by_group.items()} for place, name in enumerate(tokenizers)
+        name: {group: results[index] for group, results in by_group.items()} for index, name in enumerate(tokenizers)
     }
     costs = {name: _costs(by_group, per) for name, by_group in evaluations.items()}
     first = next(iter(costs.values()))

@@ -74,9 +74,9 @@ def train(
     from ..util.memory import peak_memory
     from ..util.progress import format_size
 
-    for place in inputs:
-        if place.endswith((".model", ".tiktoken")):
-            raise UsageError(f"{place} is a model, not data; to extend a model, use --base")
+    for each in inputs:
+        if each.endswith((".model", ".tiktoken")):
+            raise UsageError(f"{each} is a model, not data; to extend a model, use --base")
     if not output.name:
         raise UsageError("--output must be a file name")
     path = output if output.suffix == ".model" else output.with_name(output.name + ".model")

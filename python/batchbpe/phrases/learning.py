@@ -19,7 +19,7 @@ from ..arguments import check_integer
 from ..boundaries import Boundaries, NotSupportedError, States, boundaries_of
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
 from ..model import Model
-from ..policies import Candidates, Counts, GrowingVocab, Ids, Mask, Policy, policy_name, resolve_policy
+from ..policies import Candidates, GrowingVocab, Ids, Mask, PairCounts, Policy, policy_name, resolve_policy
 from ..training.loop import Batch, merge_in_batches
 from ..training.options import Search
 from .counting import RunArrays
@@ -153,7 +153,7 @@ class _PhraseTable:
         with suppress(NotSupportedError):  # phrases of such a pattern cannot be exported, so any will do
             self._is_hard = _HardBoundaries(boundaries_of(model.pattern), model.vocab, n_ids)
 
-    def top(self, n: int) -> tuple[Ids, Ids, Counts]:
+    def top(self, n: int) -> tuple[Ids, Ids, PairCounts]:
         while True:
             first, last, count = self._pairs.top(n)
             if self._min_count > 1 and (len(count) < n or (count < self._min_count).any()):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .._core import Sketch
 from ..counts import ChunkCounts
 from ..model import Model
-from ..policies import Counts
+from ..policies import PairCounts
 from ..training.loop import Batch
 from ..training.merges import both, train_merges, warn_if_smaller, with_special_tokens
 from ..training.options import TrainingOptions
@@ -117,7 +117,7 @@ def _train_merges(
     options: TrainingOptions,
     reader: RunReader,
     on_batch: Callable[[Batch], object] | None = None,
-) -> tuple[Model, Counts]:
+) -> tuple[Model, PairCounts]:
     with training_bar(show=reader.progress) as show:
         return train_merges(counts, options, both(show, on_batch), reader.threads)
 

@@ -143,7 +143,7 @@ def encode(
     """Encode a text. In each chunk, the pair that was merged first in training is always merged next.
 
     `found_tokens` are found before the text is split: special tokens, and in the text between these, added tokens. Of
-    several tokens that start at the same place, the longest is found.
+    several tokens that start at the same position, the longest is found.
 
     >>> merges, _ = train({"aaabdaaabac": 1}, 259)
     >>> encode("aaabdaaabac", r"\\w+", merges, {})
@@ -156,8 +156,8 @@ def encode(
         found, *others = found_tokens
         names = sorted(found, key=len, reverse=True)
         parts = regex.split(f"({'|'.join(map(regex.escape, names))})", text) if found else [text]
-        for place, part in enumerate(parts):
-            is_found = place % 2 == 1
+        for index, part in enumerate(parts):
+            is_found = index % 2 == 1
             tokens += [found[part]] if is_found else encode(part, pattern, merges, stop_words, *others)
         return tokens
     for chunk in split(text, pattern):

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from .._core import PairTable
-from ..policies import Candidates, Counts, GrowingVocab, Ids, PairSource, Policy, policy_name
+from ..policies import Candidates, GrowingVocab, Ids, PairCounts, PairSource, Policy, policy_name
 from .options import Search
 
 
@@ -45,7 +45,7 @@ class _Searchable:
     def __init__(self, table: _Table) -> None:
         self._top, self._forget = table.top, table.forget
 
-    def top(self, n: int) -> tuple[Ids, Ids, Counts]:
+    def top(self, n: int) -> tuple[Ids, Ids, PairCounts]:
         return self._top(n)
 
     def forget(self, first: Ids, last: Ids) -> None:

@@ -15,7 +15,7 @@ from ..errors import ArgumentError, DataError, plural
 from ..formats.byte_level import to_byte_level
 from ..model import Model
 from ..model.merges import Merges
-from ..policies import Counts, GrowingVocab, resolve_policy, serial
+from ..policies import GrowingVocab, PairCounts, resolve_policy, serial
 from .loop import Batch, merge_in_batches, merge_serially
 from .options import TrainingOptions
 
@@ -30,7 +30,7 @@ def train_merges(
     options: TrainingOptions,
     on_batch: Callable[[Batch], object] | None = None,
     threads: int | None = None,
-) -> tuple[Model, Counts]:
+) -> tuple[Model, PairCounts]:
     """Train on counts. Return the model, and how often each pair occurred when it was merged.
 
     >>> model, merge_counts = train_merges(ChunkCounts.count(["aaabdaaabac"]), TrainingOptions(vocab_size=259))
@@ -128,7 +128,7 @@ def _check_wanted(wanted: int, first_merge: int, stop_words: int, options: Train
         raise ArgumentError("vocab_size", options.vocab_size, f"must leave all ids below {MAX_ID}")
 
 
-def _log(batches: Sequence[Batch], merge_counts: Counts) -> dict[str, Any]:
+def _log(batches: Sequence[Batch], merge_counts: PairCounts) -> dict[str, Any]:
     """Return what a model file records about the batches: size, pairs searched, and the count of the last pair."""
     if len(batches) > MAX_LOGGED_BATCHES:
         return {}
