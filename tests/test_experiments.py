@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 from batchbpe import ChunkCounts, Model, Tokenizer, policies, train
 from batchbpe.cli import app
 from batchbpe.data.corpus import Corpus
-from batchbpe.experiments import ExperimentData, batching, chunks, freq_cutoff, stop_words, sweep
+from batchbpe.experiments import EXPERIMENTS, ExperimentData, batching, chunks, freq_cutoff, stop_words, sweep
 from batchbpe.experiments.data import split_counts
+from batchbpe.experiments.report import TITLES
 from batchbpe.experiments.trainings import train_all
 from batchbpe.policies import Candidates
 from batchbpe.storage.locks import locked
@@ -171,6 +172,10 @@ def test_short_trainings_are_timed_more_than_once(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("batchbpe.experiments.trainings.time", SimpleNamespace(perf_counter=lambda: next(clock)))
     (trained,) = train_all(ExperimentData.of("to be", heldout="to be"), [{"vocab_size": 257}], timed=True)
     assert (next(clock), trained.seconds, len(trained.batches)) == (6, 1, 1)
+
+
+def test_every_experiment_has_a_title() -> None:
+    assert set(TITLES) == set(EXPERIMENTS)
 
 
 def run(*args: str, code: int | None = 0) -> str:

@@ -151,8 +151,8 @@ class Candidates:
     def keep(self, wanted: Callable[[Candidates], Mask]) -> Candidates:
         """Veto the pairs for which `wanted` is false and replace them with the next most frequent pairs.
 
-        A veto lasts for the rest of training. `wanted` is called once per pair, so its result must depend only on the
-        two tokens. The result is empty if no other pairs are left.
+        A veto lasts for the rest of training, so the result of `wanted` must depend only on the two tokens. It receives
+        several pairs at once, and the same pair in several batches. The result is empty if no other pairs are left.
         """
         check_function("wanted", wanted)
         n = len(self)

@@ -21,6 +21,7 @@ TITLES = {
     "stop-words": "Stop words",
     "freq-cutoff": "Frequency cutoff",
     "batching": "Batching",
+    "phrases": "Phrases",
     "sweep": "Parameter sweep",
 }
 NOT_IN_PAPER = ("phrases", "sweep")
