@@ -1,6 +1,7 @@
 """Comparing how tokenizers cut a text."""
 
 import re
+import unicodedata
 
 import pytest
 import regex
@@ -9,7 +10,10 @@ from hypothesis import strategies as st
 
 from batchbpe import Model, Tokenizer
 from batchbpe.analysis.comparison import Comparison
+from batchbpe.choices import Normalization
 from batchbpe.errors import ArgumentTypeError
+from batchbpe.patterns import Split
+from batchbpe.viewer.api import encoded
 
 ONE, THREE, BYTES = (Tokenizer.train("aaabdaaabac", size) for size in (257, 259, 256))
 
@@ -105,3 +109,33 @@ def test_others_must_be_tokenizers() -> None:
         ONE.compare("a", "a.model")  # type: ignore[arg-type]
     with pytest.raises(ArgumentTypeError, match="text must be a string, got 5"):
         ONE.compare(5, THREE)  # type: ignore[arg-type]
+
+
+def test_normalized_text() -> None:
+    """Offsets are those of the text that was given, in which é is two characters."""
+    splits = {
+        "NFC": (Split.of("gpt2", "NFC"), [(0, 3), (3, 3), (3, 4)]),
+        "NFD": (Split.of("gpt2", "NFD"), [(0, 1), (1, 2), (2, 3), (3, 4)]),
+        "prefix": (Split("[a-z]+", prefix_space=True), [(0, 1), (3, 4)]),
+        "both": (Split(r"[\s\S]+", normalization="NFC", prefix_space=True), [(0, 0), (0, 3), (3, 3), (3, 4)]),
+    }
+    tokenizers = {name: Tokenizer(Model(split, merges={})) for name, (split, _) in splits.items()}
+    with pytest.warns(UserWarning, match="the pattern does not match 3 bytes"):
+        comparison = Comparison(tokenizers, "e\u0301x")
+    for name, (_, expected) in splits.items():
+        starts, ends = comparison.spans[name]
+        assert [*zip(starts.tolist(), ends.tolist(), strict=True)] == expected
+    assert comparison.differences.tolist() == [[0, 3]]
+    assert "e\u0301" in comparison._repr_html_()
+    assert [each["ends"] for each in encoded(comparison)["models"]] == [[2, 2, 3], [1, ~2, 2, 3], [1, 3], [0, 2, 2, 3]]
+
+
+@given(st.text("aé\u0301ﬁ가\u1100\u1161 \n²", max_size=12), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
+def test_hyp_normalized_text(text: str, form: Normalization) -> None:
+    comparison = Comparison({"": Tokenizer(Model(Split.of("gpt2", form), merges={}))}, text)
+    starts, ends = comparison.spans[""]
+    normalized = unicodedata.normalize(form, text).encode()
+    assert (starts[1:] == ends[:-1]).all() and (starts <= ends).all() and len(starts) == len(normalized)
+    for index, end in enumerate(ends.tolist()):
+        before = comparison.bytes[:end].decode("utf-8", "ignore")
+        assert unicodedata.normalize(form, before).encode().startswith(normalized[: index + 1]) or end > starts[index]

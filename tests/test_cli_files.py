@@ -80,7 +80,7 @@ def test_permission_denied(command: str, problem: str, place: Path, unprivileged
             """bad.model, field "pattern": must be a supported regular expression, got '[a'""",
         ),
         ("inspect bad.csv", "bad.csv, line 2: the count must be an integer"),
-        ("inspect new.parquet", "new.parquet: version must be 1, got 2; upgrade batchbpe"),
+        ("inspect new.parquet", "new.parquet: version must be from 1 to 2, got 3; upgrade batchbpe"),
         (
             "inspect text.parquet",
             "text.parquet: not a file of chunk counts: the metadata has no valid key 'batchbpe'; "
@@ -98,7 +98,7 @@ def test_damaged_files(command: str, problem: str, place: Path) -> None:
     Path("bad.csv").write_text("text_chunk,count\na,x\n")
     table = pa.table({"text": ["to be"]})
     pq.write_table(table, "text.parquet")
-    pq.write_table(table.replace_schema_metadata({"batchbpe": '{"version": 2}'}), "new.parquet")
+    pq.write_table(table.replace_schema_metadata({"batchbpe": '{"version": 3}'}), "new.parquet")
     result = run(command)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith(f"error: {problem}"), result.stderr

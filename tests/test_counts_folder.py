@@ -78,7 +78,7 @@ def test_an_incomplete_folder_is_an_error(folder):
     ("chunks", "counts", "metadata", "problem"),
     [
         ([b"a"], [1], METADATA | {"pattern": PATTERNS["gpt2"]}, "counted with different settings than the other files"),
-        ([b"a"], [1], METADATA | {"version": 2}, "version must be 1, got 2; upgrade batchbpe"),
+        ([b"a"], [1], METADATA | {"version": 3}, "version must be from 1 to 2, got 3; upgrade batchbpe"),
         ([b"a"], [1], [], "not a file of chunk counts that batchbpe.spark has made"),
         ([b"a"], [-1], METADATA, "the columns are damaged or contain invalid numbers"),
         ([b"a"], [None], METADATA, "the columns contain nulls"),

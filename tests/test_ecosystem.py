@@ -4,6 +4,7 @@ import base64
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from pydoc_data import topics
@@ -160,7 +161,9 @@ def test_stop_words_in_transformers(library: list[str], tmp_path: Path, monkeypa
 
     monkeypatch.setattr(dynamic, "HF_MODULES_CACHE", str(tmp_path / "modules"))
     text = "".join(library)[:2_000_000]
-    tokenizer = Tokenizer.train(iter([text]), 2000, stop_list_size=50, special_tokens=[END])
+    trained = Tokenizer.train(iter([text]), 1999, stop_list_size=50, special_tokens=[END])
+    twice = {**trained.model.stop_words, trained.vocab[1500]: 1999}  # which tokenizer.json cannot represent
+    tokenizer = Tokenizer(replace(trained.model, stop_words=twice))
     text = f"{text[:200_000]}{END} the\n{END}{END}the"
     ids = tokenizer.encode(text, "all")
     tokenizer.export(tmp_path / "first", "transformers")
@@ -194,16 +197,14 @@ def test_stop_words_in_transformers(library: list[str], tmp_path: Path, monkeypa
     assert (len(auto), auto.convert_tokens_to_ids("<0>"), auto.convert_tokens_to_ids("<199>")) == (601, 401, 600)
     assert auto.encode(f"the{END}<1>", add_special_tokens=False) == [300, 400, 402]
     for name, form in (("a.tiktoken", "tiktoken"), ("a.json", "huggingface")):
-        with pytest.raises(
-            ValueError, match=r"does not support stop words; the model has 50, such as b'.*allow_inexact=True"
-        ):
+        with pytest.raises(ValueError, match=r"tokens \d+ and \d+ are both b'.*allow_inexact=True"):
             tokenizer.export(tmp_path / name, form)  # type: ignore[arg-type]
         assert not (tmp_path / name).exists()
         tokenizer.export(tmp_path / name, form, allow_inexact=True)  # type: ignore[arg-type]
         assert (tmp_path / name).exists()
     with pytest.raises(
         ValueError,
-        match=r"minbpe v1 does not support stop words; the model has 50, such as b'.*'; train with stop_list_size=0 or",
+        match=r"minbpe v1 does not support stop words; the model has 51, such as b'.*'; train with stop_list_size=0 or",
     ):
         tokenizer.export(tmp_path / "a.model", "minbpe")
 
@@ -251,7 +252,8 @@ def isolated(regex: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "steps", "use_regex"),
     [
-        ("starcoder", [{"type": "Digits", "individual_digits": True}], True),
+        ("smollm", [{"type": "Digits", "individual_digits": True}], True),
+        ("starcoder", [isolated(r"\p{N}")], True),
         (
             "deepseek",
             [
@@ -281,12 +283,6 @@ def test_tokenizer_json_that_splits_in_steps(
     loaded = Tokenizer.from_huggingface(tmp_path / "b.json")
     assert loaded == tokenizer
     assert loaded.encode(text) == tokenizers.Tokenizer.from_file(str(tmp_path / "b.json")).encode(text).ids
-    removed = [step | {"behavior": "Removed", "invert": True} for step in steps if step["type"] == "Split"]
-    if removed:
-        fields["pre_tokenizer"]["pretokenizers"] = [*removed, byte_level]
-        (tmp_path / "c.json").write_text(json.dumps(fields), encoding="utf-8")
-        with pytest.raises(ValueError, match="expected one regular expression that splits text, got 3"):
-            Tokenizer.from_huggingface(tmp_path / "c.json")
 
 
 def test_tokenizer_json_converted_from_ranks(library: list[str], tmp_path: Path) -> None:
@@ -308,10 +304,6 @@ def test_tokenizer_json_converted_from_ranks(library: list[str], tmp_path: Path)
     loaded = Tokenizer.from_file(tmp_path / "b.json")
     assert loaded.merges == ours.merges
     assert loaded.encode(text) == theirs.encode(text).ids
-    fields["model"]["merges"] = merges[::-1]
-    (tmp_path / "b.json").write_text(json.dumps(fields), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"b\.json: several merges produce the same token, but not in the order"):
-        Tokenizer.from_file(tmp_path / "b.json")
 
 
 def test_isolated_split_keeps_text_between_matches() -> None:
@@ -339,13 +331,6 @@ def test_special_token_that_is_a_prefix_of_another() -> None:
     tokenizer = Tokenizer.train("the theory", 262, special_tokens=["<a>", "<a>\n"])
     with pytest.raises(ValueError, match=r"'<a>\\n' starts with '<a>', and tiktoken may match either; rename"):
         tokenizer.to_tiktoken()
-
-
-def test_published_name_with_other_content(tmp_path: Path) -> None:
-    Tokenizer.train("the theory", 260).export(tmp_path / "cl100k_base.tiktoken", "tiktoken")
-    with pytest.raises(ValueError, match=r"cl100k_base\.tiktoken: expected 100256 ranks, got 260; the file is damaged"):
-        Tokenizer.from_file(tmp_path / "cl100k_base.tiktoken")
-    assert Tokenizer.from_tiktoken(tmp_path / "cl100k_base.tiktoken", "gpt4").n_vocab == 100277
 
 
 def test_minbpe_basic_tokenizer(tmp_path: Path) -> None:

@@ -23,34 +23,59 @@ def valid_fields() -> dict[str, Any]:
     ("path", "value", "problem"),
     [
         (["version"], "2.0", r"version must be '1\.0', got '2\.0'"),
-        (["normalizer"], {"type": "NFC"}, "normalizer 'NFC' is not supported"),
+        (
+            ["normalizer"],
+            {"type": "Lowercase"},
+            "normalizer 'Lowercase' is not supported; only NFC, NFD, NFKC or NFKD is",
+        ),
+        (
+            ["normalizer"],
+            {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Replace"}]},
+            "normalizer 'NFC' > 'Replace' is not supported",
+        ),
         (["model", "type"], "WordPiece", "model: type 'WordPiece' is not supported"),
         (["model", "byte_fallback"], True, "model: byte_fallback=True is not supported"),
         (["model", "dropout"], 0.1, r"model: dropout=0\.1 is not supported"),
         (["model", "end_of_word_suffix"], "</w>", "end_of_word_suffix='</w>'"),
-        (["model", "vocab"], None, r"model\.vocab: must be an object of tokens and their ids"),
-        (["model", "vocab", "Ġ"], "x", r"model\.vocab: must be an object of tokens and their ids"),
-        (["model", "vocab", "▁the"], 900, "token '▁the' is not in byte-level spelling"),
-        (["model", "vocab", "zz"], 900, "no merge produces token b'zz'"),
-        (["added_tokens", 0, "content"], "th", "added token 'th' is also produced by a merge"),
-        (["model", "merges"], None, r"model\.merges: must be an array, got None"),
-        (["model", "merges", 0], "t h e", "merge 0: expected two tokens, got 't h e'"),
-        (["model", "merges", 0], ["t", "▁"], r"merge 0: .* is not in byte-level spelling"),
-        (["model", "merges", 0], ["q", "z"], "merge 0: b'qz' is not in the vocabulary"),
-        (["pre_tokenizer"], None, "pre-tokenizer None is not supported"),
-        (["pre_tokenizer"], {"type": "Whitespace"}, "the last pre-tokenizer must be ByteLevel, got 'Whitespace'"),
-        (["pre_tokenizer"], {"type": "ByteLevel", "add_prefix_space": True}, "add_prefix_space"),
-        (["pre_tokenizer", "pretokenizers", 0], {"type": "Digits"}, "pre-tokenizer 'Digits' is not supported"),
-        (["pre_tokenizer", "pretokenizers", 0, "behavior"], "MergedWithNext", "behavior='MergedWithNext'"),
-        (["pre_tokenizer", "pretokenizers", 0, "pattern"], {"String": " "}, r"must be a Regex, got \{'String': ' '\}"),
+        (["model", "vocab"], None, 'expected an object of tokens and their ids as "vocab"'),
+        (["model", "vocab", "Ġ"], "x", 'invalid type: string "x", expected u32'),
+        (["model", "vocab", "zz"], 256, r"model\.vocab: \"th\" and \"zz\" have the same id 256"),
+        (["model", "vocab", "zz"], 1 << 24, r"model\.vocab: the id of \"zz\" must be at most 16777215, got 16777216"),
+        (["model", "merges"], None, 'expected an array as "merges"'),
+        (["model", "merges", 0], "t h e", 'invalid value: string "t h e", expected two tokens as merge 0'),
+        (["model", "merges", 0], ["t"], "invalid length 1, expected two tokens as merge 0"),
+        (["model", "merges", 0], ["q", "z"], 'merge 0: "qz" is not in the vocabulary'),
+        (["pre_tokenizer"], None, "pre-tokenizer None is not supported; only those with ByteLevel are"),
+        (["pre_tokenizer"], {"type": "Metaspace"}, "pre-tokenizer 'Metaspace' is not supported; only those with"),
+        (["pre_tokenizer", "pretokenizers", 0], {"type": "Whitespace"}, "pre-tokenizer 'Whitespace' is not supported"),
+        (["pre_tokenizer", "pretokenizers", 1, "add_prefix_space"], True, "add_prefix_space .* after others is not"),
         (
-            ["pre_tokenizer", "pretokenizers", 1, "use_regex"],
-            True,
-            "expected one regular expression that splits text, got 2",
+            ["pre_tokenizer", "pretokenizers", 0, "behavior"],
+            "Doubled",
+            'field "behavior": must be one of Isolated, .* got',
         ),
-        (["added_tokens", 0, "lstrip"], True, r"added_tokens: lstrip of '<\|endoftext\|>' is not supported"),
-        (["added_tokens", 0], "x", "added_tokens: expected an object with content and id, got 'x'"),
-        (["model"], 3, 'not a tokenizer.json: expected an object with "model"'),
+        (
+            ["pre_tokenizer", "pretokenizers", 0, "pattern"],
+            {"Glob": 3},
+            r"must be a Regex or a String, got \{'Glob': 3\}",
+        ),
+        (["pre_tokenizer", "pretokenizers", 0, "pattern"], {"Regex": r"\w+"}, r"has a word character .* rewrite"),
+        (
+            ["pre_tokenizer", "pretokenizers"],
+            [{"type": "ByteLevel", "add_prefix_space": False}, {"type": "Digits", "individual_digits": True}],
+            "pre-tokenizer 'Digits' after ByteLevel, where it splits bytes, is not supported",
+        ),
+        (["added_tokens", 0], "x", r"added_tokens: expected an object with content .* and id .*, got 'x'"),
+        (["added_tokens", 0, "lstrip"], 1, r"added_tokens, '<\|endoftext\|>': lstrip must be true or false, got 1"),
+        (["model", "ignore_merges"], "false", "model: ignore_merges must be true or false, got 'false'"),
+        (["decoder"], {"type": "Foo"}, "decoder: expected an object of one of the types ByteLevel, .* got"),
+        (["padding"], 3, "padding: expected an object, got 3"),
+        (
+            ["pre_tokenizer", "pretokenizers", 0, "pattern"],
+            {"Regex": "(?i:ss)"},
+            "a letter in a case-insensitive group",
+        ),
+        (["model"], 3, 'invalid type: integer `3`, expected an object as "model"'),
     ],
 )
 def test_unsupported_tokenizer_json(path: list[Any], value: Any, problem: str, tmp_path: Path) -> None:
@@ -63,6 +88,15 @@ def test_unsupported_tokenizer_json(path: list[Any], value: Any, problem: str, t
     file.write_text(json.dumps(fields), encoding="utf-8")
     with pytest.raises(ValueError, match=rf"bad\.json[:,] .*{problem}"):
         Tokenizer.from_huggingface(file)
+
+
+def test_unknown_token_for_missing_bytes(tmp_path: Path) -> None:
+    fields = valid_fields()
+    fields["model"]["unk_token"] = "th"
+    Tokenizer.from_huggingface(json.dumps(fields))
+    fields["model"]["vocab"]["?!"] = fields["model"]["vocab"].pop("!")
+    with pytest.raises(ValueError, match="model: unk_token='th' for missing bytes, such as 0x21, is not supported"):
+        Tokenizer.from_huggingface(json.dumps(fields))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +113,7 @@ def test_unsupported_tokenizer_json(path: list[Any], value: Any, problem: str, t
         (b"minbpe v1\n\\w+\n0\n97 98\n97 98\n", "line 5: '97 98' repeats the pair of token 256"),
         (b"BatchBPE v1\n\\w+\n0\n97 98\n the\n", "line 5: expected two ids, got ' the'"),
         (b"minbpe v1\n\\w+\n0\n97 98\n97 9", "line 5: incomplete line '97 9'; the file is truncated"),
-        (b"minbpe v1\n\\w+\n0\n97 300\n", "bad, merge 0, .*token 300 is not defined before this merge"),
+        (b"minbpe v1\n\\w+\n0\n97 300\n", "bad, merge 0, .*token 300 is not defined"),
         (b"IHRoZQ== 262\n", "bad: rank files do not store their pattern"),
         (b"minbpe v1\n(\n0\n", r'bad, field "pattern": must be a supported regular expression, got ' "'\\('"),
     ],
@@ -115,7 +149,7 @@ def test_wrong_exports(tmp_path: Path) -> None:
             same.export(tmp_path / "a.json", "huggingface", allow_inexact=allow_inexact)
     words = Tokenizer(Model(split="a+|b+", merges={}, stop_words={b"aa": 256}))
     with pytest.raises(
-        ValueError, match=r"tiktoken does not support stop words; .* such as b'aa'; export to another format"
+        ValueError, match=r"stop word b'aa' would be merged even inside of other chunks; export to another format"
     ):
         words.to_tiktoken()
     (tmp_path / "file").touch()

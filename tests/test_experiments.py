@@ -235,7 +235,7 @@ def test_sweep_is_resumed(tmp_path: Path, library: list[str], monkeypatch: pytes
 
     monkeypatch.setattr(sys.modules[sweep.__module__], "ExperimentData", SimpleNamespace(of_corpus=counted))
     assert sweep(tmp_path / "docs.parquet", grid=grid, folder=folder).table.drop_columns("seconds") == whole
-    assert trained == ["gpt4"]
+    assert [split.name for split in trained] == ["gpt4"]
     with pytest.raises(ValueError, match="this sweep was started with other data or options; use another folder"):
         sweep(tmp_path / "docs.parquet", grid=grid, folder=folder, seed=5)
     # Options that are not in the grid have their defaults, not the values of another grid.

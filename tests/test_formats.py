@@ -165,9 +165,9 @@ COLUMNS: dict[str, Any] = {"chunk": pa.array([b"a"]), "count": pa.array([1], pa.
         ("{", COLUMNS, "no valid key 'batchbpe'"),
         ("[]", COLUMNS, "no valid key 'batchbpe'"),
         ("{}", COLUMNS, "no valid key 'batchbpe'; create one with batchbpe count$"),
-        ('{"version": 1}', COLUMNS, "the pattern must be a string, got None"),
-        ('{"version": 2}', COLUMNS, "version must be 1, got 2; upgrade batchbpe"),
-        ('{"version": 1, "pattern": 3}', COLUMNS, "the pattern must be a string, got 3"),
+        ('{"version": 1}', COLUMNS, "the pattern must be a string or an object, got None"),
+        ('{"version": 3}', COLUMNS, "version must be from 1 to 2, got 3; upgrade batchbpe"),
+        ('{"version": 1, "pattern": 3}', COLUMNS, "the pattern must be a string or an object, got 3"),
         (
             GOOD,
             {"chunk": COLUMNS["chunk"]},

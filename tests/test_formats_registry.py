@@ -13,10 +13,13 @@ from batchbpe.formats.unsupported import OPTIONAL_FIELDS
 PATTERN = r" ?[a-z]|[^a-z]"
 MERGES = {(32, 97): 256, (32, 98): 257}
 OPTIONAL: dict[str, Any] = {
-    "stop_words": {b"the": 300},
-    "phrases": {(256, 257): 300},
+    "stop_words": {b"the": 258},
+    "phrases": {(256, 257): 258},
     "added_tokens": {"<a>": 258},
+    "flags": {"<s>": {"lstrip"}},
+    "decode_only": {258: b"the"},
 }
+NAMES = {"flags": "flags of special tokens", "decode_only": "decode-only tokens"}
 
 
 def test_the_names_of_formats() -> None:
@@ -28,7 +31,7 @@ def test_the_names_of_formats() -> None:
 def test_the_fields_of_models() -> None:
     """A new field needs an example here, and is refused by every format that does not say that it supports it."""
     assert set(OPTIONAL_FIELDS) == OPTIONAL.keys()
-    other = {"split", "merges", "special_tokens", "byte_ids", "training"}
+    other = {"split", "merges", "special_tokens", "byte_ids", "training", "carried"}
     assert {each.name for each in fields(Model)} == other | OPTIONAL.keys()
 
 
@@ -36,16 +39,17 @@ def test_the_fields_of_models() -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_field_is_stored_or_refused(format: Format, field: str, tmp_path: Path) -> None:
     path = tmp_path / "exported"
-    model = Model(PATTERN, MERGES, **{field: OPTIONAL[field]})
+    special_tokens = {"<s>": 258} if field == "flags" else {}
+    model = Model(PATTERN, MERGES, special_tokens=special_tokens, **{field: OPTIONAL[field]})
     try:
         Tokenizer(model).export(path, format)
     except ValueError as error:
-        words = field.replace("_", " ")
+        words = NAMES.get(field, field.replace("_", " "))
         assert f"does not support {words}" in str(error) and "the model has 1, such as " in str(error)
         assert not path.exists()
         return
-    load = Tokenizer.from_tiktoken if format == "tiktoken" else Tokenizer.from_file
-    assert load(path).model == model
+    loaded = Tokenizer.from_tiktoken(path, PATTERN) if format == "tiktoken" else Tokenizer.from_file(path)
+    assert loaded.model == model
 
 
 @pytest.mark.parametrize("format", ["tiktoken", "huggingface"])
@@ -60,5 +64,7 @@ def test_an_inexact_export_leaves_out_other_fields(format: Format, tmp_path: Pat
 
 @pytest.mark.parametrize("format", ["gguf", ["tiktoken"], None])
 def test_an_unknown_format(format: Any, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="format must be one of batchbpe, tiktoken, huggingface, transformers, minbpe"):
+    with pytest.raises(
+        ValueError, match="format must be one of batchbpe, tiktoken, tekken, huggingface, transformers, minbpe"
+    ):
         Tokenizer(Model(PATTERN, MERGES)).export(tmp_path / "exported", format)

@@ -18,7 +18,7 @@ def test_tiktoken_file(tmp_path: Path) -> None:
     assert theirs.special_tokens == {"<end>": 300}
     with pytest.raises(
         ValueError,
-        match=r"mine\.tiktoken: rank files .* r50k_base, .*; use Tokenizer\.from_tiktoken\(path, pattern=…\)",
+        match=r"mine\.tiktoken: .* not those of r50k_base, .*; use Tokenizer\.from_tiktoken\(path, pattern=…\)",
     ):
         Tokenizer.from_tiktoken(path)
     for content, problem in (
@@ -28,7 +28,6 @@ def test_tiktoken_file(tmp_path: Path) -> None:
             rf"mine\.tiktoken, line {len(lines) + 1}: expected a token in base64 and its rank, got \"!!! 3\"",
         ),
         ("\n".join([*lines, "eHl6enk="]), r"expected a token in base64 and its rank"),
-        ("\n".join([*lines, "eHl6enk= 5000"]), r"these are not the ranks of a BPE vocabulary"),
         ("\n".join([*lines, f"{base64.b64encode(b'th th').decode()} 3"]), r"mine\.tiktoken: .* have the same rank 3"),
         ("", "byte 0 is not a token"),
     ):

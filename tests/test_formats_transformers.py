@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from batchbpe import Model, Tokenizer
 from batchbpe.formats.placeholders import MAX_UNUSED
 
 PLAIN = Tokenizer.train("to be or not to be " * 9, 270)
-OWN = Tokenizer.train("to be or not to be " * 9, 270, stop_list_size=2)
+# A tokenizer.json cannot have a stop word with the bytes of another token.
+OWN = Tokenizer(replace(PLAIN.model, stop_words={PLAIN.vocab[260]: 270}))
 NAMES = {
     "plain": {"tokenizer.json", "tokenizer_config.json"},
     "own": {"batchbpe.model", "tokenization_batchbpe.py", "tokenizer_config.json"},
@@ -145,3 +147,12 @@ def test_reserved_name_of_an_unused_id(tmp_path: Path) -> None:
     fine = Tokenizer(Model(split="[a-z]+", merges={}, special_tokens={"<|unused 256|>": 256}))
     fine.export(tmp_path / "folder", "transformers")
     assert Tokenizer.from_file(tmp_path / "folder").model == fine.model
+
+
+def test_an_added_token_that_is_spelled_like_a_missing_byte(tmp_path: Path) -> None:
+    byte_ids = tuple(None if byte == 0xF5 else byte - (byte > 0xF5) for byte in range(256))
+    model = Model("[a-z]+|[^a-z]", {}, byte_ids=byte_ids, added_tokens={"õ": 255, "<a>": 256})
+    Tokenizer(model).export(tmp_path / "folder", "transformers")
+    assert Tokenizer.from_file(tmp_path / "folder").model == model
+    with pytest.raises(ValueError, match="token 'õ' is spelled like the byte 0xF5, which the model does not have"):
+        Tokenizer(replace(model, added_tokens={"õ": 300})).export(tmp_path / "tokenizer.json", "huggingface")

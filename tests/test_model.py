@@ -157,7 +157,7 @@ def test_ids_of_wrong_type(token: Any) -> None:
         {"merges": {(97, 97): token}},
         {"stop_words": {b"the": token}},
         {"special_tokens": {"<e>": token}},
-        {"byte_ids": (*range(255), token)},
+        *([] if token is None else [{"byte_ids": (*range(255), token)}]),
     ):
         with pytest.raises(ValueError, match="must be an integer from 0 to"):
             replace(MODEL, **change)
@@ -167,7 +167,7 @@ def test_errors_are_structured() -> None:
     with pytest.raises(DataError) as caught:
         replace(MODEL, merges={(97, 400): 258})
     assert caught.value.where == "merge 0, (97, 400) -> 258"
-    assert caught.value.remedy == "list merges in the order they were made"
+    assert caught.value.remedy == "add the merge that makes it"
 
 
 @pytest.mark.parametrize(
@@ -177,10 +177,10 @@ def test_errors_are_structured() -> None:
         ({"merges": {(97, 97): 258, (97, 98): 258}}, r"merge 1, \(97, 98\) -> 258: id 258 is already used by b'aa'"),
         (
             {"merges": {(97, 400): 258}},
-            r"merge 0, \(97, 400\) -> 258: token 400 is not defined before this merge; list merges in the order",
+            r"merge 0, \(97, 400\) -> 258: token 400 is not defined; add the merge that makes it",
         ),
-        ({"merges": {(258, 97): 258}}, r"token 258 is not defined before this merge"),
-        ({"merges": {(259, 97): 258, (97, 97): 259}}, r"merge 0, .*token 259 is not defined before"),
+        ({"merges": {(258, 97): 258}}, r"merge 0, \(258, 97\) -> 258: the token is merged from itself"),
+        ({"merges": {(259, 97): 258, (98, 258): 259}}, r"merge \d, .*: the token is merged from itself"),
         ({"merges": {(-1, 97): 258}}, rf"merges must have pairs of ids from 0 to {MAX_ID} as keys, got \(-1, 97\)"),
         (
             {"merges": {(97, 97): MAX_ID + 1}},

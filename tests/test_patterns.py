@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchbpe import PATTERNS, ChunkCounts, _core, split
+from batchbpe.formats.chains import CHAINS, DIGITS, known
+from batchbpe.formats.portability import check_portable
 from batchbpe.patterns import explain
 
 ENGINES = ("scanner", "automaton", "backtracking")
@@ -134,11 +136,6 @@ def test_all_engines_give_the_same_chunks(pattern: str, text: str) -> None:
     assert_same_chunks(pattern, text)
 
 
-HAN_OR_KANA = r"[一-龥぀-ゟ゠-ヿ]+"
-DEEPSEEK = (
-    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
-    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
 KIMI_UPPER, KIMI_LOWER = (rf"[{case}\p{{Lm}}\p{{Lo}}\p{{M}}&&[^\p{{Han}}]]" for case in (r"\p{Lu}\p{Lt}", r"\p{Ll}"))
 KIMI = "|".join(
     [
@@ -152,6 +149,7 @@ KIMI = "|".join(
 MIXED = st.lists(
     st.one_of(
         texts,
+        st.text("123²Ⅷ٣_a  .\n,\U00011de0\U00016ff6", max_size=30),
         st.text("aAé 1٣¾\t\n\r!'\"。・ー゠\u3099\u309b東京タワーひ\u3040\u200b\u0301\x00\x7f\ue000$€/#", max_size=30),
     ),
     max_size=3,
@@ -160,33 +158,51 @@ MIXED = st.lists(
 
 @settings(max_examples=500)
 @given(text=MIXED)
-def test_hyp_patterns_of_several_steps(text: str) -> None:
+@pytest.mark.parametrize("name", CHAINS)
+def test_hyp_patterns_of_several_steps(name: str, text: str) -> None:
     """The patterns that are one regular expression here equal the steps of the models' own tokenizers."""
     from tokenizers import Regex, pre_tokenizers
 
-    def isolated(pattern: str) -> pre_tokenizers.Split:
-        return pre_tokenizers.Split(Regex(pattern), "isolated")
+    steps = [pre_tokenizers.Split(Regex(step), "isolated") for step in CHAINS[name]]
+    if CHAINS[name][0] == DIGITS:
+        steps[0] = pre_tokenizers.Digits(individual_digits=True)
+    pieces = pre_tokenizers.Sequence(steps).pre_tokenize_str(text)
+    assert split(text, name) == [text[start:end] for _, (start, end) in pieces]
 
-    def pieces(*steps: pre_tokenizers.PreTokenizer) -> list[str]:
-        return [text[start:end] for _, (start, end) in pre_tokenizers.Sequence(list(steps)).pre_tokenize_str(text)]
 
-    assert split(text, "deepseek") == pieces(isolated(r"\p{N}{1,3}"), isolated(HAN_OR_KANA), isolated(DEEPSEEK))
-    gpt2 = isolated(PATTERNS["gpt2"])  # what ByteLevel does, which would also change the offsets
-    assert split(text, "starcoder") == pieces(pre_tokenizers.Digits(individual_digits=True), gpt2)
+ITEMS = st.sampled_from(["a", "b-d", r"\s", r"\p{L}", r"\p{Han}", r"\p{M}", "1", "(", ".", "、"])
+SETS = st.recursive(
+    st.lists(ITEMS, min_size=1, max_size=3).map("".join),
+    lambda inner: st.tuples(inner, st.sampled_from(["", "&&"]), st.sampled_from(["[", "[^"]), inner).map(
+        "{0[0]}{0[1]}{0[2]}{0[3]}]".format
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=EXAMPLES)
+@given(content=SETS, start=st.sampled_from(["[", "[^"]), text=MIXED)
+def test_hyp_set_operations(content: str, start: str, text: str) -> None:
+    """Sets are nested and intersected as in Oniguruma."""
+    from tokenizers import Regex, pre_tokenizers
+
+    pattern = f"{start}{content}]+"
+    matches = pre_tokenizers.Split(Regex(pattern), "removed", invert=True).pre_tokenize_str(text)
+    assert chunks(pattern, text, None) == [text[start:end] for _, (start, end) in matches]
+    check_portable(pattern, "Oniguruma")
 
 
 @given(text=MIXED)
 def test_hyp_kimi(text: str) -> None:
-    expected = chunks(KIMI, text, "backtracking")
-    assert split(text, "kimi") == split(text, KIMI) == expected
-    assert explain(KIMI).engine == "automaton"
+    assert split(text, "kimi") == chunks(KIMI, text, "backtracking")
+    assert explain(KIMI).engine == "scanner"
 
 
 @given(text=texts)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_hyp_engines_agree_on_named_patterns(name: str, text: str) -> None:
     able = engines(PATTERNS[name])
-    assert set(able) >= {"automaton", "backtracking"}
+    assert set(able) >= {"scanner" if name == "command-a" else "automaton", "backtracking"}
     expected = split(text, name)
     for engine in able:
         assert chunks(PATTERNS[name], text, engine) == expected, engine
@@ -200,7 +216,9 @@ def test_hyp_engines_agree_on_named_patterns(name: str, text: str) -> None:
             "scanner",
             "contractions in any case, words of letters with the character before them, single digits",
         ),
-        ("kimi", "automaton", "it is not of the GPT family"),
+        ("kimi", "scanner", "words that end where lower case changes to upper case with the character before them"),
+        ("command-a", "scanner", "words that end where lower case changes to upper case with the character before"),
+        ("bloom", "automaton", "it is not of the GPT family"),
         (r" ?[\p{L}]{1,}|\s+|.", "automaton", "it is not of the GPT family"),
         (r"(?!a)(?!b)\p{L}+|.", "automaton", "it is not of the GPT family"),
         ("|".join(rf"\s{{{n}}}(?!\S)" for n in range(1, 10)), "backtracking", "it has too many look-aheads"),
@@ -245,7 +263,7 @@ def test_explain_refuses_what_is_not_a_pattern() -> None:
         explain("o200k-4digits")
 
 
-@pytest.mark.parametrize("pattern", ["kimi", "deepseek", "starcoder", r"\w+|\s+|.", r"[^\n]+|\n+"])
+@pytest.mark.parametrize("pattern", ["kimi", "deepseek", "bloom", "command-a", r"\w+|\s+|.", r"[^\n]+|\n+"])
 def test_long_texts_are_cut_and_counted_in_parallel(pattern: str, library: list[str]) -> None:
     text = "".join(library)[:6_000_000]
     assert ChunkCounts.count(text, pattern, threads=3) == ChunkCounts.count(text, pattern, threads=1)
@@ -258,3 +276,60 @@ def test_the_page_shows_the_chunks() -> None:
         names, _, line_chunks = line.partition(": ")
         shown |= dict.fromkeys(names.split(", "), line_chunks.replace("␣", " ").replace("↵", "\n").split(" · "))
     assert shown == {name: split("".join(shown["gpt2"]), name) for name in PATTERNS}
+
+
+SPELLINGS = [
+    # Literal CR and LF, cases spelled out, and other ways to repeat.
+    ("qwen2", PATTERNS["qwen2"].replace(r"\r\n", "\r\n")),
+    ("llama3", PATTERNS["llama3"]),
+    ("gpt4", PATTERNS["llama3"].replace("(?i:'s|'t|'re|'ve|'m|'ll|'d)", "'(?:[sSdDmMtTſ]|[lL][lL]|[vV][eE]|[rR][eE])")),
+    ("gpt4", PATTERNS["llama3"].replace(r"[\r\n]+", r"[\n\r]").replace(r"|\s+(?!\S)|\s+", r"|\s+(?!\S)|\s")),
+    ("gpt4", PATTERNS["llama3"].replace("{1,3}", "{1,3}+").replace(r"\p{L}+", r"\p{L}++")),
+    ("tekken", PATTERNS["tekken"].replace(r"\p{N}|", r"[\p{N}]|")),
+    ("kimi", KIMI),
+    ("kimi", KIMI.replace(r"[^\p{Han}]", r"\P{Han}")),
+    ("deepseek", PATTERNS["deepseek"].replace("[A-Za-z]+", "[a-zA-Z]++")),
+    ("deepseek", PATTERNS["deepseek"].replace("[!-/:-@", "(?:[!-/]|[:-@").replace("`{-~]", "`{-~])")),
+    ("bloom", PATTERNS["bloom"].replace("(?! )", "(?=[^ ])")),
+    # Differences that matter.
+    (None, PATTERNS["llama3"].replace("(?i:", "(?i:'x|")),
+    (None, PATTERNS["llama3"].replace(r"\s+(?!\S)|", "")),
+    (None, PATTERNS["deepseek"].replace("[A-Za-z]+", "[a-zA-Y]+")),
+    (None, PATTERNS["deepseek"].replace("{1,3}", "{1,4}")),
+    (None, KIMI.replace(r"[\p{Han}]+", r"[\p{Han}]")),
+]
+
+
+@pytest.mark.parametrize(("name", "pattern"), SPELLINGS)
+def test_a_pattern_is_recognized_by_what_it_means(name: str | None, pattern: str) -> None:
+    assert _core.canonical_pattern(pattern) == name
+    if name:
+        assert _core.same_chunks(pattern, PATTERNS[name]) and _core.same_chunks(PATTERNS[name], pattern)
+
+
+@settings(max_examples=EXAMPLES)
+@given(one=REGULAR, other=REGULAR, text=texts.map(lambda text: text[:80]))
+def test_hyp_patterns_that_are_the_same_have_the_same_chunks(one: str, other: str, text: str) -> None:
+    one, other = one.replace(r"\Z", r"\z"), other.replace(r"\Z", r"\z")
+    assert _core.same_chunks(one, f"(?:{one})")
+    for spelled in (other, f"{one}|{other}", one.replace("++", "+").replace("?+", "?")):
+        if _core.same_chunks(one, spelled):
+            assert chunks(one, text, None) == chunks(spelled, text, None)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_are_known(name: str) -> None:
+    assert (
+        known([(step.replace(r"\r\n", "\r\n"), "Isolated", invert) for invert, step in enumerate(CHAINS[name])]) == name
+    )
+    assert known([(step, "MergedWithNext", False) for step in CHAINS[name]]) is None
+
+
+def test_steps_that_are_not_known() -> None:
+    assert known([]) is None
+    assert known([(PATTERNS["gpt2"], "Isolated", False)] * 2) is None
+    assert known([(CHAINS["bloom"][0], "Removed", True)]) is None, "it drops the text between matches"
+    assert known([("(", "Isolated", False)]) is None
+    # To Oniguruma, a counted repetition is not possessive, and $ is the end of a line.
+    assert known([(PATTERNS["cl100k"], "Isolated", False)]) is None
+    assert known([(PATTERNS["cl100k"].replace("{1,3}+", "{1,3}").replace("$", r"\z"), "Isolated", True)]) == "cl100k"

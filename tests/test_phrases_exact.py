@@ -92,7 +92,7 @@ def check_random_model(pattern: str, seed: int, texts: int = 50) -> tuple[int, i
     return compared, len(for_tiktoken.phrases), len(for_tokenizers.phrases)
 
 
-@pytest.mark.parametrize("pattern", [*PATTERNS, *CUSTOM])
+@pytest.mark.parametrize("pattern", [*sorted(PATTERNS.keys() - {"command-a"}), *CUSTOM])
 def test_random_models(pattern: str) -> None:
     found = [check_random_model(PATTERNS.get(pattern, pattern), seed) for seed in range(2)]
     assert sum(compared for compared, _, _ in found) > 50

@@ -17,6 +17,7 @@ from test_docs import ROOT, run_page
 
 from batchbpe import ChunkCounts, RunCounts, Tokenizer
 from batchbpe.errors import ArgumentError, ArgumentTypeError
+from batchbpe.patterns import PATTERNS, Split, Step
 from batchbpe.spark import files
 
 pytestmark = pytest.mark.spark
@@ -60,7 +61,13 @@ def test_counts_of_skewed_partitions_and_a_huge_document(spark):
 
 @pytest.mark.parametrize(
     "options",
-    [{"special_tokens": [END]}, {"pattern": "gpt2"}, {"pattern": r"[a-z]+|\d"}, {"pattern": r"(?:(\w)(?!\1))+"}],
+    [
+        {"special_tokens": [END]},
+        {"pattern": "gpt2"},
+        {"pattern": r"[a-z]+|\d"},
+        {"pattern": r"(?:(\w)(?!\1))+"},
+        {"normalization": "NFKD"},
+    ],
 )
 @pytest.mark.filterwarnings("ignore:the pattern")
 def test_counts_with_special_tokens_and_patterns(spark, options):
@@ -299,3 +306,11 @@ def test_a_separate_cluster(spark, place):
         assert ChunkCounts.load("folder") == ChunkCounts.count(files="book.txt", pattern="[a-z]+")
     assert f"warning: {warned[0].message}" in ran.stderr
     assert sorted(path.name for path in Path().iterdir() if path.is_dir()) == ["folder"]
+
+
+def test_a_folder_carries_the_split(spark, tmp_path):
+    from batchbpe.spark import count_chunks
+
+    split = Split(PATTERNS["gpt2"], (Step(r"\p{N}", "Contiguous", invert=True), Step("a")), "NFC")
+    count_chunks(frame(spark), pattern=split).write.parquet(str(tmp_path / "counts"))
+    assert ChunkCounts.load(tmp_path / "counts") == here(pattern=split)

@@ -110,7 +110,9 @@ def test_real_text(name: str, library: list[str]) -> None:
 def test_text_longer_than_a_block() -> None:
     for run in ("a", " ", "\n", "=", "7", "é", "ab ", "\r\n", " \n", "語。"):
         for name in NAMES:
-            assert_same(name, "x" + run * 100_000 + "y")
+            # `regex` takes quadratic time to look ahead to the end of a number.
+            times = 1000 if (run, name) == ("7", "command-a") else 100_000
+            assert_same(name, "x" + run * times + "y")
 
 
 CUSTOM = [

@@ -10,3 +10,7 @@ ShardFormat = Literal["bin", "llm.c", "parquet"]
 """File format of shards of ids."""
 Unit = Literal["text", "byte", "character", "word"]
 """Unit of text whose cost in tokens is compared between groups."""
+Normalization = Literal["none", "NFC", "NFD", "NFKC", "NFKD"]
+"""Unicode normalization form of a text before it is split."""
+Behavior = Literal["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
+"""What a step does with the matches of its regular expression; see `patterns.Step`."""

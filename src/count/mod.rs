@@ -284,7 +284,8 @@ impl Counter {
     /// Counts the chunks of the text between its special tokens.
     fn count_text(&self, text: &str, spans: &mut Spans, tally: &mut Tally, cancel: &Cancel) -> Result<()> {
         let mut count = |text: &str| -> Result<()> {
-            let dropped = self.splitter.split_in_batches(text, spans, cancel, |chunks| {
+            let text = self.splitter.normalize(text);
+            let dropped = self.splitter.split_in_batches(&text, spans, cancel, |chunks| {
                 self.total.fetch_add(chunks.len(), Relaxed);
                 cancel.check()?;
                 match &self.counting {

@@ -16,8 +16,9 @@ type Result<T> = std::result::Result<T, OutOfMemory>;
 
 /// A table that would become larger than this is reset to the vocabulary.
 const MAX_BYTES: usize = if cfg!(test) { 1 << 13 } else { 3 << 25 };
-/// Threads use a larger vocabulary without copying it: its copies would leave no room for other chunks.
-const MAX_COPIED_BYTES: usize = MAX_BYTES / 3;
+/// Threads use a larger vocabulary without copying it: its copies would leave no room for other chunks. That of 250,000
+/// tokens is copied.
+const MAX_COPIED_BYTES: usize = MAX_BYTES / 2;
 /// Longer chunks are not cached.
 const MAX_CHUNK_BYTES: usize = 1 << 12;
 /// A thread that has encoded fewer bytes uses the vocabulary: copying it would take longer.

@@ -174,15 +174,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::encode::merge::MergeTable;
-    use crate::encode::tests::merges;
+    use crate::encode::tests::{merges, ranked};
 
     proptest! {
         /// The first runs on this processor, and the second on processors without AVX2.
         #[test]
         fn both_instruction_sets_agree(merges in merges(), chunks in vec(vec(b'a'..=b'd', 1..300), 0..20)) {
-            let pairs: Vec<_> = merges.iter().map(|merge| (merge.0, merge.1)).collect();
-            let merges = MergeTable::new(&pairs).expect("valid merges");
+            let merges = &ranked(&merges).merges;
             let chunk = |index: usize| &chunks[index][..];
             let (mut fast, mut portable) = (vec![Vec::new(); chunks.len()], vec![Vec::new(); chunks.len()]);
             merge_all(&merges.ranks, chunks.len(), chunk, |index, ranks| fast[index] = ranks.to_vec());

@@ -16,23 +16,22 @@ const MIN_CHECKED: usize = 1 << 8;
 /// The number of tokens whose merges are recovered between two checks of `Cancel`.
 const BLOCK: usize = if cfg!(test) { 4 } else { 1 << 10 };
 
+/// The place of each pair of tokens in a list of merges, and the token it becomes.
+pub type Listed = HashMap<(u32, u32), (u32, u32)>;
+
 pub struct MergeTable {
     pub(super) ranks: Ranks,
     /// rank - 256 → the pair that merges to it
     pub(super) pairs: Vec<(u32, u32)>,
     /// rank → the number of bytes of the token
     widths: Vec<u32>,
+    /// Whether every pair has a higher rank than its two tokens, as training makes them.
+    in_order: bool,
 }
 
 impl MergeTable {
-    /// `pairs` are pairs of ranks, in the order of their own ranks. Each uses only lower ranks, and no token may be
-    /// longer than 4 GiB.
-    pub fn new(pairs: &[(u32, u32)]) -> Result<Self> {
-        let mut widths = try_with_capacity(256 + pairs.len())?;
-        widths.resize(256, 1);
-        for &(first, last) in pairs {
-            widths.push(widths[first as usize] + widths[last as usize]);
-        }
+    /// `pairs` are pairs of ranks, in the order of their own ranks, and `widths` are the lengths of all tokens.
+    pub fn new(pairs: &[(u32, u32)], widths: Vec<u32>) -> Result<Self> {
         let mut merges = Self::of_widths(widths)?;
         for (&pair, rank) in pairs.iter().zip(256..) {
             if !merges.insert(pair, rank)? {
@@ -43,18 +42,26 @@ impl MergeTable {
         Ok(merges)
     }
 
-    /// Recovers the merges from tokens of more than one byte, in the order of their ranks. A token is merged from the
-    /// two tokens that its bytes merge to without it.
+    /// Finds the merge of each of `tokens`, which have more than one byte.
     ///
-    /// Those are shorter than the token, so the merges are found in the order of the tokens' lengths. Tokens of higher
-    /// rank do not matter. They come into play only if those of lower rank do not suffice, and then one of the two that
-    /// remain has a higher rank, since it is itself merged from lower ranks only.
-    pub fn of_tokens(tokens: &[&[u8]], cancel: &Cancel) -> Result<Self> {
-        let lengths = tokens.iter().map(|token| token.len() as u32);
-        let mut widths = try_with_capacity(256 + tokens.len())?;
-        widths.resize(256, 1);
-        widths.extend(lengths);
+    /// A token can only be merged from the two tokens that its own bytes merge to without it. Proof: when a text is
+    /// merged and this token appears, no merge before has crossed its ends, so those within it were the same, in the
+    /// same order, as if its bytes had been merged alone. Those two tokens are shorter, so the merges are found in the
+    /// order of the tokens' lengths.
+    ///
+    /// `rank_of` gets the index of a token and those two, as ranks, and returns the rank of their merge if there is
+    /// one. Ranks are below 256 + `size`. Returns the merges, and for each token its rank, or `NONE` if no merge makes
+    /// it.
+    fn find(
+        tokens: &[&[u8]],
+        size: usize,
+        rank_of: impl Fn(usize, (u32, u32)) -> Option<u32>,
+        cancel: &Cancel,
+    ) -> Result<(Self, Vec<u32>)> {
+        let mut widths = try_with_capacity(256 + size)?;
+        widths.resize(256 + size, 1);
         let mut merges = Self::of_widths(widths)?;
+        let mut ranks = try_collect(tokens.iter().map(|_| NONE))?;
         let mut by_length = try_collect(0..tokens.len())?;
         by_length.sort_by_key(|&index| tokens[index].len());
         for group in by_length.chunk_by(|&a, &b| tokens[a].len() == tokens[b].len()) {
@@ -62,22 +69,75 @@ impl MergeTable {
             for block in group.chunks(BLOCK) {
                 cancel.check()?;
                 let token = |index: usize| tokens[block[index]];
-                merges.apply_all(block.len(), token, cancel, |index, ranks| {
-                    let rank = 256 + block[index] as u32;
-                    match *ranks {
-                        [first, last] if first < rank && last < rank => found.push(((first, last), rank)),
-                        _ => return Err(not_ranks(token(index), "is not a merge of two tokens of lower rank")),
+                merges.apply_all(block.len(), token, cancel, |index, parts| {
+                    if let [first, last] = *parts
+                        && let Some(rank) = rank_of(block[index], (first, last))
+                    {
+                        found.push((block[index], (first, last), rank));
                     }
                     Ok(())
                 })?;
             }
-            for (pair, rank) in found {
+            for (index, pair, rank) in found {
+                merges.widths[rank as usize] = tokens[index].len() as u32;
                 if !merges.insert(pair, rank)? {
-                    return Err(not_ranks(tokens[rank as usize - 256], "occurs twice"));
+                    return Err(not_ranks(tokens[index], "occurs twice"));
                 }
+                ranks[index] = rank;
             }
         }
-        Ok(merges)
+        Ok((merges, ranks))
+    }
+
+    /// Recovers the merges from tokens of more than one byte, in the order of their ranks, as tiktoken merges them: any
+    /// two tokens that together are a token. Returns the pairs of ranks, without gaps, of the tokens that are made by a
+    /// merge, and the indices of those tokens.
+    pub fn of_tokens(tokens: &[&[u8]], cancel: &Cancel) -> Result<(Self, Vec<usize>)> {
+        let (merges, ranks) = Self::find(tokens, tokens.len(), |index, _| Some(256 + index as u32), cancel)?;
+        merges.without_gaps(tokens, &ranks)
+    }
+
+    /// Reduces a list of merges to those that can apply: at most one for each token. `listed` is the place in the list
+    /// of each pair of tokens and the token it becomes, and `size` is the length of the list. A token is a byte, or 256
+    /// plus its index. Returns what `of_tokens` does.
+    pub fn of_list(tokens: &[&[u8]], listed: &Listed, size: usize, cancel: &Cancel) -> Result<(Self, Vec<usize>)> {
+        let mut made: Vec<u32> = try_with_capacity(256 + size)?; // rank → token
+        made.extend(0..256);
+        made.resize(256 + size, 0);
+        for &(place, token) in listed.values() {
+            made[256 + place as usize] = token;
+        }
+        let rank_of = |index: usize, (first, last): (u32, u32)| {
+            let (place, token) = *listed.get(&(made[first as usize], made[last as usize]))?;
+            (token as usize == 256 + index).then_some(256 + place)
+        };
+        let (merges, ranks) = Self::find(tokens, size, rank_of, cancel)?;
+        merges.without_gaps(tokens, &ranks)
+    }
+
+    /// Renumbers the ranks of tokens so that there are no gaps. Returns the indices of the tokens in the order of rank.
+    fn without_gaps(self, tokens: &[&[u8]], ranks: &[u32]) -> Result<(Self, Vec<usize>)> {
+        let mut order = try_collect(0..tokens.len())?;
+        order.retain(|&index| ranks[index] != NONE);
+        order.sort_by_key(|&index| ranks[index]);
+        if order.len() == self.pairs.len() {
+            return Ok((self, order));
+        }
+        let mut renumbered: Vec<u32> = try_with_capacity(self.widths.len())?;
+        renumbered.extend(0..256);
+        renumbered.resize(self.widths.len(), NONE);
+        for (&index, rank) in order.iter().zip(256..) {
+            renumbered[ranks[index] as usize] = rank;
+        }
+        let mut pairs = try_with_capacity(order.len())?;
+        let mut widths = try_with_capacity(256 + order.len())?;
+        widths.resize(256, 1);
+        for &index in &order {
+            let (first, last) = self.pairs[ranks[index] as usize - 256];
+            pairs.push((renumbered[first as usize], renumbered[last as usize]));
+            widths.push(tokens[index].len() as u32);
+        }
+        Ok((Self::new(&pairs, widths)?, order))
     }
 
     fn of_widths(widths: Vec<u32>) -> Result<Self> {
@@ -88,12 +148,13 @@ impl MergeTable {
         let mut pairs = try_with_capacity(count)?;
         pairs.resize(count, (0, 0));
         let ranks = Ranks { byte_pairs: vec![NONE; 1 << 16], pairs: PairRanks::with_capacity(count)? };
-        Ok(Self { ranks, pairs, widths })
+        Ok(Self { ranks, pairs, widths, in_order: true })
     }
 
     /// Adds a merge. Returns false if there is already one of the same pair.
     fn insert(&mut self, (first, last): (u32, u32), rank: u32) -> Result<bool> {
         self.pairs[rank as usize - 256] = (first, last);
+        self.in_order &= first.max(last) < rank;
         if first < 256 && last < 256 {
             self.ranks.byte_pairs[(first << 8 | last) as usize] = rank;
         }
@@ -120,7 +181,11 @@ impl MergeTable {
             let chunk = chunk(index);
             let mut tokens = try_with_capacity(chunk.len())?;
             tokens.extend(chunk.iter().map(|&byte| u32::from(byte)));
-            self.apply_long(&mut tokens, cancel)?;
+            if self.in_order {
+                self.apply_long(&mut tokens, cancel)?;
+            } else {
+                self.apply_long_by_place(&mut tokens, cancel)?;
+            }
             done(index, &tokens)?;
         }
         Ok(())
@@ -128,18 +193,13 @@ impl MergeTable {
 
     /// Merges a chunk of any length in O(n log n): rank by rank, with a list of the places of each rank. This is
     /// correct because a pair has a higher rank than its two tokens, so merging one rank adds places only to higher
-    /// ranks. Each pass moves through memory from left to right; a heap of single places would not.
+    /// ranks. Each pass moves through memory from left to right; a heap of single places does not.
     ///
     /// A token covers as many cells as it has bytes. Its rank is in its first and last cell, so both neighbors of a
     /// token are found without links. The two cells at a seam, where tokens were joined, contain `NONE`, so that a
     /// stale place does not match there.
     fn apply_long(&self, cells: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
-        let n = cells.len();
-        if u32::try_from(n).is_err() {
-            return Err(Error::invalid(format!(
-                "a chunk of {n} bytes is too long to encode; use a pattern that makes shorter chunks"
-            )));
-        }
+        check_length(cells)?;
         let mut places = Places::default();
         for (at, pair) in (0u32..).zip(cells.windows(2)) {
             if at.is_multiple_of(1 << 16) {
@@ -155,39 +215,105 @@ impl MergeTable {
                 check_memory(starts.len() * size_of::<u32>())?;
             }
             starts.sort();
-            let (first, last) = self.pairs[token as usize - 256];
-            let (first_width, width) = (self.widths[first as usize] as usize, self.widths[token as usize] as usize);
+            let merge = self.merge(token);
             for (i, &start) in starts.iter().enumerate() {
                 if i.is_multiple_of(1 << 16) {
                     cancel.check()?;
                 }
-                let (start, middle) = (start as usize, start as usize + first_width);
-                if cells[start] != first || cells[middle] != last {
-                    continue;
-                }
-                let end = start + width;
-                cells[middle - 1] = NONE;
-                cells[middle] = NONE;
-                cells[start] = token;
-                cells[end - 1] = token;
-                if end < n {
-                    places.add(self.ranks.pairs.get(token, cells[end]), start as u32)?;
-                }
-                if start > 0 {
-                    let left = cells[start - 1];
-                    places.add(self.ranks.pairs.get(left, token), start as u32 - self.widths[left as usize])?;
-                }
+                self.merge_at(cells, &merge, start, |rank, place| places.add(rank, place))?;
             }
         }
+        self.compact(cells);
+        Ok(())
+    }
+
+    /// Like `apply_long`, for merges in any order: with a heap of single places.
+    fn apply_long_by_place(&self, cells: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
+        check_length(cells)?;
+        let mut places = BinaryHeap::new();
+        let add = |places: &mut BinaryHeap<Reverse<(u32, u32)>>, rank, place| -> Result<()> {
+            if rank != NONE {
+                places.try_reserve(1).map_err(|_| Error::OutOfMemory(2 * size_of_val(places.as_slice())))?;
+                places.push(Reverse((rank, place)));
+            }
+            Ok(())
+        };
+        for (at, pair) in (0u32..).zip(cells.windows(2)) {
+            add(&mut places, self.ranks.byte_pairs[(pair[0] << 8 | pair[1]) as usize], at)?;
+        }
+        let mut merged = 0usize;
+        while let Some(Reverse((token, start))) = places.pop() {
+            if merged.is_multiple_of(1 << 12) {
+                cancel.check()?;
+            }
+            merged += 1;
+            self.merge_at(cells, &self.merge(token), start, |rank, place| add(&mut places, rank, place))?;
+        }
+        self.compact(cells);
+        Ok(())
+    }
+
+    fn merge(&self, token: u32) -> Merge {
+        let (first, last) = self.pairs[token as usize - 256];
+        let width = |token: u32| self.widths[token as usize] as usize;
+        Merge { first, last, token, first_width: width(first), width: width(token) }
+    }
+
+    /// Merges a pair at a place, if it is still there, and calls `add` with the pairs that appear.
+    #[inline(always)]
+    fn merge_at(
+        &self,
+        cells: &mut [u32],
+        &Merge { first, last, token, first_width, width }: &Merge,
+        start: u32,
+        mut add: impl FnMut(u32, u32) -> Result<()>,
+    ) -> Result<()> {
+        let (start, middle) = (start as usize, start as usize + first_width);
+        if cells[start] != first || cells[middle] != last {
+            return Ok(());
+        }
+        let end = start + width;
+        cells[middle - 1] = NONE;
+        cells[middle] = NONE;
+        cells[start] = token;
+        cells[end - 1] = token;
+        if end < cells.len() {
+            add(self.ranks.pairs.get(token, cells[end]), start as u32)?;
+        }
+        if start > 0 {
+            let left = cells[start - 1];
+            add(self.ranks.pairs.get(left, token), start as u32 - self.widths[left as usize])?;
+        }
+        Ok(())
+    }
+
+    /// Removes all cells of each token but the first.
+    fn compact(&self, cells: &mut Vec<u32>) {
         let (mut at, mut len) = (0, 0);
-        while at < n {
+        while at < cells.len() {
             cells[len] = cells[at];
             at += self.widths[cells[len] as usize] as usize;
             len += 1;
         }
         cells.truncate(len);
-        Ok(())
     }
+}
+
+/// A merge, with the numbers of bytes of its first token and of the token it makes.
+struct Merge {
+    first: u32,
+    last: u32,
+    token: u32,
+    first_width: usize,
+    width: usize,
+}
+
+fn check_length(cells: &[u32]) -> Result<()> {
+    if u32::try_from(cells.len()).is_ok() {
+        return Ok(());
+    }
+    let n = cells.len();
+    Err(Error::invalid(format!("a chunk of {n} bytes is too long to encode; use a pattern that makes shorter chunks")))
 }
 
 pub fn not_ranks(token: &[u8], problem: &str) -> Error {

@@ -14,28 +14,31 @@ mod merge;
 mod pair_ranks;
 mod phrases;
 mod ranked;
+mod spans;
 mod special_tokens;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::error::{Cancel, Error, Result, try_collect, try_push, try_with_capacity};
 use crate::parallel;
-use crate::split::{Span, Spans, Splitter};
+use crate::split::{Plan, Splitter};
 use crate::table::chunk_key::Key;
 use crate::table::chunk_map::ChunkMap;
 use batch::append;
 use cache::{CachePool, ChunkCache, EncodedChunks};
+pub use merge::Listed;
 use merge::MergeTable;
 pub use pair_ranks::MAX_MERGES;
 pub use phrases::Phrase;
 use phrases::{ID, Phrases, TOUCHES, WHOLE};
-pub use ranked::{MAX_ID, RankedTokens};
-use special_tokens::SpecialTokens;
-pub use special_tokens::{SpecialRules, SpecialSet};
+pub use ranked::{MAX_ID, MISSING, RankedTokens};
+use special_tokens::{Cut, Matcher, Passes, SpecialTokens};
+pub use special_tokens::{Flags, FoundToken, SpecialRules, SpecialSet};
 use tokens::Tokens;
 
 /// The amount of text that a thread takes at once.
@@ -56,6 +59,7 @@ pub struct Encoder {
     merges: Arc<MergeTable>,
     /// rank → id
     ids: Vec<u32>,
+    has_missing_bytes: bool,
     tokens: Tokens,
     special: SpecialTokens,
     phrases: Option<Phrases>,
@@ -64,40 +68,60 @@ pub struct Encoder {
     caches: CachePool,
     /// Bytes of all texts so far that the pattern did not match.
     dropped: AtomicUsize,
+    /// Bytes of the chunks merged so far that are not tokens.
+    missing: AtomicUsize,
 }
 
 /// A part of a text that is encoded as a unit.
 enum Piece<'t> {
-    Text(&'t str),
-    /// A special or added token.
-    Token(u32),
+    /// Text that is not normalized yet.
+    Raw(&'t str),
+    /// Normalized text, which is owned only if it differs from the original, and the number of bytes added before it.
+    Text(Cow<'t, str>, usize),
+    /// A special or added token, and the number of bytes of its text.
+    Token(u32, usize),
 }
 
 impl Piece<'_> {
     fn len(&self) -> usize {
-        if let Piece::Text(text) = self { text.len() } else { 0 }
+        match self {
+            Piece::Raw(text) => text.len(),
+            Piece::Text(text, _) => text.len(),
+            Piece::Token(..) => 0,
+        }
+    }
+
+    fn into_owned<'t>(self) -> Piece<'t> {
+        match self {
+            Piece::Raw(text) => Piece::Text(Cow::Owned(text.to_owned()), 0),
+            Piece::Text(text, added) => Piece::Text(Cow::Owned(text.into_owned()), added),
+            Piece::Token(id, len) => Piece::Token(id, len),
+        }
     }
 }
 
+/// Tokens that are not made by merges.
+#[derive(Default)]
+pub struct OtherTokens {
+    pub stop_words: Vec<(Vec<u8>, u32)>,
+    pub special: Vec<FoundToken>,
+    pub added: Vec<FoundToken>,
+    pub phrases: Vec<Phrase>,
+    /// Tokens that no text is encoded to.
+    pub decode_only: Vec<(Vec<u8>, u32)>,
+}
+
 impl Encoder {
-    pub fn new(
-        splitter: Splitter,
-        tokens: &RankedTokens,
-        stop_words: &[(Vec<u8>, u32)],
-        special_tokens: Vec<(String, u32)>,
-        added_tokens: Vec<(String, u32)>,
-        phrases: &[Phrase],
-        cancel: &Cancel,
-    ) -> Result<Self> {
-        let mark = if phrases.is_empty() { 0 } else { WHOLE | TOUCHES };
+    pub fn new(splitter: Splitter, tokens: &RankedTokens, others: OtherTokens, cancel: &Cancel) -> Result<Self> {
+        let mark = if others.phrases.is_empty() { 0 } else { WHOLE | TOUCHES };
         let seeds = tokens.ids.len().min(MAX_VOCABULARY);
-        let mut vocabulary = EncodedChunks::with_capacity(seeds + stop_words.len())?;
-        let mut stop_word_set = ChunkMap::with_capacity(stop_words.len())?;
-        for (word, id) in stop_words {
+        let mut vocabulary = EncodedChunks::with_capacity(seeds + others.stop_words.len())?;
+        let mut stop_word_set = ChunkMap::with_capacity(others.stop_words.len())?;
+        for (word, id) in &others.stop_words {
             vocabulary.insert(word, Key::of(word), &[*id | mark])?;
             stop_word_set.entry(word)?;
         }
-        let short = |rank: &usize| tokens.get(*rank).len() <= MAX_VOCABULARY_BYTES;
+        let short = |rank: &usize| tokens.get(*rank).len() <= MAX_VOCABULARY_BYTES && tokens.ids[*rank] != MISSING;
         let candidates: Vec<usize> = (0..seeds).filter(short).collect();
         let mut insert =
             |rank: usize| vocabulary.insert(tokens.get(rank), Key::of(tokens.get(rank)), &[tokens.ids[rank] | mark]);
@@ -117,17 +141,19 @@ impl Encoder {
             })?;
         }
         Ok(Self {
-            splitter,
             vocabulary,
             stop_words: stop_word_set,
             merges: Arc::clone(&tokens.merges),
             ids: tokens.ids.clone(),
-            tokens: Tokens::new(tokens, stop_words, &[&special_tokens[..], &added_tokens].concat(), phrases)?,
-            special: SpecialTokens::new(special_tokens, added_tokens)?,
-            phrases: Phrases::new(phrases)?,
+            has_missing_bytes: tokens.ids[..256].contains(&MISSING),
+            tokens: Tokens::new(tokens, &others)?,
+            phrases: Phrases::new(&others.phrases)?,
+            special: SpecialTokens::new(others.special, others.added, &splitter)?,
+            splitter,
             mark,
             caches: CachePool::default(),
             dropped: AtomicUsize::new(0),
+            missing: AtomicUsize::new(0),
         })
     }
 
@@ -162,33 +188,6 @@ impl Encoder {
         parallel::concat(parts, threads)
     }
 
-    /// Returns the parts of a text that the pattern does not match, which have no ids: where each starts and ends.
-    pub fn dropped_spans(&self, text: &str, special: &SpecialRules, cancel: &Cancel) -> Result<Vec<Span>> {
-        let (mut dropped, mut start) = (Vec::new(), 0);
-        for piece in self.pieces(text, special)? {
-            let text = match piece {
-                Piece::Text(text) => text,
-                Piece::Token(id) => {
-                    start += self.token(id)?.len();
-                    continue;
-                }
-            };
-            let mut done = start; // where the last chunk ends
-            let mut add = |from: usize, to: usize| if from < to { try_push(&mut dropped, (from, to)) } else { Ok(()) };
-            self.splitter.split_in_batches(text, &mut Spans::default(), cancel, |chunks| {
-                for index in 0..chunks.len() {
-                    let chunk = chunks.span(index);
-                    add(done, start + chunk.0)?;
-                    done = start + chunk.1;
-                }
-                cancel.check()
-            })?;
-            start += text.len();
-            add(done, start)?;
-        }
-        Ok(dropped)
-    }
-
     /// Encodes bytes that may be invalid UTF-8, in which special tokens are ordinary text.
     ///
     /// A pattern applies to characters, so from the first invalid byte on there is only one chunk. As in tiktoken, that
@@ -204,8 +203,13 @@ impl Encoder {
             return Ok(ids);
         }
         let mut last_chunk = 0;
-        if let Some(Piece::Text(text)) = self.pieces(text, &rules)?.last() {
-            self.splitter.split(text, cancel, |chunk| {
+        let last = match self.pieces(text, &rules)?.pop() {
+            Some(Piece::Raw(text)) => self.splitter.normalize_characters(text),
+            Some(Piece::Text(text, _)) => text,
+            Some(Piece::Token(..)) | None => Cow::Borrowed(""),
+        };
+        if !last.is_empty() {
+            self.splitter.split(&last, cancel, |chunk| {
                 last_chunk = chunk.len();
                 Ok(())
             })?;
@@ -230,7 +234,7 @@ impl Encoder {
     /// Returns the last offset at which `text` can be cut without changing its ids. There is none if a special or added
     /// token contains a newline, since such a token could cross the cut.
     pub fn last_cut(&self, text: &str) -> Option<usize> {
-        if self.special.contain_newline() { None } else { self.splitter.cut_before(text, 0, text.len()) }
+        if self.special.may_contain_newline() { None } else { self.splitter.cut_before(text, 0, text.len()) }
     }
 
     /// Encodes texts in parallel. Returns the concatenated ids of all texts, and where the ids of each text start.
@@ -282,7 +286,7 @@ impl Encoder {
                 let is_missing = |chunk: &[u8]| self.vocabulary.get(chunk, Key::of(chunk)).is_none();
                 let mut missing = try_with_capacity(block.len())?;
                 missing.extend((0..block.len()).filter(|&index| is_missing(block[index])));
-                self.merges.apply_all(
+                self.merge_all(
                     missing.len(),
                     |index| block[missing[index]],
                     cancel,
@@ -310,7 +314,7 @@ impl Encoder {
             return Ok(Vec::new());
         }
         let mut ids = Vec::new();
-        self.merges.apply_all(
+        self.merge_all(
             1,
             |_| chunk,
             cancel,
@@ -322,6 +326,34 @@ impl Encoder {
         Ok(ids)
     }
 
+    /// Merges chunks as `MergeTable::apply_all` does, without the bytes that are not tokens. A chunk of which nothing
+    /// is left has no ranks, and `done` is not called for it.
+    fn merge_all<'t>(
+        &self,
+        count: usize,
+        chunk: impl Fn(usize) -> &'t [u8],
+        cancel: &Cancel,
+        done: impl FnMut(usize, &[u32]) -> Result<()>,
+    ) -> Result<()> {
+        if !self.has_missing_bytes {
+            return self.merges.apply_all(count, chunk, cancel, done);
+        }
+        let is_missing = |byte: &u8| self.ids[usize::from(*byte)] == MISSING;
+        let mut kept: Vec<Cow<'t, [u8]>> = try_with_capacity(count)?;
+        for chunk in (0..count).map(chunk) {
+            let missing = chunk.iter().filter(|byte| is_missing(byte)).count();
+            self.missing.fetch_add(missing, Relaxed);
+            kept.push(if missing > 0 {
+                let mut present = try_with_capacity(chunk.len() - missing)?;
+                present.extend(chunk.iter().filter(|byte| !is_missing(byte)));
+                Cow::Owned(present)
+            } else {
+                Cow::Borrowed(chunk)
+            });
+        }
+        self.merges.apply_all(count, |index| &kept[index][..], cancel, done)
+    }
+
     fn ids_of(&self, ranks: &[u32]) -> impl ExactSizeIterator<Item = u32> {
         ranks.iter().map(|&rank| self.ids[rank as usize])
     }
@@ -331,9 +363,14 @@ impl Encoder {
         self.dropped.load(Relaxed)
     }
 
-    /// Returns the pattern that splits texts into chunks.
-    pub fn pattern(&self) -> &str {
-        self.splitter.pattern()
+    /// Returns the number of bytes, in the chunks that were merged so far, that are not tokens.
+    pub fn missing(&self) -> usize {
+        self.missing.load(Relaxed)
+    }
+
+    /// Returns how texts become chunks.
+    pub fn plan(&self) -> &Plan {
+        self.splitter.plan()
     }
 
     /// Returns the bytes of a token.
@@ -356,54 +393,87 @@ impl Encoder {
         self.tokens.decode(&self.special.removed_from(ids)?, cancel)
     }
 
-    /// Cuts `text` at its special tokens, the text between them at added tokens, and the rest into pieces of about
+    /// Cuts `text` at its special and added tokens, and normalizes the rest and cuts it into pieces of about
     /// `PIECE_BYTES` where possible.
     fn pieces<'t>(&self, text: &'t str, special: &SpecialRules) -> Result<Vec<Piece<'t>>> {
-        if let Some(found) = self.special.matcher(&special.disallowed)?.and_then(|matcher| matcher.find(text)) {
+        if let Some(found) = self.special.names(&special.disallowed)?.and_then(|names| names.find(text)) {
             return Err(Error::SpecialToken { token: text[found.range()].into(), at: found.start() });
         }
+        let passes = self.special.passes(&special.allowed, &self.splitter)?;
         let mut pieces = Vec::new();
-        let mut start = 0;
-        if let Some(matcher) = self.special.matcher(&special.allowed)? {
-            for found in matcher.find_iter(text) {
-                self.cut_at_added(&text[start..found.start()], &mut pieces)?;
-                try_push(&mut pieces, Piece::Token(self.special.id(&text[found.range()])))?;
-                start = found.end();
-            }
-        }
-        self.cut_at_added(&text[start..], &mut pieces)?;
+        let Some(raw) = &passes.raw else {
+            self.cut_at_normalized(&passes, text, &mut pieces)?;
+            return Ok(pieces);
+        };
+        raw.cut(text, |cut| match cut {
+            Cut::Text(text) => self.cut_at_normalized(&passes, text, &mut pieces),
+            Cut::Token(id, len) => Ok(try_push(&mut pieces, Piece::Token(id, len))?),
+        })?;
         Ok(pieces)
     }
 
-    fn cut_at_added<'t>(&self, text: &'t str, pieces: &mut Vec<Piece<'t>>) -> Result<()> {
-        let mut start = 0;
-        if let Some(added) = &self.special.added {
-            for found in added.find_iter(text) {
-                if start < found.start() {
-                    self.cut_into_pieces(&text[start..found.start()], pieces)?;
-                }
-                try_push(pieces, Piece::Token(self.special.id(&text[found.range()])))?;
-                start = found.end();
-            }
+    fn cut_at_normalized<'t>(&self, passes: &Passes, text: &'t str, pieces: &mut Vec<Piece<'t>>) -> Result<()> {
+        let plan = self.splitter.plan();
+        if plan.normalization.is_some() && passes.normalized.is_none() && !plan.prefix_space {
+            // The pieces are normalized by the threads that encode them.
+            return self.cut(text, Splitter::cut_before, Piece::Raw, pieces);
         }
-        self.cut_into_pieces(&text[start..], pieces)
+        let text = match self.splitter.normalize_characters(text) {
+            Cow::Borrowed(text) => return self.cut_at(passes.normalized.as_ref(), text, pieces),
+            Cow::Owned(text) => text,
+        };
+        let mut borrowed = Vec::new();
+        self.cut_at(passes.normalized.as_ref(), &text, &mut borrowed)?;
+        append(pieces, borrowed.into_iter().map(Piece::into_owned))?;
+        Ok(())
+    }
+
+    fn cut_at<'t>(&self, matcher: Option<&Matcher>, text: &'t str, pieces: &mut Vec<Piece<'t>>) -> Result<()> {
+        match matcher {
+            None => self.cut_into_pieces(text, pieces),
+            Some(matcher) => matcher.cut(text, |cut| match cut {
+                Cut::Text(text) => self.cut_into_pieces(text, pieces),
+                Cut::Token(id, len) => Ok(try_push(pieces, Piece::Token(id, len))?),
+            }),
+        }
     }
 
     fn cut_into_pieces<'t>(&self, text: &'t str, pieces: &mut Vec<Piece<'t>>) -> Result<()> {
+        if self.splitter.needs_prefix(text) {
+            let (text, mut borrowed) = (format!(" {text}"), Vec::new());
+            self.cut_into_pieces(&text, &mut borrowed)?;
+            if let Some(Piece::Text(_, added)) = borrowed.first_mut() {
+                *added = 1;
+            }
+            append(pieces, borrowed.into_iter().map(Piece::into_owned))?;
+            return Ok(());
+        }
+        self.cut(text, Splitter::cut_normalized_before, |text| Piece::Text(Cow::Borrowed(text), 0), pieces)
+    }
+
+    /// Cuts a text into pieces of about `PIECE_BYTES` where `cut_before` finds a place.
+    fn cut<'t>(
+        &self,
+        text: &'t str,
+        cut_before: impl Fn(&Splitter, &str, usize, usize) -> Option<usize>,
+        piece: impl Fn(&'t str) -> Piece<'t>,
+        pieces: &mut Vec<Piece<'t>>,
+    ) -> Result<()> {
         let mut start = 0;
         while text.len() - start > 2 * PIECE_BYTES {
             let at = text.floor_char_boundary(start + PIECE_BYTES);
-            let Some(cut) = self.splitter.cut_before(text, start, at) else { break };
-            try_push(pieces, Piece::Text(&text[start..cut]))?;
+            let Some(cut) = cut_before(&self.splitter, text, start, at) else { break };
+            try_push(pieces, piece(&text[start..cut]))?;
             start = cut;
         }
-        Ok(try_push(pieces, Piece::Text(&text[start..]))?)
+        Ok(try_push(pieces, piece(&text[start..]))?)
     }
 
     fn encode_piece(&self, piece: &Piece, cache: &mut ChunkCache, ids: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
-        match *piece {
-            Piece::Text(text) => self.encode_text(text, cache, ids, cancel),
-            Piece::Token(id) => Ok(try_push(ids, id)?),
+        match piece {
+            Piece::Raw(text) => self.encode_text(&self.splitter.normalize_characters(text), cache, ids, cancel),
+            Piece::Text(text, _) => self.encode_text(text, cache, ids, cancel),
+            Piece::Token(id, _) => Ok(try_push(ids, *id)?),
         }
     }
 }

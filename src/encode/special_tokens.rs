@@ -1,13 +1,18 @@
-//! The special and added tokens of an encoder, and which special tokens to recognize in a text.
+//! The special and added tokens of an encoder: which of them to find in a text, and where.
+//!
+//! They are found as Hugging Face finds added tokens, in two passes: those that are not `normalized` in the text as it
+//! is, and the others in the normalized text between them. If several match at the same position, the longest wins.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
 
 use aho_corasick::AhoCorasick;
+use regex_syntax::is_word_character;
 
 use crate::error::{Result, try_push};
 use crate::special_matcher::special_matcher;
+use crate::split::Splitter;
 
 /// The number of subsets whose matchers are kept.
 const MAX_SUBSETS: usize = 8;
@@ -25,44 +30,130 @@ pub struct SpecialRules {
     pub disallowed: SpecialSet,
 }
 
-/// Finds special or added tokens. `None` if there are none to find.
-type Matcher = Option<Arc<AhoCorasick>>;
+/// A special or added token.
+#[derive(Clone)]
+pub struct FoundToken {
+    pub name: String,
+    pub id: u32,
+    pub flags: Flags,
+}
 
-/// Some special tokens and their matcher.
-type Subset = (Vec<String>, Matcher);
+/// How a token is found.
+#[derive(Clone, Copy, Default)]
+pub struct Flags {
+    /// Whether the whitespace before it belongs to it.
+    pub lstrip: bool,
+    /// Whether the whitespace after it belongs to it.
+    pub rstrip: bool,
+    /// Whether it is found only where no letter, digit or underscore is next to it.
+    pub single_word: bool,
+    /// Whether it is found in normalized text, after all tokens that are not.
+    pub normalized: bool,
+}
+
+/// Finds tokens in one pass over a text.
+pub struct Matcher {
+    automaton: AhoCorasick,
+    /// The id and the flags of each token.
+    tokens: Vec<(u32, Flags)>,
+}
+
+/// What `Matcher::cut` cuts a text into.
+pub enum Cut<'t> {
+    Text(&'t str),
+    /// The id of a token and the number of bytes of its text, including whitespace that it strips.
+    Token(u32, usize),
+}
+
+impl Matcher {
+    fn new<'a>(
+        tokens: impl Iterator<Item = &'a FoundToken>,
+        splitter: &Splitter,
+        normalized: bool,
+    ) -> Result<Option<Self>> {
+        let tokens: Vec<&FoundToken> = tokens.filter(|token| token.flags.normalized == normalized).collect();
+        let name = |token: &&FoundToken| {
+            if normalized { splitter.normalize_characters(&token.name).into_owned() } else { token.name.clone() }
+        };
+        let names: Vec<String> = tokens.iter().map(name).collect();
+        let tokens = tokens.iter().map(|token| (token.id, token.flags)).collect();
+        Ok(special_matcher(&names)?.map(|automaton| Self { automaton, tokens }))
+    }
+
+    /// Calls `piece` with the tokens in a text and the text between them, which is never empty.
+    pub fn cut<'t>(&self, text: &'t str, mut piece: impl FnMut(Cut<'t>) -> Result<()>) -> Result<()> {
+        let mut done = 0;
+        for found in self.automaton.find_iter(text) {
+            let (mut start, mut end) = (found.start(), found.end());
+            let (before, after) = (&text[..start], &text[end..]);
+            let (id, flags) = self.tokens[found.pattern()];
+            let is_in_word =
+                || before.chars().next_back().is_some_and(is_word_character) || after.starts_with(is_word_character);
+            if flags.single_word && is_in_word() {
+                continue;
+            }
+            if flags.lstrip {
+                start = before.trim_end().len().max(done);
+            }
+            if flags.rstrip {
+                end = text.len() - after.trim_start().len();
+            }
+            if start == end {
+                continue; // the token before has stripped all of it
+            }
+            if done < start {
+                piece(Cut::Text(&text[done..start]))?;
+            }
+            // The token before may have stripped whitespace that this one consists of.
+            piece(Cut::Token(id, end.saturating_sub(start.max(done))))?;
+            done = end;
+        }
+        if done < text.len() { piece(Cut::Text(&text[done..])) } else { Ok(()) }
+    }
+}
+
+/// The matchers of the two passes. `None` if there are no tokens to find.
+pub struct Passes {
+    pub raw: Option<Matcher>,
+    pub normalized: Option<Matcher>,
+}
 
 pub struct SpecialTokens {
-    /// The ids of special and added tokens.
-    ids: HashMap<String, u32>,
+    special: Vec<FoundToken>,
+    added: Vec<FoundToken>,
     special_ids: HashSet<u32>,
-    all: Matcher,
-    /// Finds added tokens, in the text between special tokens.
-    pub added: Matcher,
-    /// The most recent subsets. As in `CachePool`, these locks are never waited for: a thread that does not get one
-    /// builds its own matcher.
-    pub(super) subsets: [RwLock<Option<Subset>>; MAX_SUBSETS],
-    next_subset: AtomicUsize,
+    /// Finds all special tokens.
+    all_names: Option<Arc<AhoCorasick>>,
+    /// Find added tokens, with all special tokens or with none.
+    all: Arc<Passes>,
+    none: Arc<Passes>,
+    /// The most recent subsets that were disallowed and allowed.
+    names: Recent<Option<Arc<AhoCorasick>>>,
+    pub(super) passes: Recent<Arc<Passes>>,
 }
 
 impl SpecialTokens {
-    pub fn new(special: Vec<(String, u32)>, added: Vec<(String, u32)>) -> Result<Self> {
-        let matcher = |tokens: &[(String, u32)]| -> Result<Matcher> {
-            let names: Vec<String> = tokens.iter().map(|token| token.0.clone()).collect();
-            Ok(special_matcher(&names)?.map(Arc::new))
+    pub fn new(special: Vec<FoundToken>, added: Vec<FoundToken>, splitter: &Splitter) -> Result<Self> {
+        let passes = |special: &[FoundToken]| passes(special.iter().chain(&added), splitter);
+        let all = passes(&special)?;
+        let are_same =
+            special.iter().all(|token| !token.flags.normalized) && added.iter().all(|token| token.flags.normalized);
+        let all_names = if are_same {
+            all.raw.as_ref().map(|matcher| Arc::new(matcher.automaton.clone())) // shares its memory
+        } else {
+            let names: Vec<String> = special.iter().map(|token| token.name.clone()).collect();
+            special_matcher(&names)?.map(Arc::new)
         };
         Ok(Self {
-            all: matcher(&special)?,
-            added: matcher(&added)?,
-            special_ids: special.iter().map(|token| token.1).collect(),
-            ids: special.into_iter().chain(added).collect(),
-            subsets: Default::default(),
-            next_subset: AtomicUsize::new(0),
+            all_names,
+            none: passes(&[])?,
+            all,
+            special_ids: special.iter().map(|token| token.id).collect(),
+            special,
+            added,
+            names: Recent::default(),
+            passes: Recent::default(),
         })
-    }
-
-    /// Returns the id of a special or added token that a matcher has found.
-    pub fn id(&self, token: &str) -> u32 {
-        self.ids[token]
     }
 
     /// Returns `ids` without those of special tokens.
@@ -74,28 +165,69 @@ impl SpecialTokens {
         Ok(others)
     }
 
-    pub fn contain_newline(&self) -> bool {
-        self.ids.keys().any(|token| token.contains('\n'))
+    /// Returns whether a token, with the whitespace that it strips, may contain a newline.
+    pub fn may_contain_newline(&self) -> bool {
+        let may = |token: &FoundToken| token.flags.lstrip || token.flags.rstrip || token.name.contains('\n');
+        self.special.iter().chain(&self.added).any(may)
     }
 
-    pub fn matcher(&self, set: &SpecialSet) -> Result<Matcher> {
-        let tokens = match set {
-            SpecialSet::All => return Ok(self.all.clone()),
-            SpecialSet::These(tokens) if tokens.is_empty() => return Ok(None),
-            SpecialSet::These(tokens) => tokens,
-        };
-        for slot in &self.subsets {
+    /// Returns what finds the names of special tokens in a text, whatever their flags.
+    pub fn names(&self, set: &SpecialSet) -> Result<Option<Arc<AhoCorasick>>> {
+        match set {
+            SpecialSet::All => Ok(self.all_names.clone()),
+            SpecialSet::These(names) if names.is_empty() => Ok(None),
+            SpecialSet::These(names) => self.names.get(names, || Ok(special_matcher(names)?.map(Arc::new))),
+        }
+    }
+
+    /// Returns what finds special tokens, and all added tokens.
+    pub fn passes(&self, set: &SpecialSet, splitter: &Splitter) -> Result<Arc<Passes>> {
+        match set {
+            SpecialSet::All => Ok(self.all.clone()),
+            SpecialSet::These(names) if names.is_empty() => Ok(self.none.clone()),
+            SpecialSet::These(names) => self.passes.get(names, || {
+                let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+                let special = self.special.iter().filter(|token| names.contains(&token.name[..]));
+                passes(special.chain(&self.added), splitter)
+            }),
+        }
+    }
+}
+
+fn passes<'a>(tokens: impl Iterator<Item = &'a FoundToken> + Clone, splitter: &Splitter) -> Result<Arc<Passes>> {
+    let raw = Matcher::new(tokens.clone(), splitter, false)?;
+    Ok(Arc::new(Passes { raw, normalized: Matcher::new(tokens, splitter, true)? }))
+}
+
+type Slot<T> = RwLock<Option<(Vec<String>, T)>>;
+
+/// The most recent values for sets of names. As in `CachePool`, these locks are never waited for: a thread that does
+/// not get one builds its own value.
+pub(super) struct Recent<T> {
+    pub slots: [Slot<T>; MAX_SUBSETS],
+    next: AtomicUsize,
+}
+
+impl<T> Default for Recent<T> {
+    fn default() -> Self {
+        Self { slots: Default::default(), next: AtomicUsize::new(0) }
+    }
+}
+
+impl<T: Clone> Recent<T> {
+    fn get(&self, names: &[String], build: impl FnOnce() -> Result<T>) -> Result<T> {
+        for slot in &self.slots {
             if let Ok(subset) = slot.try_read()
-                && let Some((_, matcher)) = subset.as_ref().filter(|subset| subset.0 == *tokens)
+                && let Some((_, value)) = subset.as_ref().filter(|subset| subset.0 == names)
             {
-                return Ok(matcher.clone());
+                return Ok(value.clone());
             }
         }
-        let matcher = special_matcher(tokens)?.map(Arc::new);
-        let oldest = self.next_subset.fetch_add(1, Relaxed) % MAX_SUBSETS;
-        if let Ok(mut slot) = self.subsets[oldest].try_write() {
-            *slot = Some((tokens.clone(), matcher.clone()));
+        let value = build()?;
+        let oldest = self.next.fetch_add(1, Relaxed) % MAX_SUBSETS;
+        if let Ok(mut slot) = self.slots[oldest].try_write() {
+            *slot = Some((names.to_vec(), value.clone()));
         }
-        Ok(matcher)
+        Ok(value)
     }
 }

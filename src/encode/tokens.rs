@@ -1,7 +1,7 @@
 //! The bytes of each token, and decoding: ids → bytes.
 
-use super::phrases::Phrase;
-use super::ranked::RankedTokens;
+use super::OtherTokens;
+use super::ranked::{MISSING, RankedTokens};
 use crate::error::{Cancel, Error, Result, check_memory, try_with_capacity};
 use crate::table::hash::HashMap;
 
@@ -58,24 +58,20 @@ impl Arena {
 pub struct Tokens {
     /// Ends with `WINDOW` bytes that belong to no token.
     arena: Arena,
-    /// id → span, for tokens that are neither special nor added. Empty where there is no such id.
+    /// id → span, for the tokens of text between special and added tokens. Empty where there is no such id.
     pub(super) spans: Vec<Span>,
-    /// id → span, for special and added tokens. Their ids may be far beyond the others.
+    /// id → span, for special, added and decode-only tokens. Their ids may be far beyond the others.
     special_spans: HashMap<u32, Span>,
     n_vocab: usize,
 }
 
 impl Tokens {
-    pub fn new(
-        ranked: &RankedTokens,
-        stop_words: &[(Vec<u8>, u32)],
-        special_and_added: &[(String, u32)],
-        phrases: &[Phrase],
-    ) -> Result<Self> {
+    pub fn new(ranked: &RankedTokens, others: &OtherTokens) -> Result<Self> {
+        let OtherTokens { stop_words, special, added, phrases, decode_only } = others;
         let mut arena = ranked.arena.clone();
-        let merged = ranked.ids.iter().copied().zip(ranked.spans.iter().copied());
-        let others = stop_words.iter().map(|word| word.1).chain(phrases.iter().map(|phrase| phrase.1));
-        let ids = merged.clone().map(|token| token.0).chain(others);
+        let merged = ranked.ids.iter().copied().zip(ranked.spans.iter().copied()).filter(|token| token.0 != MISSING);
+        let whole = stop_words.iter().map(|word| word.1).chain(phrases.iter().map(|phrase| phrase.1));
+        let ids = merged.clone().map(|token| token.0).chain(whole);
         let n_ordinary = ids.max().map_or(0, |id| id as usize + 1);
         let mut spans: Vec<Span> = try_with_capacity(n_ordinary)?;
         spans.resize(n_ordinary, (0, 0));
@@ -95,11 +91,12 @@ impl Tokens {
             }
             spans[*id as usize] = arena.push(&bytes)?;
         }
+        let found = special.iter().chain(added).map(|token| (token.name.as_bytes(), token.id));
         let mut special_spans = HashMap::default();
-        for (token, id) in special_and_added {
-            special_spans.insert(*id, arena.push(token.as_bytes())?);
+        for (token, id) in found.chain(decode_only.iter().map(|(token, id)| (&token[..], *id))) {
+            special_spans.insert(id, arena.push(token)?);
         }
-        let n_special = special_and_added.iter().map(|token| token.1 as usize + 1).max().unwrap_or(0);
+        let n_special = special_spans.keys().map(|id| *id as usize + 1).max().unwrap_or(0);
         arena.push(&[0; WINDOW])?;
         Ok(Self { arena, spans, special_spans, n_vocab: n_ordinary.max(n_special) })
     }

@@ -2,3 +2,4 @@
 
 pub mod counts_csv;
 pub mod rank_file;
+pub mod tokenizer_json;

@@ -18,7 +18,7 @@ use super::{Array, Threads, block_text, shared_bytes, spans, threads_or_all, wit
 use crate::count::{self, Counting, CutRule, EligibleChunks, SharedText};
 use crate::error::{Error, Result, try_collect, try_collect_ok, try_push, try_with_capacity};
 use crate::files::counts_csv;
-use crate::split;
+use crate::split::{self, Plan};
 
 /// Counts the chunks of texts and adds existing counts. Unusable after `finish`.
 ///
@@ -71,12 +71,12 @@ fn eligible_chunks(
 impl ChunkTable {
     fn create(
         counting: Counting,
-        pattern: &str,
+        plan: Plan,
         special_tokens: &[String],
         threads: Option<Threads>,
         max_chunk_bytes: Option<usize>,
     ) -> PyResult<Self> {
-        let (splitter, max_chunk_bytes) = (split::Splitter::new(pattern)?, max_chunk_bytes.unwrap_or(usize::MAX));
+        let (splitter, max_chunk_bytes) = (split::Splitter::of(plan)?, max_chunk_bytes.unwrap_or(usize::MAX));
         let threads = threads_or_all(threads);
         Ok(Self(Some(count::ChunkTable::new(counting, splitter, special_tokens, max_chunk_bytes, threads)?)))
     }
@@ -105,7 +105,7 @@ impl ChunkTable {
     #[new]
     #[pyo3(signature = (pattern, special_tokens, threads, max_chunk_bytes = None))]
     fn new(
-        pattern: &str,
+        pattern: Plan,
         special_tokens: Vec<String>,
         threads: Option<Threads>,
         max_chunk_bytes: Option<usize>,
@@ -125,7 +125,13 @@ impl ChunkTable {
         threads: Option<Threads>,
     ) -> PyResult<Self> {
         let eligible = eligible_chunks(py, encoder, eligible.as_slice()?, None)?;
-        Self::create(Counting::Pairs(Arc::new(eligible)), encoder.encoder.pattern(), &special_tokens, threads, None)
+        Self::create(
+            Counting::Pairs(Arc::new(eligible)),
+            encoder.encoder.plan().clone(),
+            &special_tokens,
+            threads,
+            None,
+        )
     }
 
     /// Create a table that counts runs of neighboring chunks that are single tokens.
@@ -145,7 +151,7 @@ impl ChunkTable {
     ) -> PyResult<Self> {
         let eligible = eligible_chunks(py, encoder, eligible.as_slice()?, sketch)?;
         let rule = CutRule { sketch: sketch.map(|sketch| sketch.0.clone()), min_count };
-        Self::create(Counting::Runs(eligible, rule), encoder.encoder.pattern(), &special_tokens, threads, None)
+        Self::create(Counting::Runs(eligible, rule), encoder.encoder.plan().clone(), &special_tokens, threads, None)
     }
 
     /// The number of chunks found in the texts so far, including repetitions.

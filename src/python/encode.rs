@@ -18,7 +18,7 @@ use super::{
 };
 use crate::count::utf8;
 use crate::encode::{self, SpecialRules, SpecialSet};
-use crate::error::{Error, check_memory, try_collect, try_collect_ok, try_with_capacity};
+use crate::error::{Error, check_memory, try_collect, try_collect_ok};
 use crate::split;
 
 /// Encodes text and decodes ids. It is immutable, so any number of threads can use it.
@@ -104,12 +104,16 @@ impl Encoder {
 
     /// Warns, once per encoder, if text was dropped.
     fn warn_if_dropped(&self, py: Python<'_>) -> PyResult<()> {
-        let dropped = self.encoder.dropped();
-        if dropped == 0 || self.warned.swap(true, Relaxed) {
+        let (dropped, missing) = (self.encoder.dropped(), self.encoder.missing());
+        if dropped + missing == 0 || self.warned.swap(true, Relaxed) {
             return Ok(());
         }
-        let bytes = if dropped == 1 { "1 byte".to_owned() } else { format!("{dropped} bytes") };
-        let message = format!("the pattern does not match {bytes} of the text; decoding will not restore them");
+        let bytes = |count| if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") };
+        let reason = match dropped {
+            0 => format!("the vocabulary lacks {} of the text", bytes(missing)),
+            _ => format!("the pattern does not match {} of the text", bytes(dropped)),
+        };
+        let message = format!("{reason}; decoding will not restore them");
         let message = CString::new(message).expect("the message has no zero byte");
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2)
     }
@@ -126,22 +130,33 @@ fn special_rules(tokens: TokenSets) -> SpecialRules {
     }
 }
 
+/// Flags of a token: lstrip, rstrip, single_word and normalized.
+type Flags = [bool; 4];
+
+fn found_tokens(tokens: Vec<(String, u32, Flags)>) -> Vec<encode::FoundToken> {
+    let flags =
+        |[lstrip, rstrip, single_word, normalized]: Flags| encode::Flags { lstrip, rstrip, single_word, normalized };
+    tokens.into_iter().map(|(name, id, all)| encode::FoundToken { name, id, flags: flags(all) }).collect()
+}
+
 #[pymethods]
 impl Encoder {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "one for each field of a model")]
     fn new(
         py: Python<'_>,
-        pattern: &str,
+        pattern: split::Plan,
         tokens: &RankedTokens,
         stop_words: Vec<(Vec<u8>, u32)>,
-        special_tokens: Vec<(String, u32)>,
-        added_tokens: Vec<(String, u32)>,
+        special: Vec<(String, u32, Flags)>,
+        added: Vec<(String, u32, Flags)>,
         phrases: Vec<(Vec<u32>, u32)>,
+        decode_only: Vec<(Vec<u8>, u32)>,
     ) -> PyResult<Self> {
-        let splitter = split::Splitter::new(pattern)?;
-        let encoder = without_gil(py, usize::MAX, |cancel| {
-            encode::Encoder::new(splitter, &tokens.0, &stop_words, special_tokens, added_tokens, &phrases, cancel)
-        })?;
+        let splitter = split::Splitter::of(pattern)?;
+        let (special, added) = (found_tokens(special), found_tokens(added));
+        let others = encode::OtherTokens { stop_words, special, added, phrases, decode_only };
+        let encoder = without_gil(py, usize::MAX, |cancel| encode::Encoder::new(splitter, &tokens.0, others, cancel))?;
         Ok(Self { encoder, integers: PyOnceLock::new(), warned: AtomicBool::new(false) })
     }
 
@@ -277,13 +292,19 @@ impl Encoder {
         Ok((ids.into_pyarray(py), end))
     }
 
-    /// Return the parts of a text that the pattern does not match: the starts and ends in bytes, alternating.
-    fn dropped_spans<'py>(&self, py: Python<'py>, text: PyBackedStr, tokens: TokenSets) -> PyResult<Array<'py, i64>> {
+    /// Return the ids of a text, and where the text of each starts and ends, in bytes.
+    #[allow(clippy::type_complexity)]
+    fn encode_with_spans<'py>(
+        &self,
+        py: Python<'py>,
+        text: PyBackedStr,
+        tokens: TokenSets,
+    ) -> PyResult<(Array<'py, u32>, Array<'py, i64>, Array<'py, i64>)> {
         let (cost, rules) = (self.encoder.cost(text.len()), special_rules(tokens));
-        let spans = without_gil(py, cost, |cancel| self.encoder.dropped_spans(&text, &rules, cancel))?;
-        let mut offsets = try_with_capacity(2 * spans.len())?;
-        offsets.extend(spans.into_iter().flat_map(|(start, end)| [start as i64, end as i64]));
-        Ok(offsets.into_pyarray(py))
+        let (ids, spans) = without_gil(py, cost, |cancel| self.encoder.encode_with_spans(&text, &rules, cancel))?;
+        let starts: Vec<i64> = try_collect(spans.iter().map(|span| span.0 as i64))?;
+        let ends: Vec<i64> = try_collect(spans.iter().map(|span| span.1 as i64))?;
+        Ok((ids.into_pyarray(py), starts.into_pyarray(py), ends.into_pyarray(py)))
     }
 
     fn decode_bytes<'py>(&self, py: Python<'py>, ids: Ids, skip_special: bool) -> PyResult<Bound<'py, PyBytes>> {

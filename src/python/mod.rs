@@ -236,10 +236,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(threads_or_all, module)?)?;
     module.add_function(wrap_pyfunction!(split::patterns, module)?)?;
     module.add_function(wrap_pyfunction!(split::has_scanner, module)?)?;
+    module.add_function(wrap_pyfunction!(split::same_chunks, module)?)?;
+    module.add_function(wrap_pyfunction!(split::canonical_pattern, module)?)?;
     module.add_function(wrap_pyfunction!(split::matches_empty, module)?)?;
     module.add_function(wrap_pyfunction!(split::explain_pattern, module)?)?;
     module.add_function(wrap_pyfunction!(split::automaton, module)?)?;
     module.add_function(wrap_pyfunction!(split::split_text, module)?)?;
+    module.add_function(wrap_pyfunction!(split::normalize, module)?)?;
     module.add_function(wrap_pyfunction!(split::matches_whole, module)?)?;
     module.add_function(wrap_pyfunction!(count::read_counts_csv, module)?)?;
     module.add_function(wrap_pyfunction!(count::is_in_order, module)?)?;
@@ -249,6 +252,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MAX_MERGES", MAX_MERGES)?;
     module.add_function(wrap_pyfunction!(ranked::parse_ranks, module)?)?;
     module.add_class::<ranked::RankedTokens>()?;
+    module.add_class::<ranked::TokenizerJson>()?;
     module.add_class::<train::PairTable>()?;
     module.add_class::<encode::Encoder>()?;
     module.add_class::<Cancellation>()?;

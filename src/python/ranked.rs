@@ -9,6 +9,7 @@ use super::{Array, check_python_memory, spans, without_gil};
 use crate::encode;
 use crate::error::{try_collect, try_push, try_with_capacity};
 use crate::files::rank_file::{self, RankFile};
+use crate::files::tokenizer_json;
 use crate::table::hash::HashSet;
 
 /// Return the tokens of a rank file: their concatenated bytes, the offset of each, and their ranks.
@@ -26,6 +27,52 @@ pub fn parse_ranks<'py>(
 #[pyclass(module = "batchbpe._core", frozen)]
 pub struct RankedTokens(pub encode::RankedTokens);
 
+/// Tokens and their ids.
+type Tokens<'py> = Vec<(Bound<'py, PyBytes>, u32)>;
+
+fn to_python<'py>(py: Python<'py>, tokens: &[(impl AsRef<[u8]>, u32)]) -> PyResult<Tokens<'py>> {
+    check_python_memory(3 * tokens.len(), 0)?;
+    Ok(tokens.iter().map(|(token, id)| (PyBytes::new(py, token.as_ref()), *id)).collect())
+}
+
+/// The content of a tokenizer.json.
+#[pyclass(module = "batchbpe._core", frozen)]
+pub struct TokenizerJson(tokenizer_json::TokenizerJson);
+
+#[pymethods]
+impl TokenizerJson {
+    #[new]
+    fn new(py: Python<'_>, content: &[u8]) -> PyResult<Self> {
+        Ok(Self(without_gil(py, content.len(), |_| tokenizer_json::TokenizerJson::parse(content))?))
+    }
+
+    /// Everything but the vocabulary and the merges, as JSON.
+    #[getter]
+    fn rest(&self) -> &str {
+        &self.0.rest
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.n_vocab()
+    }
+
+    /// Return the tokens that have ranks, the stop words, the tokens that are only decoded, and the id of each `added`
+    /// token in the vocabulary.
+    #[allow(clippy::type_complexity)]
+    fn tokens<'py>(
+        &self,
+        py: Python<'py>,
+        added: Vec<String>,
+        ignore_merges: bool,
+        separate: &[u8],
+    ) -> PyResult<(RankedTokens, Tokens<'py>, Tokens<'py>, Vec<Option<u32>>)> {
+        let cost = self.0.n_vocab() << 6;
+        let tokens = without_gil(py, cost, |cancel| self.0.tokens(&added, ignore_merges, separate, cancel))?;
+        let (stop_words, decode_only) = (to_python(py, &tokens.stop_words)?, to_python(py, &tokens.decode_only)?);
+        Ok((RankedTokens(tokens.ranked), stop_words, decode_only, tokens.added))
+    }
+}
+
 impl RankedTokens {
     fn from_merges(py: Python<'_>, byte_ids: &[u32; 256], merges: Vec<(u32, u32, u32)>) -> PyResult<Self> {
         let cost = merges.len() << 6;
@@ -37,31 +84,33 @@ impl RankedTokens {
 impl RankedTokens {
     /// `merges` are pairs of ids, in the order they were made, and the ids they become.
     #[new]
-    fn new(py: Python<'_>, byte_ids: [u32; 256], merges: &Bound<'_, PyDict>) -> PyResult<Self> {
+    fn new(py: Python<'_>, byte_ids: [Option<u32>; 256], merges: &Bound<'_, PyDict>) -> PyResult<Self> {
         let mut checked = try_with_capacity(merges.len())?;
         for (pair, id) in merges {
             let pair = pair.cast_exact::<PyTuple>()?;
             let (first, last) = pair.extract::<(Bound<PyAny>, Bound<PyAny>)>()?;
             try_push(&mut checked, (integer(&first)?, integer(&last)?, integer(&id)?))?;
         }
-        Self::from_merges(py, &byte_ids, checked)
+        Self::from_merges(py, &byte_ids.map(|id| id.unwrap_or(encode::MISSING)), checked)
     }
 
-    /// Recover the merges from tokens and their ranks, which become their ids.
+    /// Recover the merges from tokens and their ranks, which become their ids. Return also the tokens that no merge
+    /// makes.
     #[staticmethod]
-    fn from_ranks(
-        py: Python<'_>,
+    fn from_ranks<'py>(
+        py: Python<'py>,
         data: PyReadonlyArray1<u8>,
         offsets: PyReadonlyArray1<i64>,
         ranks: PyReadonlyArray1<u32>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<(Self, Tokens<'py>)> {
         let (data, ranks) = (data.as_slice()?, ranks.as_slice()?);
         let spans = spans(data, offsets.as_slice()?)?;
         if spans.len() != ranks.len() {
             return Err(PyValueError::new_err("each token must have one rank"));
         }
         let tokens = try_collect(spans.into_iter().zip(ranks).map(|(span, &rank)| (&data[span], rank)))?;
-        Ok(Self(without_gil(py, data.len(), |cancel| encode::RankedTokens::from_ranks(tokens, cancel))?))
+        let (ranked, others) = without_gil(py, data.len(), |cancel| encode::RankedTokens::from_ranks(tokens, cancel))?;
+        Ok((Self(ranked), to_python(py, &others)?))
     }
 
     /// Return these tokens and those that more pairs become, whose ids start at `next_id`.
@@ -86,12 +135,12 @@ impl RankedTokens {
 
     #[getter]
     fn byte_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.0.ids[..256])
+        PyTuple::new(py, self.0.ids[..256].iter().map(|&id| (id != encode::MISSING).then_some(id)))
     }
 
     #[getter]
     fn largest_id(&self) -> u32 {
-        self.0.ids.iter().copied().max().unwrap_or(0)
+        self.0.ids.iter().copied().filter(|&id| id != encode::MISSING).max().unwrap_or(0)
     }
 
     /// Return those of `ids` that are ids of these tokens.
@@ -114,6 +163,7 @@ impl RankedTokens {
     fn vocab<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         check_python_memory(3 * self.0.ids.len(), 0)?;
         let mut ranks: Vec<usize> = try_collect(0..self.0.ids.len())?;
+        ranks.retain(|&rank| self.0.ids[rank] != encode::MISSING);
         ranks.sort_by_key(|&rank| self.0.ids[rank]);
         let dict = PyDict::new(py);
         for rank in ranks {

@@ -1,11 +1,48 @@
 //! Functions on patterns: splitting a text, and how a pattern is run.
 
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::PyString;
 
 use super::{check_python_memory, without_gil};
 use crate::error::{try_collect_ok, try_push};
-use crate::split::{self, NAMED, Splitter, Tables};
+use crate::split::{self, Behavior, Form, NAMED, Plan, Splitter, Step, Tables};
+
+/// A Python `Split`, or a string: a regular expression alone.
+impl<'py> FromPyObject<'_, 'py> for Plan {
+    type Error = PyErr;
+
+    fn extract(split: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let py = split.py();
+        if let Ok(pattern) = split.extract::<&str>() {
+            return Ok(pattern.into());
+        }
+        let step = |step: PyResult<Bound<'py, PyAny>>| {
+            let step = step?;
+            Ok(Step {
+                pattern: step.getattr(intern!(py, "pattern"))?.extract()?,
+                behavior: choice(&Behavior::ALL, &step.getattr(intern!(py, "behavior"))?)?,
+                invert: step.getattr(intern!(py, "invert"))?.extract()?,
+            })
+        };
+        let normalization = split.getattr(intern!(py, "normalization"))?;
+        Ok(Plan {
+            pattern: split.getattr(intern!(py, "pattern"))?.extract()?,
+            steps: split.getattr(intern!(py, "steps"))?.try_iter()?.map(step).collect::<PyResult<_>>()?,
+            normalization: if normalization.eq("none")? { None } else { Some(choice(&Form::ALL, &normalization)?) },
+            prefix_space: split.getattr(intern!(py, "prefix_space"))?.extract()?,
+        })
+    }
+}
+
+/// Returns the value with a name.
+fn choice<T: Copy>(choices: &[(&str, T)], name: &Bound<'_, PyAny>) -> PyResult<T> {
+    let name: String = name.extract()?;
+    let found = choices.iter().find(|choice| choice.0 == name);
+    found.map(|choice| choice.1).ok_or_else(|| PyValueError::new_err(format!("unknown choice: {name}")))
+}
 
 /// Return the names of the named patterns and their regular expressions.
 #[pyfunction]
@@ -15,20 +52,32 @@ pub fn patterns() -> Vec<(&'static str, &'static str)> {
 
 /// Return whether a pattern has a scanner, as the named patterns do. Such a pattern matches all of any text.
 #[pyfunction]
-pub fn has_scanner(pattern: &str) -> PyResult<bool> {
-    Ok(Splitter::new(pattern)?.has_scanner())
+pub fn has_scanner(pattern: Plan) -> PyResult<bool> {
+    Ok(Splitter::of(pattern)?.has_scanner())
 }
 
 /// Return whether a pattern has empty matches, which are not chunks here and which other tools treat differently.
 #[pyfunction]
-pub fn matches_empty(pattern: &str) -> PyResult<bool> {
-    Ok(Splitter::new(pattern)?.matches_empty())
+pub fn matches_empty(pattern: Plan) -> PyResult<bool> {
+    Ok(Splitter::of(pattern)?.matches_empty())
+}
+
+/// Return whether two patterns are known to give the same chunks of every text.
+#[pyfunction]
+pub fn same_chunks(pattern: &str, other: &str) -> PyResult<bool> {
+    Ok(split::same_chunks(pattern, other)?)
+}
+
+/// Return the name of the named pattern that is known to give the same chunks of every text, if there is one.
+#[pyfunction]
+pub fn canonical_pattern(pattern: &str) -> PyResult<Option<&'static str>> {
+    Ok(split::name_of(pattern)?)
 }
 
 /// Return the engine that runs a pattern, and why.
 #[pyfunction]
-pub fn explain_pattern(pattern: &str) -> PyResult<(&'static str, String)> {
-    let splitter = Splitter::new(pattern)?;
+pub fn explain_pattern(pattern: Plan) -> PyResult<(&'static str, String)> {
+    let splitter = Splitter::of(pattern)?;
     let (engine, reason) = splitter.explain();
     Ok((engine, reason.to_owned()))
 }
@@ -61,14 +110,15 @@ pub fn automaton(
 #[pyo3(signature = (pattern, text, engine = None))]
 pub fn split_text<'py>(
     py: Python<'py>,
-    pattern: &str,
+    pattern: Plan,
     text: PyBackedStr,
     engine: Option<&str>,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let splitter = match engine {
-        Some(engine) => Splitter::with_engine(pattern, engine)?,
-        None => Splitter::new(pattern)?,
+        Some(engine) => Splitter::with_engine(&pattern.pattern, engine)?,
+        None => Splitter::of(pattern)?,
     };
+    let text = py.detach(|| splitter.normalize(&text));
     let chunks = without_gil(py, splitter.cost(text.len()), |cancel| {
         let mut chunks: Vec<&str> = Vec::new();
         splitter.split(&text, cancel, |chunk| {
@@ -81,10 +131,19 @@ pub fn split_text<'py>(
     try_collect_ok(chunks.iter().map(|chunk| Ok(chunk.into_pyobject(py)?.into_any())))
 }
 
+/// Return the text that is split in place of `text`.
+#[pyfunction]
+pub fn normalize<'py>(py: Python<'py>, pattern: Plan, text: PyBackedStr) -> PyResult<Bound<'py, PyString>> {
+    let splitter = Splitter::of(pattern)?;
+    let normalized = without_gil(py, splitter.cost(text.len()), |_| Ok(splitter.normalize(&text)))?;
+    check_python_memory(1, 4 * normalized.len())?;
+    Ok(PyString::new(py, &normalized))
+}
+
 /// Return for each token whether the pattern matches all of it at once.
 #[pyfunction]
-pub fn matches_whole(py: Python<'_>, pattern: &str, tokens: Vec<PyBackedBytes>) -> PyResult<Vec<bool>> {
-    let splitter = Splitter::new(pattern)?;
+pub fn matches_whole(py: Python<'_>, pattern: Plan, tokens: Vec<PyBackedBytes>) -> PyResult<Vec<bool>> {
+    let splitter = Splitter::of(pattern)?;
     let size = tokens.iter().map(|token| token.len()).sum();
     without_gil(py, splitter.cost(size), |cancel| {
         try_collect_ok(tokens.iter().map(|token| {

@@ -34,19 +34,19 @@ const MAX_STAGES: usize = 1 << 3;
 const DEAD: u32 = 0;
 
 pub struct Automaton {
-    table: ClassTable,
+    pub(super) table: ClassTable,
     /// The first has all alternatives. Each other one has those after a look-ahead.
-    stages: Vec<Stage>,
+    pub(super) stages: Vec<Stage>,
     newline: Option<NewlineCut>,
 }
 
 /// An automaton for some of the alternatives. States are numbered in steps of `1 << shift`, so that
 /// there is room for the classes; the first is dead.
-struct Stage {
+pub(super) struct Stage {
     /// The next state, at the state plus the class of the next character.
-    next: Vec<u32>,
+    pub(super) next: Vec<u32>,
     shift: u32,
-    start: u32,
+    pub(super) start: u32,
     /// From this state on, there is a match wherever the text continues.
     first_matching: u32,
     /// For each state: the alternative that matches wherever the text continues, and the one that matches if it ends.
@@ -54,7 +54,7 @@ struct Stage {
     /// For each state: the letters that do not change it, and can be skipped.
     loops: Vec<Loop>,
     /// For each alternative: its look-ahead, if it has one.
-    aheads: Vec<Option<Ahead>>,
+    pub(super) aheads: Vec<Option<Ahead>>,
 }
 
 #[derive(Clone, Copy)]
@@ -84,21 +84,23 @@ pub enum Matches {
     Conditionally,
 }
 
-struct Ahead {
+pub(super) struct Ahead {
     /// Whether the next character is allowed, by class.
-    allowed: [bool; MAX_CLASSES],
+    pub(super) allowed: [bool; MAX_CLASSES],
     /// Whether the end of the text is allowed.
-    end_allowed: bool,
+    pub(super) end_allowed: bool,
     /// How many characters must remain if the last one is given back; `None` if it must not.
-    give_back: Option<usize>,
+    pub(super) give_back: Option<usize>,
     /// The stage for the alternatives after this one, if there are any.
-    next: Option<usize>,
+    pub(super) next: Option<usize>,
 }
 
 /// After a newline, the text can be cut if the characters before and after it are not in these sets.
 struct NewlineCut {
     before: ClassUnicode,
     after: ClassUnicode,
+    /// Whether a match always ends there: an alternative matches the newline alone, whatever follows.
+    is_match: bool,
 }
 
 impl Automaton {
@@ -180,6 +182,11 @@ impl Automaton {
         let is_in = syntax::contains;
         self.newline.as_ref().is_some_and(|cut| !is_in(&cut.before, before) && !is_in(&cut.after, after))
     }
+
+    /// Returns whether a match always ends where `can_cut` allows a cut.
+    pub fn matches_newlines(&self) -> bool {
+        self.newline.as_ref().is_some_and(|cut| cut.is_match)
+    }
 }
 
 impl Stage {
@@ -248,6 +255,11 @@ impl Stage {
         };
         stage.check_ends()?;
         Ok(stage)
+    }
+
+    /// Returns the alternative that matches in a state wherever the text continues, and the one if it ends.
+    pub(super) fn matches(&self, state: u32) -> (Option<u16>, Option<u16>) {
+        self.matches[state as usize >> self.shift]
     }
 
     /// Fails if a match can fail after any number of characters, as `a+b` can. Each of them would be tried as the start
@@ -443,9 +455,9 @@ fn newline_cut(alternatives: &[Alternative]) -> Option<NewlineCut> {
         }
     }
     if !syntax::contains(&before, '\n') {
-        return Some(NewlineCut { before: ClassUnicode::empty(), after });
+        return Some(NewlineCut { before: ClassUnicode::empty(), after, is_match: is_chunk });
     }
-    is_chunk.then_some(NewlineCut { before, after })
+    is_chunk.then_some(NewlineCut { before, after, is_match: true })
 }
 
 /// Returns whether a node without `$` matches a text of one character.

@@ -43,11 +43,21 @@ impl Backtracking {
     }
 
     /// Calls `chunk` with the span of each chunk. Returns the number of bytes that are in no chunk.
-    pub fn split(&self, text: &str, cancel: &Cancel, mut chunk: impl FnMut(Span) -> Result<()>) -> Result<usize> {
+    pub fn split(&self, text: &str, cancel: &Cancel, chunk: impl FnMut(Span) -> Result<()>) -> Result<usize> {
+        self.split_and_count_steps(text, cancel, chunk).map(|(dropped, _)| dropped)
+    }
+
+    /// Like `split`, but returns the number of steps as well. See `meter`.
+    pub fn split_and_count_steps(
+        &self,
+        text: &str,
+        cancel: &Cancel,
+        mut chunk: impl FnMut(Span) -> Result<()>,
+    ) -> Result<(usize, usize)> {
         let mut meter = Meter::new(&self.pattern, text, cancel);
         let program = match &self.engine {
             Engine::Program(program) => program,
-            Engine::Lazy(lazy) => return lazy.split(text, &mut meter, chunk),
+            Engine::Lazy(lazy) => return Ok((lazy.split(text, &mut meter, chunk)?, meter.steps())),
         };
         let mut search = Search::new(program, text, meter);
         let (mut start, mut kept) = (0, 0);
@@ -56,7 +66,7 @@ impl Backtracking {
             kept += to - from;
             start = to;
         }
-        Ok(text.len() - kept)
+        Ok((text.len() - kept, search.meter.steps()))
     }
 
     /// Implements `Splitter::matches_empty`.

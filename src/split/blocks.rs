@@ -20,6 +20,8 @@ pub struct Block {
     pub symbols: u64,
     pub apostrophes: u64,
     pub slashes: u64,
+    /// `\0` to `\x1f`, and `\x7f`.
+    pub controls: u64,
     /// The bytes of non-ASCII characters.
     pub non_ascii: u64,
 }
@@ -47,9 +49,17 @@ impl Block {
                 symbols: !(upper | lower | numbers | white | non_ascii),
                 apostrophes: M::between::<b'\'', b'\''>(bytes),
                 slashes: M::between::<b'/', b'/'>(bytes),
+                controls: M::between::<0, 0x1f>(bytes) | M::between::<0x7f, 0x7f>(bytes),
                 non_ascii,
             }
         }
+    }
+
+    /// Treats control characters that are not whitespace as if they were not ASCII.
+    #[inline(always)]
+    pub fn open_controls(&mut self) {
+        self.non_ascii |= self.controls & self.symbols;
+        self.symbols &= !self.controls;
     }
 
     #[inline(always)]
@@ -137,7 +147,7 @@ unsafe impl Masks for Avx512 {
 /// Collects the high bit of each byte. Every byte is 0 or 0xff.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn high_bits(flags: &[u8; BLOCK]) -> u64 {
+pub fn high_bits(flags: &[u8; BLOCK]) -> u64 {
     use std::arch::x86_64::{_mm_loadu_si128, _mm_movemask_epi8};
 
     let mut result = 0;
@@ -152,7 +162,7 @@ fn high_bits(flags: &[u8; BLOCK]) -> u64 {
 /// Collects the high bit of each byte. Every byte is 0 or 0xff.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn high_bits(flags: &[u8; BLOCK]) -> u64 {
+pub fn high_bits(flags: &[u8; BLOCK]) -> u64 {
     let mut result = 0;
     for (i, flags) in flags.as_chunks::<8>().0.iter().enumerate() {
         // The multiplication gathers the lowest bit of each byte in the highest byte.

@@ -1,6 +1,8 @@
 //! Finds the end of a chunk in any text, character by character: the slow path of `scanners`.
 
-use super::classes::{CASELESS, LETTER, LOWER, MARK, NEWLINE, NUMBER, OTHER, SYMBOL, Text, UPPER, WHITE};
+use super::classes::{
+    CASELESS, ClassTable, DECIMAL, LETTER, LOWER, MARK, NEWLINE, NUMBER, OTHER, SYMBOL, Text, UPPER, WHITE, WORD,
+};
 use super::family::{Contractions, Family, Prefix, Tail, White, Words};
 
 impl Text<'_> {
@@ -17,7 +19,7 @@ impl Text<'_> {
             return self.word(family, start, (class, len));
         }
         if class & NUMBER != 0 {
-            return self.number(family, start + len);
+            return self.number(family, start, start + len);
         }
         let is_space = self.bytes[start] == b' ';
         if class & NEWLINE == 0 {
@@ -38,7 +40,7 @@ impl Text<'_> {
                 return self.word(family, start + len, (next, next_len));
             }
             if family.spaced_numbers && is_space && next & NUMBER != 0 {
-                return self.number(family, start + len + next_len);
+                return self.number(family, start + len, start + len + next_len);
             }
             if class & symbols != 0 || is_space && next & symbols != 0 {
                 let end = self.skip(symbols, start + len);
@@ -66,11 +68,14 @@ impl Text<'_> {
         end
     }
 
-    /// Returns the end of a number, whose first character ends at `pos`.
+    /// Returns the end of a number, whose first character is at `start` and ends at `pos`.
     #[inline(always)]
-    fn number(self, family: Family, mut pos: usize) -> usize {
+    fn number(self, family: Family, start: usize, mut pos: usize) -> usize {
         if family.digits == 0 {
             return self.skip(NUMBER, pos);
+        }
+        if family.numbers_from_right {
+            return self.number_from_right(start);
         }
         for _ in 1..family.digits {
             let (class, len) = self.class(pos);
@@ -80,6 +85,51 @@ impl Text<'_> {
             pos += len;
         }
         pos
+    }
+
+    /// Returns the end of a number that starts at `start`, if numbers are cut into groups from the right: those that
+    /// match `\p{Nd}+`, with no word character after them. Others match `\p{N}{1,3}` up to the next such number.
+    fn number_from_right(self, start: usize) -> usize {
+        let digits = self.digits();
+        let mut pos = start;
+        if let Some(count) = digits.grouped(start) {
+            for _ in 0..(count - 1) % 3 + 1 {
+                pos += digits.class(pos).1;
+            }
+            return pos;
+        }
+        for _ in 0..3 {
+            let (class, len) = self.class(pos);
+            if class & NUMBER == 0 || pos > start && digits.grouped(pos).is_some() {
+                break;
+            }
+            pos += len;
+        }
+        pos
+    }
+
+    fn digits(self) -> Self {
+        Self { classes: ClassTable::decimals(), ..self }
+    }
+
+    /// Returns the number of decimal digits from `pos` on, if they are a whole number that is cut from the right.
+    ///
+    /// Returns `None` in the middle of one. There the number of digits left is a multiple of three, because the chunks
+    /// before took the others. So the next chunk has three digits, and no number is read more than twice.
+    fn grouped(self, pos: usize) -> Option<usize> {
+        let before = self.bytes[..pos].iter().rposition(|byte| byte & 0xc0 != 0x80);
+        if before.is_some_and(|before| self.class(before).0 == DECIMAL) {
+            return None;
+        }
+        let (mut end, mut count) = (pos, 0);
+        loop {
+            let (class, len) = self.class(end);
+            if class != DECIMAL {
+                return (count > 0 && class & WORD == 0).then_some(count);
+            }
+            end += len;
+            count += 1;
+        }
     }
 
     #[inline(always)]
@@ -176,7 +226,11 @@ impl Text<'_> {
         };
         if by_lines && after_newline > start {
             after_newline
-        } else if tail || last == start || family.whole_before_numbers && self.class(end).0 & NUMBER != 0 {
+        } else if tail
+            || last == start
+            || family.whole_before_numbers && self.class(end).0 & NUMBER != 0
+            || family.numbers_from_right && self.digits().grouped(end).is_some()
+        {
             end
         } else {
             last

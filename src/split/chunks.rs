@@ -60,6 +60,10 @@ impl<'t, 's> Chunks<'t, 's> {
         unsafe { self.text.get_unchecked(start..end) }
     }
 
+    pub(super) fn spans(self) -> &'s [Span] {
+        self.spans
+    }
+
     /// Returns where a chunk starts and ends in the text.
     #[inline(always)]
     pub fn span(self, index: usize) -> Span {

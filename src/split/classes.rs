@@ -30,6 +30,11 @@ pub const WHITE: u8 = SPACE | NEWLINE;
 /// `[^\s\p{L}\p{N}]`.
 pub const SYMBOL: u8 = MARK | OTHER;
 
+/// `\p{Nd}`, in the table of `ClassTable::decimals`.
+pub const DECIMAL: u8 = 1;
+/// The word characters of Oniguruma, including decimals.
+pub const WORD: u8 = 1 << 1 | DECIMAL;
+
 /// The number of code points in a block.
 const BLOCK: usize = 64;
 /// The capacity for distinct blocks. The classes above need about 350.
@@ -48,13 +53,14 @@ pub struct ClassTable {
 /// Threads that need the table at the same time may each build it; one result is kept. `OnceLock` would make them wait
 /// for each other, and a process forked in the meantime would wait forever.
 static GENERAL: OnceBox<ClassTable> = OnceBox::new();
+static DECIMALS: OnceBox<ClassTable> = OnceBox::new();
 
 impl ClassTable {
     /// Returns the table of the classes above, which the scanners use.
     pub fn general() -> &'static ClassTable {
         GENERAL.get_or_init(|| {
-            let mut all = vec![(0, char::MAX as u32, OTHER)];
-            for (regex, class) in [
+            Box::new(ClassTable::of(&[
+                (r"[\s\S]", OTHER),
                 (r"[\p{Lu}\p{Lt}]", UPPER),
                 (r"\p{Ll}", LOWER),
                 (r"[\p{Lm}\p{Lo}]", CASELESS),
@@ -62,11 +68,24 @@ impl ClassTable {
                 (r"\p{N}", NUMBER),
                 (r"\s", SPACE),
                 (r"[\r\n]", NEWLINE),
-            ] {
-                all.extend(ranges(regex).into_iter().map(|(first, last)| (first as u32, last as u32, class)));
-            }
-            Box::new(ClassTable::new(all).expect("Unicode has outgrown the class table"))
+            ]))
         })
+    }
+
+    /// Returns the table of `DECIMAL` and `WORD`.
+    pub fn decimals() -> &'static ClassTable {
+        DECIMALS.get_or_init(|| {
+            let words = r"[\p{Alphabetic}\p{M}\p{Pc}²³¹¼-¾]";
+            Box::new(ClassTable::of(&[(words, WORD & !DECIMAL), (r"\p{Nd}", DECIMAL)]))
+        })
+    }
+
+    /// Takes sets of characters and their classes. The last set of a character counts.
+    fn of(sets: &[(&str, u8)]) -> ClassTable {
+        let of_set = |&(regex, class): &(_, u8)| {
+            ranges(regex).into_iter().map(move |(first, last)| (first as u32, last as u32, class))
+        };
+        ClassTable::new(sets.iter().flat_map(of_set).collect()).expect("Unicode has outgrown the class table")
     }
 
     /// `ranges` are (first, last, class), the last range of a code point counts. Returns `None` if there are too many.

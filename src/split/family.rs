@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use once_cell::race::OnceBox;
 use regex_syntax::hir::ClassUnicode;
 
+use super::named::{NAMED, named};
 use super::parse;
 use super::syntax::{self, Alternative, Node, Repeat};
 
@@ -29,6 +30,9 @@ pub struct Family {
     pub white: White,
     /// Whether a run of whitespace before a number is one chunk: `\s+(?![^\s\p{N}])` instead of `\s+(?!\S)`.
     pub whole_before_numbers: bool,
+    /// Whether long numbers are cut into groups of three digits from the right, unless a word character follows, and
+    /// a run of whitespace before such a number is one chunk. See `command-a` in `named`.
+    pub numbers_from_right: bool,
 }
 
 /// `'s 't 're 've 'm 'll 'd`
@@ -90,6 +94,7 @@ const GPT2: Family = Family {
     tail: Tail::None,
     white: White::Plain,
     whole_before_numbers: false,
+    numbers_from_right: false,
 };
 const GPT4: Family = Family {
     contractions: Contractions::AnyCase,
@@ -102,6 +107,7 @@ const GPT4: Family = Family {
     tail: Tail::Newlines,
     white: White::Newlines,
     whole_before_numbers: false,
+    numbers_from_right: false,
 };
 const CL100K: Family = Family { white: White::NewlinesUnlessLast, ..GPT4 };
 const O200K: Family = Family {
@@ -111,10 +117,46 @@ const O200K: Family = Family {
     tail: Tail::NewlinesAndSlashes,
     ..GPT4
 };
+/// The pattern `command-a`, which is not regular.
+pub const COMMAND_A: Family = Family { numbers_from_right: true, ..O200K };
+/// The pattern `smollm` in ASCII text: that of `starcoder`.
+pub const SMOLLM_ASCII: Family = Family { digits: 1, spaced_numbers: false, whole_before_numbers: true, ..GPT2 };
+/// The pattern `deepseek` in ASCII text without control characters.
+pub const DEEPSEEK_ASCII: Family = Family { contractions: Contractions::None, whole_before_numbers: true, ..GPT4 };
+/// The pattern `kimi` in ASCII text: it differs from `o200k` after symbols, and in Chinese.
+pub const KIMI_ASCII: Family = Family { tail: Tail::Newlines, ..O200K };
 /// The first patterns of `NAMED`. Those are known without parsing them, and the scanner is compiled for each.
 pub const PUBLISHED: [Family; 4] = [GPT2, GPT4, CL100K, O200K];
 
+/// The named patterns that are family members in ASCII text only, parsed.
+static IN_ASCII: OnceBox<[(Vec<Alternative>, Family); 3]> = OnceBox::new();
+
 impl Family {
+    /// Returns the family member that a named pattern is, if that is known without parsing it.
+    pub fn published(pattern: &str) -> Option<Self> {
+        if pattern == named("command-a") {
+            return Some(COMMAND_A);
+        }
+        NAMED.iter().zip(PUBLISHED).find(|((_, published), _)| *published == pattern).map(|(_, family)| family)
+    }
+
+    /// Returns the family member that a pattern is in ASCII text without control characters.
+    ///
+    /// Proof: in such text, their alternatives match the same as those of the family member. Where other characters
+    /// follow, the scanner has decided only about starts of chunks that do not depend on them: a chunk of these
+    /// patterns ends before the same ASCII characters.
+    pub fn in_ascii(alternatives: &[Alternative]) -> Option<Self> {
+        let known = IN_ASCII.get_or_init(|| {
+            let parsed = |name| syntax::alternatives(&parse::parse(named(name)).expect("valid")).expect("regular");
+            Box::new([
+                (parsed("deepseek"), DEEPSEEK_ASCII),
+                (parsed("kimi"), KIMI_ASCII),
+                (parsed("smollm"), SMOLLM_ASCII),
+            ])
+        });
+        known.iter().find(|(known, _)| known == alternatives).map(|(_, family)| *family)
+    }
+
     /// Returns the family member that a pattern is, if it is one.
     pub fn of(alternatives: &[Alternative]) -> Option<Self> {
         let sets = Sets::get();
@@ -152,6 +194,7 @@ impl Family {
             tail,
             white,
             whole_before_numbers,
+            numbers_from_right: false,
         })
     }
 
@@ -179,6 +222,7 @@ impl Family {
         parts.push(match self.digits {
             0 => "numbers of any length".to_owned(),
             1 => "single digits".to_owned(),
+            digits if self.numbers_from_right => format!("numbers in groups of {digits} digits from the right"),
             digits => format!("numbers of up to {digits} digits"),
         });
         parts.push(match self.tail {

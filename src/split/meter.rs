@@ -12,6 +12,10 @@ const STEPS_PER_BYTE: usize = 1 << 10;
 /// The number of steps between two checks of `Cancel`.
 const STEPS_PER_CHECK: usize = 1 << 16;
 
+pub fn step_limit(text: &str) -> usize {
+    text.len().saturating_mul(STEPS_PER_BYTE).saturating_add(STEP_LIMIT)
+}
+
 /// Counts the steps of an engine.
 pub struct Meter<'s> {
     pattern: &'s str,
@@ -33,6 +37,10 @@ impl<'s> Meter<'s> {
         self.from = from;
     }
 
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
     #[inline(always)]
     pub fn count(&mut self, steps: usize) -> Result<()> {
         self.steps += steps;
@@ -43,7 +51,7 @@ impl<'s> Meter<'s> {
     fn check(&mut self) -> Result<()> {
         self.next_check = self.steps + STEPS_PER_CHECK;
         self.cancel.poll_and_check(Instant::now())?;
-        if self.steps > self.text.len().saturating_mul(STEPS_PER_BYTE).saturating_add(STEP_LIMIT) {
+        if self.steps > step_limit(self.text) {
             return Err(self.failed("it takes too long"));
         }
         Ok(())

@@ -8,16 +8,29 @@
 //! alone does not decide where a chunk ends, `scan` calls `Text::end` (see `characters`), which finds the end of one
 //! chunk in any text.
 
+use super::automaton::Automaton;
 #[cfg(target_arch = "x86_64")]
 use super::blocks::{Avx2, Avx512};
 use super::blocks::{BLOCK, Block, Masks, Portable};
 use super::chunks::{Chunks, Span};
 use super::classes::{ClassTable, Text};
 use super::family::{Contractions, Family, PUBLISHED, Prefix, Tail, White, Words};
+use crate::error::Result;
 
 /// Where the scanner takes its pattern from: a constant, for which it is compiled, or an argument.
 pub trait Source {
-    fn family(given: Family) -> Family;
+    type Given;
+    /// Whether the blocks leave control characters to `end`, as they leave all that are not ASCII.
+    const CONTROLS_ARE_OPEN: bool = false;
+
+    fn family(given: &Self::Given) -> Family;
+
+    /// Returns the end of the chunk at `start`, which must be before the end of the text: a character boundary.
+    /// `scanned` is the text with the general classes.
+    #[inline(always)]
+    fn end(given: &Self::Given, _text: &str, scanned: Text, start: usize) -> usize {
+        scanned.end(Self::family(given), start)
+    }
 }
 
 /// A pattern of `PUBLISHED`.
@@ -25,84 +38,141 @@ pub struct Constant<const INDEX: usize>;
 pub struct Given;
 
 impl<const INDEX: usize> Source for Constant<INDEX> {
+    type Given = Family;
+
     #[inline(always)]
-    fn family(_: Family) -> Family {
+    fn family(_: &Family) -> Family {
         const { PUBLISHED[INDEX] }
     }
 }
 
 impl Source for Given {
+    type Given = Family;
+
     #[inline(always)]
-    fn family(given: Family) -> Family {
-        given
+    fn family(given: &Family) -> Family {
+        *given
     }
 }
+
+/// A pattern that is a member of the family in ASCII text without control characters. An automaton, which must match
+/// every character, finds the other chunks.
+pub struct InAscii {
+    pub family: Family,
+    pub automaton: Automaton,
+}
+
+impl Source for InAscii {
+    type Given = Self;
+    const CONTROLS_ARE_OPEN: bool = true;
+
+    #[inline(always)]
+    fn family(given: &Self) -> Family {
+        given.family
+    }
+
+    #[inline(always)]
+    fn end(given: &Self, text: &str, _: Text, start: usize) -> usize {
+        given.automaton.end(text, start).0.expect("every character matches")
+    }
+}
+
+type Run<G> = unsafe fn(&G, &str, usize, &mut [Span]) -> (usize, usize);
 
 /// A scanner for a pattern, compiled for the processor.
 #[derive(Clone, Copy)]
-pub struct Scan {
-    family: Family,
-    scan: unsafe fn(Family, &str, usize, &mut [Span]) -> (usize, usize),
+pub struct Scan<G> {
+    pub given: G,
+    run: Run<G>,
 }
 
-impl Scan {
-    pub fn new(family: Family) -> Self {
-        Self::all(family)[0]
+impl Scan<Family> {
+    pub fn of(family: Family) -> Self {
+        let run = match PUBLISHED.iter().position(|published| *published == family) {
+            Some(0) => compiled::<Constant<0>>()[0],
+            Some(1) => compiled::<Constant<1>>()[0],
+            Some(2) => compiled::<Constant<2>>()[0],
+            Some(3) => compiled::<Constant<3>>()[0],
+            _ => compiled::<Given>()[0],
+        };
+        Self { given: family, run }
     }
+}
 
-    /// Returns the scanner for each instruction set that the processor has, the fastest first.
-    pub fn all(family: Family) -> Vec<Self> {
-        match PUBLISHED.iter().position(|published| *published == family) {
-            Some(0) => Self::compiled::<Constant<0>>(family),
-            Some(1) => Self::compiled::<Constant<1>>(family),
-            Some(2) => Self::compiled::<Constant<2>>(family),
-            Some(3) => Self::compiled::<Constant<3>>(family),
-            _ => Self::compiled::<Given>(family),
+/// Returns the scanner for each instruction set that the processor has, the fastest first.
+fn compiled<S: Source>() -> Vec<Run<S::Given>> {
+    let mut all: Vec<Run<S::Given>> = vec![scan::<S, Portable>];
+    #[cfg(target_arch = "x86_64")]
+    {
+        let has_bits = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt");
+        if has_bits && is_x86_feature_detected!("avx2") {
+            all.push(scan_avx2::<S>);
+        }
+        if has_bits && is_x86_feature_detected!("avx512bw") {
+            all.push(scan_avx512::<S>);
         }
     }
+    all.reverse();
+    all
+}
 
-    /// Like `all`, for a certain source.
-    pub fn compiled<S: Source>(family: Family) -> Vec<Self> {
-        let mut all = vec![Self { family, scan: scan::<S, Portable> }];
-        #[cfg(target_arch = "x86_64")]
-        {
-            let has_bits = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt");
-            if has_bits && is_x86_feature_detected!("avx2") {
-                all.push(Self { family, scan: scan_avx2::<S> });
-            }
-            if has_bits && is_x86_feature_detected!("avx512bw") {
-                all.push(Self { family, scan: scan_avx512::<S> });
-            }
+impl<G> Scan<G> {
+    pub fn new<S: Source<Given = G>>(given: G) -> Self {
+        Self { given, run: compiled::<S>()[0] }
+    }
+
+    /// Returns the scanner for each instruction set that the processor has.
+    #[cfg(test)]
+    pub fn all<S: Source<Given = G>>(given: G) -> Vec<Self>
+    where
+        G: Copy,
+    {
+        compiled::<S>().into_iter().map(|run| Self { given, run }).collect()
+    }
+
+    /// Calls `batch` with the chunks of `text`, several at a time. Returns 0, the number of bytes in no chunk.
+    #[inline]
+    pub fn split<'t>(
+        &self,
+        text: &'t str,
+        spans: &mut [Span],
+        mut batch: impl FnMut(Chunks<'t, '_>) -> Result<()>,
+    ) -> Result<usize> {
+        let mut start = 0;
+        while start < text.len() {
+            let (chunks, end) = self.batch(text, start, spans);
+            batch(chunks)?;
+            start = end;
         }
-        all.reverse();
-        all
+        Ok(0)
     }
 
     /// Finds the chunks of `text` from `start` on, which must be 0 or the end of a chunk. Fills `spans`, except for
     /// fewer than `BLOCK` of them. Returns the chunks and the end of the last one.
     #[inline]
-    pub fn batch<'t, 's>(self, text: &'t str, start: usize, spans: &'s mut [Span]) -> (Chunks<'t, 's>, usize) {
+    pub fn batch<'t, 's>(&self, text: &'t str, start: usize, spans: &'s mut [Span]) -> (Chunks<'t, 's>, usize) {
         assert!(text.is_char_boundary(start));
         // SAFETY: `compiled` has checked that the processor supports the instructions. `Portable` alone: +65%
         // instructions in splitting, +8% in counting.
-        let (len, end) = unsafe { (self.scan)(self.family, text, start, spans) };
+        let (len, end) = unsafe { (self.run)(&self.given, text, start, spans) };
         // SAFETY: the first span starts at `start`, a boundary, and each other one at the end of the one before it.
         // `scan` ends a span in two ways. One is at a bit of `decided`, after the start of the block: that is an ASCII
-        // character of the text, by the contract of `Masks`. The other is `Text::end`, which moves by whole characters.
+        // character of the text, by the contract of `Masks`. The other is `Source::end`: `Text::end` moves by whole
+        // characters, and so does `Automaton::end`.
         (unsafe { Chunks::new_unchecked(text, &spans[..len]) }, end)
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-fn scan_avx2<S: Source>(given: Family, text: &str, start: usize, spans: &mut [Span]) -> (usize, usize) {
+fn scan_avx2<S: Source>(given: &S::Given, text: &str, start: usize, spans: &mut [Span]) -> (usize, usize) {
     // SAFETY: this function is compiled for AVX2, so its callers have made sure that the processor supports it.
     unsafe { scan::<S, Avx2>(given, text, start, spans) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512bw,bmi1,popcnt")]
-fn scan_avx512<S: Source>(given: Family, text: &str, start: usize, spans: &mut [Span]) -> (usize, usize) {
+fn scan_avx512<S: Source>(given: &S::Given, text: &str, start: usize, spans: &mut [Span]) -> (usize, usize) {
     // SAFETY: as above, for AVX-512BW. With AVX2 instead: +2% time in splitting, and no difference in counting.
     unsafe { scan::<S, Avx512>(given, text, start, spans) }
 }
@@ -110,7 +180,12 @@ fn scan_avx512<S: Source>(given: Family, text: &str, start: usize, spans: &mut [
 /// # Safety
 /// See `Masks::between`.
 #[inline(always)]
-unsafe fn scan<S: Source, M: Masks>(given: Family, text: &str, mut start: usize, spans: &mut [Span]) -> (usize, usize) {
+unsafe fn scan<S: Source, M: Masks>(
+    given: &S::Given,
+    text: &str,
+    mut start: usize,
+    spans: &mut [Span],
+) -> (usize, usize) {
     let family = S::family(given);
     let scanned = Text { bytes: text.as_bytes(), classes: ClassTable::general() };
     let mut len = 0;
@@ -122,7 +197,10 @@ unsafe fn scan<S: Source, M: Masks>(given: Family, text: &str, mut start: usize,
             // The block starts with a chunk, so the text before it does not matter.
             let base = start;
             // SAFETY: the caller has made sure that the processor has the instructions.
-            let block = unsafe { Block::new::<M>(block) };
+            let mut block = unsafe { Block::new::<M>(block) };
+            if S::CONTROLS_ARE_OPEN {
+                block.open_controls();
+            }
             let (starts, undecided) = starts(family, &block);
             // The bits up to and including the lowest undecided one, without the start of the block itself. `starts`
             // has bits of ASCII characters only. The last mask takes 0.7% more instructions, and lets a mistake in
@@ -149,7 +227,7 @@ unsafe fn scan<S: Source, M: Masks>(given: Family, text: &str, mut start: usize,
                 continue;
             }
         }
-        let end = scanned.end(family, start);
+        let end = S::end(given, text, scanned, start);
         spans[len] = (start, end);
         len += 1;
         start = end;
@@ -192,6 +270,10 @@ fn starts(family: Family, block: &Block) -> (u64, u64) {
         starts |= block.upper & block.lower << 1;
     }
     let mut undecided = open | too_many_numbers;
+    if family.numbers_from_right {
+        // Whether whitespace before a number is one chunk depends on what follows the number.
+        undecided |= (numbers >> 1 & white & white << 1) >> 1;
+    }
     if family.contractions != Contractions::None {
         undecided |= apostrophes & starts & letters >> 1;
     }

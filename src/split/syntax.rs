@@ -75,9 +75,9 @@ pub struct Alternative {
     /// Regular.
     pub node: Node,
     /// A look-ahead at the end. The node is then a greedy repetition of a class that has no character in common with
-    /// that of the look-ahead.
+    /// that of the look-ahead, or such that no shorter match satisfies the look-ahead.
     pub ahead: Option<Ahead>,
-    /// Whether the repetition before `ahead` is possessive: it cannot give back a character to satisfy the look-ahead.
+    /// Whether the node cannot give back a character to satisfy the look-ahead.
     pub possessive: bool,
 }
 
@@ -112,6 +112,14 @@ fn alternative(node: Node) -> Result<Alternative> {
         }
         return Ok(Alternative { node, ahead: None, possessive: false });
     };
+    if let Ok(Node::Concat(nodes)) = regular(Node::Concat(items.clone()), &Rest::nothing())
+        && let [Node::Repeat(Repeat { child, max: None, greedy: true, .. }), Node::Class(last)] = &nodes[..]
+        && let Node::Class(repeated) = &**child
+        && [repeated, last].into_iter().all(|class| rejects_all(&ahead, class))
+    {
+        // `a*b(?![ab])`: the first match to be tried is the longest, and all others are followed by an a or b.
+        return Ok(Alternative { node: Node::Concat(nodes), ahead: Some(ahead), possessive: true });
+    }
     const MISPLACED: Obstacle = "a look-ahead after something other than one repeated class";
     let Some(item) = items.pop().filter(|_| items.is_empty()) else { return Err(MISPLACED) };
     let (item, possessive) = match item {
@@ -131,6 +139,15 @@ fn alternative(node: Node) -> Result<Alternative> {
         return Err("a look-ahead for characters that the repetition before it also matches");
     }
     Ok(Alternative { node, ahead: Some(ahead), possessive })
+}
+
+fn rejects_all(ahead: &Ahead, class: &ClassUnicode) -> bool {
+    let mut accepted = class.clone();
+    match ahead.negative {
+        true => accepted.difference(&ahead.class),
+        false => accepted.intersect(&ahead.class),
+    }
+    accepted.ranges().is_empty()
 }
 
 /// Returns a node without groups, and with look-aheads at one character only, if it has nothing else that is irregular.

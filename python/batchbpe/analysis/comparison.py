@@ -43,25 +43,18 @@ class Comparison:
 
     @lazy
     def spans(self) -> dict[str, tuple[Offsets, Offsets]]:
-        """The offsets in bytes at which each token starts and ends."""
+        """The offsets in bytes at which the text of each token starts and ends.
+
+        If a tokenizer normalizes the text, this is the text before. Of several tokens that a sequence of characters
+        becomes, the first has all of it, and the others are empty.
+        """
         return {name: self._spans(name) for name in self.tokenizers}
 
     def _spans(self, name: str) -> tuple[Offsets, Offsets]:
-        vocab, ids = self.tokenizers[name].vocab, self.ids[name]
-        used = np.unique(ids)
-        sizes = np.array([len(vocab[token]) for token in used.tolist()], np.int64)[np.searchsorted(used, ids)]
-        ends = np.cumsum(sizes)
-        if not len(ends) or ends[-1] == len(self.bytes):
-            return ends - sizes, ends
-        # The pattern drops some of the text: `missing[i]` bytes before `offsets[i]`, which counts the remaining bytes.
         tokenizer = self.tokenizers[name]
         special = resolve_special(tokenizer.special_tokens, "all", None)
-        dropped = tokenizer.core_encoder.dropped_spans(self.text, special).reshape(-1, 2)
-        missing = np.concatenate([[0], np.cumsum(dropped[:, 1] - dropped[:, 0])])
-        offsets = dropped[:, 0] - missing[:-1]
-        starts = ends - sizes
-        starts += missing[np.searchsorted(offsets, starts, side="right")]
-        return starts, starts + sizes
+        _, starts, ends = tokenizer.core_encoder.encode_with_spans(self.text, special)
+        return starts, ends
 
     @lazy
     def common(self) -> Offsets:
@@ -79,7 +72,8 @@ class Comparison:
     def differences(self) -> Offsets:
         """The smallest parts of the text that tokenizers cut differently: rows of start and end, in bytes."""
         common = self.common
-        numbers = (np.diff(np.searchsorted(starts, common)) for starts, _ in self.spans.values())
+        # By their ends: the empty tokens of a changed part are at its end.
+        numbers = (np.diff(np.searchsorted(ends, common, side="right")) for _, ends in self.spans.values())
         first = next(numbers, np.zeros(len(common) - 1, np.int64))
         differ = first > 1
         for tokens in numbers:
@@ -100,10 +94,10 @@ class Comparison:
         return f'<div style="display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start">{columns}</div>'
 
     def _column(self, name: str) -> str:
-        pieces = list(self._pieces(name))
-        starts = np.cumsum([0, *(len(piece.value) for piece in pieces)])
-        before = np.searchsorted(self.differences[:, 1], starts[:-1], side="right")
-        after = np.searchsorted(self.differences[:, 0], starts[1:])
+        pieces, spans = zip(*self._pieces(name), strict=True) if self.bytes else ((), ())
+        starts, ends = np.array(spans, np.int64).reshape(-1, 2).T
+        before = np.searchsorted(self.differences[:, 1], starts, side="right")
+        after = np.searchsorted(self.differences[:, 0], ends)
         tokens = len(self.ids[name])
         per_token = f" · {len(self.bytes) / tokens:.2f} bytes per token" if tokens else ""
         return (
@@ -112,17 +106,19 @@ class Comparison:
             f"{pieces_as_html(pieces, set(np.flatnonzero(after > before).tolist()))}</div>"
         )
 
-    def _pieces(self, name: str) -> Iterator[Piece]:
-        """Yield the pieces of the text, including text that the pattern drops, which has no ids."""
+    def _pieces(self, name: str) -> Iterator[tuple[Piece, tuple[int, int]]]:
+        """Yield the pieces of the text and their spans, including text that is dropped, which has no ids."""
         starts, ends = (offsets.tolist() for offsets in self.spans[name])
         ids, end, first = self.ids[name].tolist(), 0, 0
         for index, start in enumerate([*starts, len(self.bytes)]):
             if start > end or index == len(ids):
-                yield from Encoding(self.tokenizers[name], ids[first:index]).pieces
-                first = index
+                for piece in Encoding(self.tokenizers[name], ids[first:index]).pieces:
+                    last = first + len(piece.ids) - 1
+                    yield piece, (starts[first], ends[last])
+                    first = last + 1
             if start > end:
-                yield Piece((), self.bytes[end:start])
-            end = ends[index] if index < len(ids) else start
+                yield Piece((), self.bytes[end:start]), (end, start)
+            end = max(end, ends[index] if index < len(ids) else start)
 
 
 def unique_names(names: list[str]) -> list[str]:

@@ -186,7 +186,7 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads
     """
     split = tokenizer.model.split
     if split not in text.chunks:
-        raise DataError(f"the text was not counted with the pattern of {name}, {short(split.pattern)}")
+        raise DataError(f"the text was not counted with the pattern of {name}, {split}")
     chunks = text.chunks[split]
     encoder = tokenizer.core_encoder
     ids, sizes = encoder.encode_chunks(chunks.arrays.data, chunks.arrays.offsets, threads)

@@ -75,6 +75,8 @@ class ModelSummary:
     stop_words: int
     special_tokens: Mapping[str, int]
     pattern: str
+    split: str
+    """How text becomes chunks: the name of the pattern, and what happens before."""
     pattern_engine: str
     """What runs the pattern; see `patterns.explain`."""
     longest_merge: TokenInfo | None
@@ -122,6 +124,8 @@ class CountsSummary:
     total: int
     unique: int
     pattern: str
+    split: str
+    """How text became chunks: the name of the pattern, and what happened before."""
     share_of_most_frequent: Mapping[str, float]
     """Fraction of the total that the 100 and the 10,000 most frequent chunks make up."""
     longest_chunk: int
@@ -147,6 +151,7 @@ def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
         stop_words=len(model.stop_words),
         special_tokens=dict(model.special_tokens),
         pattern=model.pattern,
+        split=model.split.name,
         pattern_engine=explain(model.split).engine,
         longest_merge=_longest(model, model.merges.values()),
         mean_merge_bytes=round(mean, 3),
@@ -248,6 +253,7 @@ def inspect_counts(
         total=total,
         unique=counts.unique,
         pattern=counts.pattern,
+        split=counts.split.name,
         share_of_most_frequent={
             str(size): round(int(counts.arrays.counts[:size].sum(dtype=object)) / max(1, total), 4)
             for size in (100, 10_000)

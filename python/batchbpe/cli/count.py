@@ -16,6 +16,7 @@ from .options import (
     Inputs,
     Json,
     Master,
+    NormalizationForm,
     Quiet,
     Resume,
     SkipErrors,
@@ -66,6 +67,7 @@ def count(
     output: Output,
     *,
     pattern: Annotated[str, option(PATTERN_HELP, metavar="PATTERN")] = "gpt4",
+    normalization: NormalizationForm = None,
     special_token: SpecialTokens = None,
     reading: dict[str, Any],
     max_chunk_bytes: MaxChunkBytes = None,
@@ -104,7 +106,7 @@ def count(
     reading.setdefault("max_document_bytes", default_max_document_bytes(max_memory_bytes))
     read_options, sampling = from_keywords(cast("Reading", reading))
     options = CountOptions(
-        split=Split.of(pattern),
+        split=Split.of(pattern, normalization),
         special_tokens=special_token or [],
         max_chunk_bytes=max_chunk_bytes,
         reading=read_options,

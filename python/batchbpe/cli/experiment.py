@@ -14,7 +14,7 @@ import typer
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short
 from ..storage.atomic import check_writable, writing
 from .app import as_option, as_typed, command
-from .options import PATTERN_HELP, Json, Quiet, ReplaceErrors, TextColumn, error_policy, option
+from .options import PATTERN_HELP, Json, NormalizationForm, Quiet, ReplaceErrors, TextColumn, error_policy, option
 from .output import note, print_json, print_rows, print_table
 from .usage import UsageError, number, one_of, refuse
 
@@ -56,6 +56,7 @@ def experiment(
     pattern: Annotated[
         str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="from the counts, or gpt4")
     ] = None,
+    normalization: NormalizationForm = None,
     grid: Annotated[
         list[str] | None,
         option("Option and values for sweep, e.g. stop_list_size=0,100. Can be repeated.", metavar="NAME=VALUE,..."),
@@ -90,7 +91,11 @@ def experiment(
     _check_folder(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
     options: dict[str, Any] = {"text_column": text_column, "errors": error_policy(replace_errors)}
-    split = options | {"seed": seed} | ({} if heldout_share is None else {"heldout_share": heldout_share})
+    split = (
+        options
+        | {"seed": seed, "normalization": normalization}
+        | ({} if heldout_share is None else {"heldout_share": heldout_share})
+    )
     run = EXPERIMENTS[name]
     with _output_folder(output), _spelling(values):
         if chunks:

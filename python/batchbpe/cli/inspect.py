@@ -11,7 +11,6 @@ import typer
 
 from ..errors import ArgumentError, listed, plural
 from ..formats import FORMATS, Format
-from ..patterns import pattern_name
 from .app import command, contains_counts, load
 from .options import Json, ModelFile, Quiet, RankPattern, option
 from .output import note, print_json, print_rows, print_table
@@ -103,7 +102,10 @@ def _print_model(title: str, summary: ModelSummary, json: bool) -> None:
     if json:
         print_json(rows)
         return
-    rows["pattern"] = pattern_name(summary.pattern)
+    rows["pattern"] = rows.pop("split")
+    for kind in ("special_tokens", "added_tokens"):  # a name may contain control characters
+        names = {name if name.isprintable() else repr(name)[1:-1]: token for name, token in rows[kind].items()}
+        rows[kind] = names
     for name, token in {"longest_merge": summary.longest_merge, "longest_phrase": summary.longest_phrase}.items():
         rows[name] = token and f"{_quoted(token)} ({plural(token.bytes, 'byte')})"
     if log := training_log(summary.training):
@@ -123,7 +125,7 @@ def _print_counts(title: str, summary: CountsSummary) -> None:
     rows = {
         "total chunks": summary.total,
         "unique chunks": summary.unique,
-        "pattern": pattern_name(summary.pattern),
+        "pattern": summary.split,
         **{
             f"fraction in the {int(n):,} most frequent chunks": fraction
             for n, fraction in summary.share_of_most_frequent.items()

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from ..choices import Normalization
 from ..data.files import COMPRESSIONS
 from ..data.readers import FORMATS
 from ..options import shell_options
@@ -96,6 +97,16 @@ ModelFile = Annotated[
     typer.Argument(help="A .model, .tiktoken or tokenizer.json file, or a transformers folder.", readable=False),
 ]
 PATTERN_HELP = "Split pattern: a name, such as gpt4, o200k or llama3 (docs/patterns.md), or a regular expression."
+NormalizationForm = Annotated[
+    Normalization | None,
+    option(
+        "Unicode normalization of the text before it is split: none, NFC, NFD, NFKC or NFKD.",
+        "--normalization",
+        metavar="FORM",
+        show_default="from the counts, or none",
+        **one_of(get_args(Normalization)),
+    ),
+]
 RankPattern = Annotated[
     str | None,
     option("Split pattern of a .tiktoken file that is not from OpenAI.", "--pattern", metavar="PATTERN"),

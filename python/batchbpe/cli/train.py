@@ -15,6 +15,7 @@ from .app import command, load
 from .options import (
     PATTERN_HELP,
     Json,
+    NormalizationForm,
     Quiet,
     Threads,
     option,
@@ -59,6 +60,7 @@ def train(
     pattern: Annotated[
         str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="from the counts, or gpt4")
     ] = None,
+    normalization: NormalizationForm = None,
     base: Annotated[Path | None, option("Model to extend.", metavar="MODEL")] = None,
     reading: dict[str, Any],
     threads: Threads = None,
@@ -87,6 +89,7 @@ def train(
     tokenizer = Tokenizer.train(
         files=inputs,
         pattern=pattern,
+        normalization=normalization,
         special_tokens=special_token or [],
         base=load(base) if base else None,
         **options,

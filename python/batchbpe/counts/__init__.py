@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arguments import check_integer, check_path, check_threads
+from ..choices import Normalization
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import Reading, ReadOptions, Sampling
 from ..data.sampling import Selection
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model.checks import check_special_tokens
 from ..options import accepting
-from ..patterns import Split
+from ..patterns import Split, split_given
 from ..storage.atomic import replacing
 from ..util.lazy import lazy
 from ..util.progress import counting_bar
@@ -58,6 +59,7 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         data: Data | None = None,
         pattern: Split | str | None = None,
         *,
+        normalization: Normalization | None = None,
         texts: str | Iterable[str] | None = None,
         files: Files | None = None,
         special_tokens: Sequence[str] | Mapping[str, int] = (),
@@ -72,6 +74,8 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         data: a text, path, glob, folder or URL; chunk counts; arrow data, data frames or datasets; an iterable of
             strings; or a list of any of these. See `batchbpe.data.corpus`.
         pattern: name or regular expression; by default the pattern of the counts in `data`, or gpt4.
+        normalization: Unicode normalization form of the text, such as NFC; by default that of the counts in `data`, or
+            none. Decoding then returns the normalized text.
         texts: strings to count instead of `data`, even if they look like paths.
         files: paths, globs, folders or URLs to read instead of `data`; "-" is standard input.
         special_tokens: removed from the text before it is split.
@@ -80,7 +84,7 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         threads: number of threads; all cores by default.
 
         """
-        split = None if pattern is None else Split.of(pattern)
+        split = split_given(pattern, normalization)
         return count_corpus(Corpus.of(data, texts, files, reading), split, special_tokens, progress, threads)
 
     @classmethod
@@ -107,7 +111,7 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         batches = format.table(*self.arrays[:3]).to_batches(max_chunksize=format.ROWS)
         as_csv = Path(path).suffix.lower() == ".csv"
         with replacing(path) as temporary:
-            format.write(batches, self.split.to_json(), self.total, self.unique, temporary, as_csv=as_csv)
+            format.write(batches, self.split, self.total, self.unique, temporary, as_csv=as_csv)
 
     @property
     def pattern(self) -> str:

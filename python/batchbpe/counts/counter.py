@@ -93,7 +93,7 @@ class ChunkCounter(TextCounter):
 
     def _start(self) -> _core.ChunkTable:
         self.split = self.split or Split.of("gpt4")
-        table = _core.ChunkTable(self.split.pattern, self.special_tokens, self.threads, self.max_chunk_bytes)
+        table = _core.ChunkTable(self.split, self.special_tokens, self.threads, self.max_chunk_bytes)
         if self._only_counts is not None:
             table.add_counts(*self._only_counts[:3])
             self._only_counts = None
@@ -157,14 +157,15 @@ def _load_file(path: Path, max_bytes: int | None) -> ChunkArrays:
         suffix, compression = split_suffix(path)
         with decompressed(path, compression) as plain:
             if suffix == ".csv":
-                (data, offsets, counts), pattern = read_csv(plain, max_bytes)
-                total = None
+                (data, offsets, counts), text = read_csv(plain, max_bytes)
+                split, total = Split.from_text(text), None
             else:
                 from ..formats import counts_parquet as parquet  # imports pyarrow
 
                 rows = FEW_ROWS if has_dictionary(plain) else parquet.ROWS
-                (data, offsets, counts), pattern, total = parquet.read(plain, max_bytes, rows)
-        arrays = ChunkArrays(data, offsets, counts, Split.from_json(pattern))
+                (data, offsets, counts), stored, total = parquet.read(plain, max_bytes, rows)
+                split = Split.from_json(stored)
+        arrays = ChunkArrays(data, offsets, counts, split)
         # Only in files that store a total is each chunk known to occur once.
         if total is None or not _core.is_in_order(data, offsets, counts):
             arrays = sorted_counts(arrays)

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..choices import Normalization
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkCounter
 from ..data.corpus import Corpus, Data, Files
 from ..data.documents import Counts, TextFile
 from ..data.options import ReadOptions
 from ..errors import DataError
+from ..patterns import Split, split_given
 from ..util.progress import counting_bar
 from ..util.surrogates import Errors
 from .data import ExperimentData, source_names
@@ -35,7 +37,8 @@ def chunks(
     *,
     texts: str | Iterable[str] | None = None,
     files: Files | None = None,
-    pattern: str | None = None,
+    pattern: Split | str | None = None,
+    normalization: Normalization | None = None,
     text_column: str = "text",
     points: int = POINTS,
     errors: Errors = "strict",
@@ -50,7 +53,7 @@ def chunks(
     data: anything that `ChunkCounts.count` accepts, or an `ExperimentData`.
     texts, files: as in `ChunkCounts.count`, instead of `data`.
     points: number of points on the growth curve.
-    pattern, text_column, errors, progress: as in `ChunkCounts.count`.
+    pattern, normalization, text_column, errors, progress: as in `ChunkCounts.count`.
 
     >>> result = chunks(["to be or not to be"] * 3)
     >>> result.table.to_pylist()[-1]
@@ -60,7 +63,7 @@ def chunks(
     if isinstance(data, ExperimentData):
         data = data.counts + data.heldout
     corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))
-    counts, measured = _read(corpus, pattern, progress)
+    counts, measured = _read(corpus, split_given(pattern, normalization), progress)
     if not counts.unique:
         raise DataError("the data contains no chunks", remedy="provide more data")
     as_read = bool(measured)
@@ -74,7 +77,7 @@ def chunks(
         "chunks",
         {
             "data": source_names(corpus),
-            "pattern": counts.pattern,
+            "pattern": counts.split.name,
             "total": counts.total,
             "unique": counts.unique,
             "growth": "as read" if as_read else "expected",
@@ -93,14 +96,14 @@ def chunks(
     )
 
 
-def _read(corpus: Corpus, pattern: str | None, progress: bool) -> tuple[ChunkCounts, list[dict[str, int]]]:
+def _read(corpus: Corpus, split: Split | None, progress: bool) -> tuple[ChunkCounts, list[dict[str, int]]]:
     """Return the counts of data, and the growth measured while reading; empty if it could not be measured.
 
     Count with one thread, so that the number of unique chunks is known at any time.
     """
     if isinstance(corpus.data, ChunkCounts):
         return corpus.data, []
-    counter = ChunkCounter(pattern, (), corpus.options.errors, threads=1)
+    counter = ChunkCounter(split, (), corpus.options.errors, threads=1)
     growth: list[dict[str, int]] = []
     with counting_bar(counter, corpus.sources, show=progress):
         for source in corpus.sources:

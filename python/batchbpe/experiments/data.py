@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..analysis.counted_text import CountedText
+from ..choices import Normalization
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays, ChunkCounter, sorted_counts
 from ..data.corpus import Corpus, Data, Files
@@ -18,7 +19,7 @@ from ..data.options import ReadOptions
 from ..data.sampling import DocumentSampler
 from ..errors import ArgumentError, DataError, Setting
 from ..formats.counts_parquet import table
-from ..patterns import Split
+from ..patterns import Split, split_given
 from ..util.arrow import bytes_and_offsets, mask_array
 from ..util.progress import counting_bar
 from ..util.surrogates import Errors
@@ -49,7 +50,8 @@ class ExperimentData:
         *,
         texts: str | Iterable[str] | None = None,
         files: Files | None = None,
-        pattern: str | None = None,
+        pattern: Split | str | None = None,
+        normalization: Normalization | None = None,
         heldout_share: float = HELDOUT_SHARE,
         seed: int = 0,
         text_column: str = "text",
@@ -67,6 +69,7 @@ class ExperimentData:
         heldout: text to encode; anything that `ChunkCounts.count` accepts.
         texts, files: as in `ChunkCounts.count`, instead of `data`.
         pattern: a name or regular expression; by default that of chunk counts in the data, or gpt4.
+        normalization: Unicode normalization form of the text, such as NFC.
         heldout_share: fraction to hold out, between 0 and 1.
         seed: random seed for choosing what to hold out.
         text_column, errors, threads, progress: as in `ChunkCounts.count`.
@@ -82,14 +85,14 @@ class ExperimentData:
             return data
         corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))  # type: ignore[arg-type]
         held = None if heldout is None else Corpus(heldout, options=corpus.options)
-        return cls.of_corpus(corpus, held, pattern, heldout_share, seed, threads, progress)
+        return cls.of_corpus(corpus, held, split_given(pattern, normalization), heldout_share, seed, threads, progress)
 
     @classmethod
     def of_corpus(
         cls,
         corpus: Corpus,
         heldout: Corpus | None,
-        pattern: str | None,
+        pattern: Split | str | None,
         heldout_share: float,
         seed: int,
         threads: int | None = None,
@@ -110,7 +113,7 @@ class ExperimentData:
             if not each.unique:
                 remedy = () if heldout is not None else (" or change ", Setting("heldout_share"))
                 raise DataError(f"the {name} contains no chunks", remedy=("provide more data", *remedy))
-        parameters |= {"pattern": counts.pattern, "chunks": counts.total, "unique": counts.unique}
+        parameters |= {"pattern": counts.split.name, "chunks": counts.total, "unique": counts.unique}
         return cls(counts, other, dropped, parameters | {"chunks held out": other.total})
 
     @property

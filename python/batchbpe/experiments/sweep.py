@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..choices import Normalization
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import ReadOptions
 from ..errors import ArgumentError, DataError
@@ -53,6 +54,7 @@ def sweep(
     grid: Mapping[str, Sequence[Any]],
     folder: str | os.PathLike[str] | None = None,
     resume: bool = True,
+    normalization: Normalization | None = None,
     heldout_share: float = HELDOUT_SHARE,
     seed: int = 0,
     text_column: str = "text",
@@ -70,7 +72,7 @@ def sweep(
         identified by their names, even when a sweep is resumed.
     folder: folder in which the result of each combination is saved. Two sweeps cannot use it at the same time.
     resume: whether to reuse the results in the folder. If not, they are removed.
-    heldout_share, seed, text_column, errors: as in `ExperimentData.of`.
+    normalization, heldout_share, seed, text_column, errors: as in `ExperimentData.of`.
     progress: whether to display a progress bar.
 
     >>> grid = {"vocab_size": [258, 260], "stop_list_size": [0, 1]}
@@ -87,7 +89,8 @@ def sweep(
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder))
-        results = _Results(folder, _description(corpus, other, heldout_share, seed, text_column, errors), resume)
+        options = [heldout_share, seed, text_column, errors, *([normalization] if normalization else [])]
+        results = _Results(folder, _description(corpus, other, *options), resume)
         combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         todo = [each for each in combinations if results.find(each) is None]
         done = len(combinations) - len(todo)
@@ -97,7 +100,7 @@ def sweep(
             if not some:
                 continue
             on_progress(done)
-            counted = ExperimentData.of_corpus(corpus, other, pattern, heldout_share, seed)
+            counted = ExperimentData.of_corpus(corpus, other, Split.of(pattern, normalization), heldout_share, seed)
             settings = [_training_options(each, policies) for each in some]
             moved = partial(lambda before, more: on_progress(before + more), done)
             for each, trained in zip(some, train_all(counted, settings, on_progress=moved), strict=True):

@@ -12,10 +12,11 @@ from typing import Literal, NamedTuple, Protocol
 from ..arguments import check_path
 from ..errors import ArgumentError, DataError
 from ..model import Model
-from . import huggingface, minbpe, native, tiktoken, transformers
+from . import huggingface, minbpe, native, tekken, tiktoken, transformers
 from .file_errors import check_model_path, locate_errors, not_found
+from .published import OPENAI
 
-Format = Literal["batchbpe", "tiktoken", "huggingface", "transformers", "minbpe", "batchbpe-v1"]
+Format = Literal["batchbpe", "tiktoken", "tekken", "huggingface", "transformers", "minbpe", "batchbpe-v1"]
 """The names in `FORMATS`, for type checkers."""
 
 
@@ -35,6 +36,7 @@ class ModelFormat(NamedTuple):
 FORMATS: Mapping[str, ModelFormat] = {
     "batchbpe": ModelFormat(native.is_format, native.load, native.save),
     "tiktoken": ModelFormat(tiktoken.is_format, tiktoken.load, tiktoken.save),
+    "tekken": ModelFormat(tekken.is_format, tekken.load, tekken.save),
     "huggingface": ModelFormat(huggingface.is_format, huggingface.load, huggingface.save),
     "transformers": ModelFormat(None, huggingface.load, transformers.save),
     "minbpe": ModelFormat(minbpe.is_format, minbpe.load, minbpe.save),
@@ -56,7 +58,7 @@ def load_file(path: str | os.PathLike[str]) -> Model:
     if path.is_dir():
         return huggingface.load(path)
     if not path.is_file():
-        if given in tiktoken.PUBLISHED:
+        if given in OPENAI:
             raise not_found(given, f"use Tokenizer.from_tiktoken({tiktoken.DOWNLOADED})")
         raise not_found(given, f"use Tokenizer.from_huggingface({huggingface.DOWNLOADED})")
     with locate_errors(path):

@@ -23,7 +23,8 @@ from .counts_csv import Arrays, check_size
 from .file_errors import locate_errors
 from .parquet_files import checksum_of_file, damaged, open_parquet, parse_metadata, read_columns
 
-VERSION = 1
+VERSIONS = (1, 2)
+"""Version 2 has a pattern with normalization or steps: an object."""
 ROWS = 1 << 18
 """Number of rows to read at once."""
 TOTALS = "_batchbpe.json"
@@ -109,7 +110,7 @@ def _metadata_of(schema: pa.Schema, column: str) -> dict[str, Any]:
     """Return the settings that a file was counted with."""
     otherwise = DataError(f"not a file of {column} counts that batchbpe.spark has made")
     path = ("fields", 0, "metadata", "batchbpe")
-    metadata = parse_metadata(schema, KEY, *path, version=VERSION, otherwise=otherwise)
+    metadata = parse_metadata(schema, KEY, *path, versions=VERSIONS, otherwise=otherwise)
     types = [(field.name, str(field.type)) for field in schema]
     if types != [(column, "binary"), ("count", "int64")]:
         raise DataError(f"expected the columns {column} (binary) and count (int64), got {types}")

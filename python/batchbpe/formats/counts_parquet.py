@@ -1,7 +1,7 @@
 """Parquet files of chunk counts.
 
 They have the columns `chunk` (binary) and `count` (uint64). The metadata key `batchbpe` has the version, the pattern
-and the totals as JSON.
+(`Split.to_json`) and the totals as JSON.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import DataError, listed, short
+from ..patterns import Split
 from ..util.arrow import bytes_and_offsets
 from .counts_csv import Arrays, check_size, write_csv
 from .parquet_files import CHECKSUM_KEY, Checksum, open_parquet, parse_metadata, read_columns
 
-VERSION = 1
+VERSIONS = (1, 2)
+"""Version 2 has a pattern with normalization or steps: an object."""
 KEY = b"batchbpe"
 ROWS = 1 << 18
 """Number of rows in a row group."""
@@ -38,14 +40,23 @@ def table(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], counts: n
     return pa.Table.from_arrays([chunks, numbers], schema=SCHEMA)
 
 
+def split_metadata(split: Split) -> dict[str, Any]:
+    """Return what metadata contains about a split.
+
+    >>> split_metadata(Split("a+")), split_metadata(Split("a+", prefix_space=True))["version"]
+    ({'version': 1, 'pattern': 'a+'}, 2)
+    """
+    return {"version": VERSIONS[0] if split.is_bare else VERSIONS[1], "pattern": split.to_json()}
+
+
 def write(
-    batches: Iterable[pa.RecordBatch], pattern: str, total: int, unique: int, path: Path, *, as_csv: bool
+    batches: Iterable[pa.RecordBatch], split: Split, total: int, unique: int, path: Path, *, as_csv: bool
 ) -> None:
     """Write counts as csv, or as parquet with one row group per batch."""
     if as_csv:
-        write_csv(batches, pattern, path)
+        write_csv(batches, split.to_text(), path)
         return
-    metadata = json.dumps({"version": VERSION, "pattern": pattern, "total": total, "unique": unique})
+    metadata = json.dumps(split_metadata(split) | {"total": total, "unique": unique})
     schema, checksum = SCHEMA.with_metadata({KEY: metadata}), Checksum(metadata.encode())
     # Chunks are unique and not sorted, so a dictionary or statistics for them would be useless.
     options: dict[str, Any] = {"use_dictionary": ["count"], "write_statistics": ["count"], "compression": "zstd"}
@@ -57,21 +68,19 @@ def write(
             writer.add_key_value_metadata({CHECKSUM_KEY.decode(): str(checksum)})
 
 
-def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[Arrays, str, int | None]:
-    """Read a parquet file: the counts, their pattern and, if the file has it, their total.
+def read(path: Path, max_bytes: int | None, rows_at_once: int = ROWS) -> tuple[Arrays, object, int | None]:
+    """Read a parquet file: the counts, how their split is stored and, if the file has it, their total.
 
     Errors do not name the file. Raise if the chunks have more than `max_bytes` in total.
     """
     with open_parquet(path) as file:
         reason = "not a file of chunk counts: the metadata has no valid key 'batchbpe'"
         otherwise = DataError(reason, remedy="create one with batchbpe count")
-        metadata = parse_metadata(file.schema_arrow, KEY, version=VERSION, otherwise=otherwise)
+        metadata = parse_metadata(file.schema_arrow, KEY, versions=VERSIONS, otherwise=otherwise)
         rows = file.metadata.num_rows
         pattern = metadata.get("pattern")
         if metadata.get("unique") not in (None, rows):
             raise DataError(f"expected {short(metadata['unique'])} chunks, got {rows}; the file is damaged")
-        if not isinstance(pattern, str):
-            raise DataError(f"the pattern must be a string, got {short(pattern)}")
         columns = [f"{field.name} ({field.type})" for field in file.schema_arrow]
         if not re.match(r"chunk \((large_)?(binary|string)\) count \(u?int\d+\)", " ".join(columns)):
             expected = "expected the columns chunk (binary) and count (uint64)"

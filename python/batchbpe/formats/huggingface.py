@@ -1,7 +1,7 @@
-"""The byte-level BPE subset of Hugging Face's `tokenizer.json`. See `tokenizer_json` for reading it.
+"""Hugging Face's `tokenizer.json` with byte-level BPE, and the files next to it. `tokenizer_json` reads the content.
 
-Special and added tokens are written as `added_tokens`, and the pattern as a pre-tokenizer that splits by a regular
-expression.
+Special and added tokens are written as `added_tokens`, the split as a pre-tokenizer (see `spelling`), and other parts
+of the file that the model was loaded from as they were (see `carried`).
 """
 
 from __future__ import annotations
@@ -9,33 +9,35 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from .._core import Encoder
 from ..errors import ArgumentTypeError, DataError, Setting, parse_json, short
 from ..model import Model
+from ..model.checks import FLAGS
 from ..storage.atomic import replacing
-from . import native
+from . import native, vocab_merges
 from .byte_level import from_byte_level, to_byte_level
+from .carried import CONFIG, ROLES, check_carried, of_folder, of_object
 from .file_errors import check_model_path, locate_errors, not_found
-from .ignored import folder_settings, ignored_parts, object_settings, read_config, warn_ignored
 from .phrase_pattern import pattern_with_phrases
 from .placeholders import unused_tokens
-from .portability import check_portable
-from .tokenizer_json import AddedTokens, parse, pattern_for_oniguruma
+from .spelling import normalizer, pre_tokenizer
+from .tokenizer_json import AddedTokens, parse
 from .unsupported import check_supported, without_unsupported
 
 DOWNLOADED = "transformers.AutoTokenizer.from_pretrained({})"
 """Code that downloads a tokenizer by its name."""
-SUPPORTED = frozenset({"phrases", "added_tokens"})
+SUPPORTED = frozenset({"phrases", "added_tokens", "stop_words", "flags", "decode_only"})
+_DECODER = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
 
 
 def is_format(content: bytes) -> bool:
-    """Return whether the content of a file is JSON, and therefore may be a tokenizer.json."""
-    return bool(re.match(rb"\s*\{", content))
+    """Return whether the content of a file is JSON, and therefore may be a tokenizer.json, or that of a merges.txt."""
+    return bool(re.match(rb"\s*\{|#version", content))
 
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
@@ -54,40 +56,34 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
     [['a', 'a']]
     """
     if allow_inexact:
-        model = without_unsupported(model, "Hugging Face", SUPPORTED)
+        model = _without_inexact(model)
         _check_special(model)
     else:
         check(model)
-    ids = (*model.byte_ids, *model.merges.values(), *model.phrases.values())
-    merged = {token: model.vocab[token] for token in ids}
-    vocab: dict[str, int] = {}
-    for token, value in sorted(merged.items()):
-        vocab.setdefault(to_byte_level(value), token)
-    vocab |= model.found_tokens
+    vocab = _vocab(model)
+    added = dict(sorted(model.found_tokens.items(), key=lambda item: item[1]))
     if fill_gaps:
-        vocab |= unused_tokens(model, vocab.values())
-    split = {"Regex": pattern_for_oniguruma(pattern_with_phrases(model))}
+        vocab |= unused_tokens(model, {*vocab.values(), *added.values()})
+    # Hugging Face ignores the ids of added tokens that are not in the vocabulary, and numbers them itself.
+    if numbered(added, vocab) != added:
+        _check_not_bytes(model)
+        vocab |= added
+    check_carried(model)
     return {
         "version": "1.0",
-        "truncation": None,
-        "padding": None,
+        "truncation": model.carried.get("truncation"),
+        "padding": model.carried.get("padding"),
         "added_tokens": [
             {"id": token, "content": name, "special": name in model.special_tokens}
-            | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
-            | {"normalized": name in model.added_tokens}  # these are found after the others
-            for name, token in sorted(model.found_tokens.items(), key=lambda item: item[1])
+            | {flag: flag in model.flags_of(name) for flag in FLAGS}
+            for name, token in added.items()
         ],
-        "normalizer": None,
-        "pre_tokenizer": {
-            "type": "Sequence",
-            "pretokenizers": [
-                # Text between matches is dropped, as by the core.
-                {"type": "Split", "pattern": split, "behavior": "Removed", "invert": True},
-                {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
-            ],
-        },
-        "post_processor": None,
-        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+        "normalizer": normalizer(model.split),
+        "pre_tokenizer": pre_tokenizer(
+            model.split, pattern_with_phrases(model) if model.phrases else None, portable=not allow_inexact
+        ),
+        "post_processor": model.carried.get("post_processor"),
+        "decoder": model.carried.get("decoder", _DECODER),
         "model": {
             "type": "BPE",
             "dropout": None,
@@ -96,21 +92,87 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
             "end_of_word_suffix": None,
             "fuse_unk": False,
             "byte_fallback": False,
-            "ignore_merges": bool(model.phrases),  # a phrase is found as a whole
-            "vocab": vocab,
-            "merges": [[to_byte_level(merged[first]), to_byte_level(merged[last])] for first, last in model.merges],
+            "ignore_merges": _has_whole_chunks(model),
+            "vocab": dict(sorted(vocab.items(), key=itemgetter(1))),  # version 1.0 depends on the order
+            "merges": [[to_byte_level(model.vocab[part]) for part in pair] for pair in model.merges],
         },
     }
 
 
+def numbered(added: Iterable[str], vocab: Mapping[str, int]) -> dict[str, int]:
+    """Return the ids that Hugging Face gives to added tokens: those in the vocabulary, or the next free ones.
+
+    >>> numbered(["<s>", "</s>", "<pad>"], {"a": 0, "</s>": 1})
+    {'<s>': 2, '</s>': 1, '<pad>': 3}
+    """
+    ids: dict[str, int] = {}
+    following = len(vocab)
+    for name in added:
+        ids[name] = vocab.get(name, following)
+        following = max(following, ids[name] + 1)
+    return ids
+
+
+def _check_not_bytes(model: Model) -> None:
+    """Raise if an added token, put into the vocabulary, would be spelled like a missing byte."""
+    for name in model.found_tokens:
+        value = from_byte_level(name) or b""
+        if len(value) == 1 and model.byte_ids[value[0]] is None:
+            raise DataError(
+                f"token {short(name)} is spelled like the byte 0x{value[0]:02X}, which the model does not have, and "
+                "its id is not the next one after the vocabulary",
+                remedy=("use ", Setting("format", "batchbpe")),
+            )
+
+
+def _has_whole_chunks(model: Model) -> bool:
+    """Return whether some chunks are looked up instead of merged. In a tokenizer.json, this applies to all tokens."""
+    return bool(model.stop_words or model.phrases)
+
+
+def _vocab(model: Model) -> dict[str, int]:
+    """Return the ids of all tokens but those found before splitting."""
+    ids = (*model.byte_ids, *model.merges.values(), *model.stop_words.values(), *model.phrases.values())
+    vocab: dict[str, int] = {}
+    for token in sorted(token for token in ids if token is not None):
+        vocab.setdefault(to_byte_level(model.vocab[token]), token)
+    for token, value in model.decode_only.items():
+        name: str | None = to_byte_level(value)
+        if name in vocab or _has_whole_chunks(model):  # text must not be encoded to it
+            name = _raw_name(value)
+        if name is None or name in vocab or name in model.found_tokens:
+            reason = f"decode-only token {short(value)} would be encoded in a tokenizer.json"
+            raise DataError(reason, remedy=("use ", Setting("format", "batchbpe")))
+        vocab[name] = token
+    return vocab
+
+
+def _raw_name(value: bytes) -> str | None:
+    """Return the text of a token if it is not in byte-level spelling: then text, which is, never matches it."""
+    try:
+        name = value.decode()
+    except UnicodeDecodeError:
+        return None
+    return name if from_byte_level(name) is None else None
+
+
 def check(model: Model) -> None:
-    """Raise if a tokenizer.json, which identifies tokens by their bytes, cannot represent the model."""
+    """Raise if a tokenizer.json cannot represent the model."""
     keep, drop = Setting("format", "transformers"), Setting("allow_inexact", True)
-    remedy = ("use ", keep, " to keep them, or ", drop, " to drop them")
-    check_supported(model, "tokenizer.json", SUPPORTED, remedy)
-    check_portable(model.pattern, "Oniguruma")
-    seen: dict[bytes, int] = {model.vocab[token]: token for token in model.byte_ids}
-    for token in (*model.merges.values(), *model.phrases.values()):
+    check_supported(model, "tokenizer.json", SUPPORTED, ("use ", keep, " to keep them, or ", drop, " to drop them"))
+    pre_tokenizer(model.split)
+    _check_special(model)
+    _vocab(model)
+    if model.phrases:
+        pattern_with_phrases(model)
+    _check_whole_chunks(model)
+
+
+def _check_whole_chunks(model: Model) -> None:
+    """Raise if tokens have the same bytes, or if looking whole chunks up would change how they are encoded."""
+    keep, drop = Setting("format", "transformers"), Setting("allow_inexact", True)
+    seen: dict[bytes, int] = {model.vocab[token]: token for token in model.byte_ids if token is not None}
+    for token in (*model.merges.values(), *model.stop_words.values(), *model.phrases.values()):
         other = seen.setdefault(model.vocab[token], token)
         if other != token:
             raise DataError(
@@ -118,37 +180,45 @@ def check(model: Model) -> None:
                 "but tokenizer.json identifies tokens by their bytes",
                 remedy=("use ", keep, " to keep both, or ", drop, " to drop one"),
             )
-    _check_special(model)
-    if model.phrases:
-        pattern_with_phrases(model)
+    if _has_whole_chunks(model):
         _check_whole_tokens(model)
 
 
+def _without_inexact(model: Model) -> Model:
+    """Return the model without what a tokenizer.json cannot represent."""
+    supported = SUPPORTED
+    try:
+        _check_whole_chunks(model)
+    except DataError:
+        supported -= {"stop_words"}
+    return without_unsupported(model, "Hugging Face", supported)
+
+
 def _check_whole_tokens(model: Model) -> None:
-    """Raise if the bytes of a token do not encode to it: with phrases, whole chunks are looked up instead of merged."""
+    """Raise if the bytes of a token do not encode to it: whole chunks are looked up instead of merged."""
     import numpy as np  # not above, because every command would import it
 
     tokens = [*model.merges.values()]
     values = [model.vocab[token] for token in tokens]
     offsets = np.cumsum([0, *map(len, values)], dtype=np.int64)
-    encoder = Encoder(model.pattern, model.ranked, [], [], [], [])
+    encoder = Model(model.split, model.merges, byte_ids=model.byte_ids).encoder()
     ids, sizes = encoder.encode_chunks(np.frombuffer(b"".join(values), np.uint8), offsets, None)
     starts = np.cumsum(sizes) - sizes
     wrong = np.flatnonzero((sizes != 1) | (ids[starts] != np.array(tokens, np.uint32)))
     if len(wrong):
-        value = short(values[wrong[0]])
+        value, what = short(values[wrong[0]]), "phrases" if model.phrases else "stop words"
         raise DataError(
-            f"{value} is a token, but is encoded as {sizes[wrong[0]]} tokens, unlike in a tokenizer.json with phrases",
+            f"{value} is a token, but is encoded as {sizes[wrong[0]]} tokens, unlike in a tokenizer.json with {what}",
             remedy=("use ", Setting("format", "transformers")),
         )
 
 
 def _check_special(model: Model) -> None:
     """Raise if the name of a special or added token is the byte-level spelling of another token."""
-    ids = {model.vocab[token]: token for token in (*model.byte_ids, *model.merges.values())}
-    for name in model.found_tokens:
+    ids = model.token_ids
+    for name, token in model.found_tokens.items():
         same_spelling = ids.get(from_byte_level(name) or b"")
-        if same_spelling is not None:
+        if same_spelling not in (None, token):
             kind = "special" if name in model.special_tokens else "added"
             raise DataError(
                 f"{kind} token {short(name)} is spelled like token {same_spelling} in tokenizer.json",
@@ -157,57 +227,97 @@ def _check_special(model: Model) -> None:
 
 
 def load(source: Any) -> Model:
-    """Load a tokenizer.json, a folder that contains one, or a tokenizers or transformers object."""
+    """Load a tokenizer.json, a vocab.json with merges.txt, a folder with either, their content, or an object.
+
+    The content of a tokenizer.json can be bytes, or a string that starts with "{". Objects are those of tokenizers and
+    transformers.
+    """
+    if is_content(source):
+        return parse(source.encode() if isinstance(source, str) else bytes(source))
     if not isinstance(source, str | os.PathLike):
         return _load_object(source)
     check_model_path("source", source)
     path = Path(source)
-    settings = folder_settings(path) if path.is_dir() else []
+    folder = path if path.is_dir() else path.parent
     if (path / native.IN_FOLDER).is_file():
         model = native.load(path / native.IN_FOLDER)
+        carried = of_folder(folder)
         added = path / "added_tokens.json"
         if added.is_file():
             with locate_errors(added):
-                model = _with_added(model, _entries(_read_json(added), read_config(path)))
-        warn_ignored(str(source), settings)
-        return model
-    if path.is_dir():
-        path /= "tokenizer.json"
-        if not path.is_file():
-            raise FileNotFoundError(f"{path.parent} is not a transformers folder: it has no tokenizer.json")
-    if not path.is_file():
+                entries = parse_json(added.read_bytes(), f"not a valid {added.name}: ")
+                model = _with_added(model, _entries(entries, carried.get("tokenizer_config", {})))
+        return replace(model, carried={**model.carried, **carried})
+    single = path / "tokenizer.json" if path.is_dir() else path
+    files = vocab_merges.files_of(path)
+    if files and (not path.is_dir() or not single.is_file()):
+        with locate_errors(files[0]):
+            model = parse(json.dumps(vocab_merges.to_tokenizer_json(*files)).encode())
+        return replace(model, carried={**model.carried, **of_folder(folder)})
+    if path.is_dir() and not single.is_file():
+        raise FileNotFoundError(
+            f"{path} is not a transformers folder: it has no tokenizer.json, and no {vocab_merges.VOCAB} with "
+            f"{vocab_merges.MERGES}"
+        )
+    if not single.is_file():
         raise not_found(source, f"pass {DOWNLOADED}")
-    with locate_errors(path):
-        fields = _read_json(path)
-        model = parse(fields)
-    warn_ignored(str(source), ignored_parts(fields) + settings)
+    with locate_errors(single):
+        model = parse(single.read_bytes())
+    if path.is_dir() or path.name == "tokenizer.json":
+        model = replace(model, carried={**model.carried, **of_folder(folder)})
+    if path.is_dir():
+        with locate_errors(path / CONFIG):
+            return _with_added(model, _more_tokens(model))
     return model
+
+
+def _more_tokens(model: Model) -> list[dict[str, Any]]:
+    """Return the tokens of tokenizer_config.json, which transformers adds to those of a tokenizer.json.
+
+    A token of `added_tokens_decoder` has the flags there. New tokens get the next ids.
+    """
+    config = model.carried.get("tokenizer_config", {})
+    decoder = config.get("added_tokens_decoder") or {}
+    entries = {decoder[token]["content"]: {"special": False, **decoder[token]} for token in sorted(decoder, key=int)}
+    roles = [config.get(role) for role in ROLES]
+    for names in ("additional_special_tokens", "extra_special_tokens"):
+        more = config.get(names) or []
+        roles += more.values() if isinstance(more, Mapping) else more
+    for role in filter(None, roles):
+        flags = {"content": role} if isinstance(role, str) else role
+        if flags["content"] not in model.found_tokens:
+            entries.setdefault(flags["content"], {**flags, "special": True})
+    found, following = [], model.n_vocab
+    for name, entry in entries.items():
+        token = model.found_tokens.get(name, model.token_ids.get(from_byte_level(name) or b"", following))
+        following = max(following, token + 1)
+        found.append({**entry, "id": token})
+    return found
+
+
+def is_content(source: object) -> bool:
+    """Return whether a value is the content of a tokenizer.json, and not a path."""
+    return isinstance(source, bytes | bytearray) or (isinstance(source, str) and source.lstrip()[:1] == "{")
 
 
 def _load_object(source: Any) -> Model:
     """Convert a tokenizers or transformers object."""
-    name = type(source).__name__
     inner_model = getattr(getattr(source, "tokenizer", None), "model", None)  # if it is a BatchBPETokenizer
     if isinstance(inner_model, Model):
-        flags = ("content", "special", "normalized", "lstrip", "rstrip", "single_word")
+        names = ("content", "special", *FLAGS)
         added = source.added_tokens_decoder.items()
         model = _with_added(
-            inner_model, [{"id": id} | {flag: getattr(token, flag) for flag in flags} for id, token in added]
+            inner_model, [{"id": id} | {name: getattr(token, name) for name in names} for id, token in added]
         )
-        warn_ignored(name, object_settings(source))
-        return model
-    backend = getattr(source, "backend_tokenizer", source)
-    if not hasattr(backend, "to_str"):
-        raise ArgumentTypeError("source", source, "must be a path or a fast tokenizer of tokenizers or transformers")
-    fields = json.loads(backend.to_str())
-    model = parse(fields)
-    warn_ignored(name, ignored_parts(fields) + (object_settings(source) if backend is not source else []))
-    return model
-
-
-def _read_json(path: Path) -> Any:
-    name = path.name if path.suffix == ".json" else "tokenizer.json"
-    return parse_json(path.read_bytes(), f"not a valid {name}: ")
+    else:
+        backend = getattr(source, "backend_tokenizer", source)
+        if not hasattr(backend, "to_str"):
+            reason = "must be a path or a fast tokenizer of tokenizers or transformers"
+            raise ArgumentTypeError("source", source, reason)
+        model = parse(backend.to_str().encode())
+        if backend is source:
+            return model
+    return replace(model, carried={**model.carried, **of_object(source)})
 
 
 def _entries(added: Any, config: Mapping[str, Any]) -> list[Any]:
@@ -223,7 +333,15 @@ def _entries(added: Any, config: Mapping[str, Any]) -> list[Any]:
 
 
 def _with_added(model: Model, entries: list[Any]) -> Model:
-    """Add the tokens that transformers has added."""
+    """Add the tokens that transformers has added. A token that the model has gets the flags of the new one."""
     added = AddedTokens.parse(entries)
-    special_tokens = {**model.special_tokens, **added.special}
-    return replace(model, special_tokens=special_tokens, added_tokens={**model.added_tokens, **added.others})
+    special, others = (
+        {name: token for name, token in tokens.items() if name not in added.ids}
+        for tokens in (model.special_tokens, model.added_tokens)
+    )
+    return replace(
+        model,
+        special_tokens={**special, **added.special},
+        added_tokens={**others, **added.others},
+        flags={name: model.flags_of(name) for name in (*special, *others)} | added.flags,
+    )

@@ -12,9 +12,10 @@ from ..errors import DataError, short
 from ..model import Model
 from ..patterns import Split
 from ..storage.atomic import replacing
+from .carried import warn_not_written
 from .file_errors import locate_errors
 from .portability import WHOLE_TEXT, check_portable
-from .unsupported import check_supported
+from .unsupported import check_bare_split, check_supported
 
 MINBPE, PAPER = VERSIONS = ("minbpe v1", "BatchBPE v1")
 """The first line of a file."""
@@ -66,6 +67,11 @@ def _parse(content: bytes) -> Model:
 def save(model: Model, path: Path, *, version: str = MINBPE, allow_inexact: bool = False) -> None:
     """Write a model. Raise if the format cannot represent it, even if the export may be inexact."""
     check_supported(model, version, SUPPORTED)
+    check_bare_split(model.split, version)
+    for number, ((first, last), token) in enumerate(model.merges.items()):
+        if max(first, last) >= token:
+            reason = f"merge {number} makes token {token} from {first} and {last}, but {version} needs tokens in order"
+            raise DataError(reason, remedy="choose another format")
     if model.byte_ids != tuple(range(256)) or [*model.merges.values()] != [*range(256, 256 + len(model.merges))]:
         raise DataError(
             f"{version} does not store ids: bytes must have ids 0 to 255, and merges ids from 256 in order",
@@ -85,5 +91,6 @@ def save(model: Model, path: Path, *, version: str = MINBPE, allow_inexact: bool
     special = sorted(model.special_tokens.items(), key=lambda item: (-len(item[0]), item[1]))
     lines = [version, pattern, str(len(special)), *(f"{name} {token}" for name, token in special)]
     lines += (f"{first} {last}" for first, last in model.merges)
+    warn_not_written(model, f"{version} file")
     with replacing(path) as temporary:
         temporary.write_bytes("".join(f"{line}\n" for line in lines).encode())

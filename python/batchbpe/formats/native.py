@@ -13,15 +13,16 @@ from ..errors import DataError, parse_json, short
 from ..model import Model
 from ..patterns import Split
 from ..storage.atomic import replacing
+from .carried import check_carried
 from .file_errors import check_version, locate_errors, not_found
 
 FORMAT = "batchbpe"
 IN_FOLDER = "batchbpe.model"
 """Name of the file in a transformers folder, as in tokenization_batchbpe.py."""
-ADDED_IN = {"phrases": 2, "added_tokens": 3}
+ADDED_IN = {"phrases": 2, "added_tokens": 3, "flags": 4, "decode_only": 4, "carried": 4}
 """Fields that version 1 of the format does not have, and the version that added each of them."""
-VERSIONS = (1, *ADDED_IN.values())
-_JSON_NAMES: dict[type, str] = {dict: "an object", list: "an array", str: "a string"}
+VERSIONS = (1, 2, 3, 4)
+_JSON_NAMES: dict[Any, str] = {dict: "an object", list: "an array", (str, dict): "a string or an object"}
 
 
 def is_format(content: bytes) -> bool:
@@ -37,22 +38,39 @@ def save(model: Model, path: str | os.PathLike[str], *, allow_inexact: bool = Fa
 
 def render(model: Model) -> str:
     """Return the content of a model file."""
-    version = max((since for name, since in ADDED_IN.items() if getattr(model, name)), default=VERSIONS[0])
+    needed = [since for name, since in ADDED_IN.items() if getattr(model, name)]
+    version = max([1, *needed, *([4] if _is_irregular(model) else [])])
     fields = {
         "format": FORMAT,
         "version": version,
         "training": dict(model.training),
         "pattern": model.split.to_json(),
         "special_tokens": dict(model.special_tokens),
-        **({"added_tokens": dict(model.added_tokens)} if version >= ADDED_IN["added_tokens"] else {}),
+        "added_tokens": dict(model.added_tokens),
+        "flags": {name: sorted(flags) for name, flags in model.flags.items()},
         "byte_ids": list(model.byte_ids),
         "stop_words": {word.decode("utf-8", "surrogateescape"): token for word, token in model.stop_words.items()},
+        "decode_only": [
+            [token, value.decode("utf-8", "surrogateescape")] for token, value in model.decode_only.items()
+        ],
+        "carried": dict(model.carried),
     }
+    fields = {name: value for name, value in fields.items() if ADDED_IN.get(name, 1) <= version}
     head = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in fields.items())
     merges = ",\n".join(f"[{first},{last},{token}]" for (first, last), token in model.merges.items())
     phrases = ",\n".join(f"[{','.join(map(str, (*parts, token)))}]" for parts, token in model.phrases.items())
     tail = f',\n"phrases": [\n{phrases}\n]' if version >= ADDED_IN["phrases"] else ""
     return f'{{\n{head}"merges": [\n{merges}\n]{tail}\n}}\n'
+
+
+def _is_irregular(model: Model) -> bool:
+    """Return whether a model has something that versions before 4 do not have, in a field that they do have."""
+    made = {*model.byte_ids}
+    for (first, last), token in model.merges.items():
+        if first not in made or last not in made:
+            return True  # a merge uses a token that a later merge makes
+        made.add(token)
+    return None in made or not isinstance(model.split.to_json(), str)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -93,23 +111,54 @@ def _parse(fields: Any) -> Model:
             raise DataError(reason, remedy="the file is damaged")
     stop_words: dict[bytes, int] = {}
     for word, token in _field(fields, "stop_words", dict).items():
-        try:
-            value = word.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError as error:
-            raise DataError(f"stop word {short(word)} has a surrogate at character {error.start}") from None
+        value = _bytes("stop word", word)
         if value in stop_words:
             raise DataError(f"stop word {short(word)} occurs twice, with ids {stop_words[value]} and {short(token)}")
         stop_words[value] = token
-    return Model(
-        split=Split.from_json(_field(fields, "pattern", str)),
+
+    def optional(name: str, kind: type) -> Any:
+        return _field(fields, name, kind) if version >= ADDED_IN[name] else kind()
+
+    model = Model(
+        split=Split.from_json(_field(fields, "pattern", (str, dict))),
         merges=_parse_rows(fields, "merges"),
         stop_words=stop_words,
         special_tokens=_field(fields, "special_tokens", dict),
         byte_ids=tuple(_field(fields, "byte_ids", list)),
         training=_field(fields, "training", dict),
         phrases=_parse_rows(fields, "phrases") if version >= ADDED_IN["phrases"] else {},
-        added_tokens=_field(fields, "added_tokens", dict) if version >= ADDED_IN["added_tokens"] else {},
+        added_tokens=optional("added_tokens", dict),
+        flags=_parse_flags(optional("flags", dict)),
+        decode_only=_parse_decode_only(optional("decode_only", list)),
+        carried=optional("carried", dict),
     )
+    check_carried(model)
+    return model
+
+
+def _bytes(kind: str, text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise DataError(f"{kind} {short(text)} has a surrogate at character {error.start}") from None
+
+
+def _parse_flags(flags: dict[str, Any]) -> dict[str, frozenset[str]]:
+    for name, given in flags.items():
+        if not isinstance(given, list) or not all(isinstance(flag, str) for flag in given):
+            raise DataError(f"must be an array of strings, got {short(given)}", where=f"flags of {short(name)}")
+    return {name: frozenset(given) for name, given in flags.items()}
+
+
+def _parse_decode_only(rows: list[Any]) -> dict[int, bytes]:
+    tokens: dict[int, bytes] = {}
+    for row in rows:
+        if not isinstance(row, list) or [*map(type, row)] != [int, str]:
+            raise DataError(f"expected an id and a string, got {short(row)}", where='field "decode_only"')
+        if row[0] in tokens:
+            raise DataError(f"id {row[0]} occurs twice", where='field "decode_only"')
+        tokens[row[0]] = _bytes("decode-only token", row[1])
+    return tokens
 
 
 def _parse_rows(fields: dict[str, Any], name: str) -> dict[Any, int]:
@@ -129,7 +178,7 @@ def _parse_rows(fields: dict[str, Any], name: str) -> dict[Any, int]:
     return tokens
 
 
-def _field(fields: dict[str, Any], name: str, kind: type) -> Any:
+def _field(fields: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
     if name not in fields:
         raise DataError(f'field "{name}" is missing', remedy="the file is damaged")
     if not isinstance(fields[name], kind):

@@ -32,7 +32,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
 
 
 def parse_metadata(
-    schema: pa.Schema, key: bytes, *path: str | int, version: int, otherwise: DataError
+    schema: pa.Schema, key: bytes, *path: str | int, versions: tuple[int, ...], otherwise: DataError
 ) -> dict[str, Any]:
     """Return the object at `path` in the JSON under `key`, without its version. If there is none, raise `otherwise`."""
     try:
@@ -42,7 +42,7 @@ def parse_metadata(
         stated = found.pop("version")
     except (KeyError, IndexError, ValueError, TypeError, AttributeError):
         raise otherwise from None
-    check_version(stated, version)
+    check_version(stated, *versions)
     return dict(found)
 
 

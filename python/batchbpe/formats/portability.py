@@ -19,14 +19,18 @@ _RISKS = {
     r"\(\?(?!i?:|[=!]|<[=!])": "a flag, a named group or another group starting with (?",
     r"\((?!\?)": "a capturing group",
     r"[\^$]": "an anchor",
-    r"\[[^\]]*(?:--|&&|~~|\[)": "a set operation",
+    r"\[[^\]]*(?:--|~~|\[:)": "a set operation",
     r"[}+*?]\{": "a repetition of a repetition",
 }
+# Oniguruma intersects and nests sets in the same way. Python's `regex` does so only with the flag V1.
+_RISKS_OF_OTHERS = {r"\[[^\]]*(?:&&|\[)": "a set operation"}
 # Oniguruma repeats a possessive {n}+ instead, makes a lazy {n}? optional, and defines word characters differently.
 _RISKS_OF_ONIGURUMA = {
     r"\{\d+(?:,\d+)?\}\+": "a possessive counted repetition",
     r"\{\d+\}\?": "a lazy counted repetition",
     r"\(\?i:[^)]*\\[pP]": "a property in a case-insensitive group",
+    # It takes ß for ss and ﬆ for st in such a group, and the other way round.
+    r"\(\?i:[^)]*(?i:s[st]|f[fil]|[^\x00-\x7F])": "a letter in a case-insensitive group that stands for several",
     r"\\[wW]": "a word character (use [\\p{L}\\p{M}\\p{N}_] instead)",
 }
 _ESCAPES = r"\\(?:[pP](?!\{\^?\w+\})|[^pPsSdDwWrntfv\W])"
@@ -61,7 +65,8 @@ def check_portable(pattern: str, tool: str) -> None:
     plain = re.sub(r"\\[pP]\{[^}]*\}|\\.", "", pattern).replace("[^", "[")
     outside_sets = re.sub(r"\[[^\]]*\]", "", plain)
     searches = [(_ESCAPES, "an escape", pattern)]
-    searches += ((risk, name, plain if name == "a set operation" else outside_sets) for risk, name in _RISKS.items())
+    risks = _RISKS if tool == "Oniguruma" else _RISKS | _RISKS_OF_OTHERS
+    searches += ((risk, name, plain if name == "a set operation" else outside_sets) for risk, name in risks.items())
     if tool == "Oniguruma":
         searches += ((risk, name, pattern) for risk, name in _RISKS_OF_ONIGURUMA.items())
     for risk, name, text in searches:

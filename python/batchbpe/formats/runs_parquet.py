@@ -43,7 +43,7 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
     """Read runs and the settings they were counted with. Errors do not name the file."""
     with open_parquet(path) as file:
         otherwise = DataError("not a file of runs", remedy="create one with RunCounts.save")
-        metadata = parse_metadata(file.schema_arrow, KEY, version=VERSION, otherwise=otherwise)
+        metadata = parse_metadata(file.schema_arrow, KEY, versions=(VERSION,), otherwise=otherwise)
         stored = file.schema_arrow.metadata
         try:
             table = file.read()

@@ -11,13 +11,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._core import MAX_ID, RankedTokens, parse_ranks, patterns
-from ..errors import ArgumentTypeError, DataError, Message, Setting, parse_json, short
+from .._core import MAX_ID, RankedTokens, parse_ranks
+from ..errors import ArgumentTypeError, DataError, Message, Setting, parse_json, short, warn
 from ..model import Model
 from ..model.checks import check_special_tokens
 from ..model.merges import Merges
 from ..patterns import Split
 from ..storage.atomic import replacing_all, writing
+from .carried import warn_not_written
 from .file_errors import check_model_path, line_error, locate_errors, not_found
 from .phrase_pattern import (
     check_not_in_chunks,
@@ -26,38 +27,16 @@ from .phrase_pattern import (
     pattern_with_phrases,
     split_pattern,
 )
-from .unsupported import check_supported, without_unsupported
+from .portability import WHOLE_TEXT
+from .published import PUBLISHED, recognize
+from .unsupported import check_bare_split, check_supported, without_unsupported
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 
-class Published(NamedTuple):
-    """What a rank file published by OpenAI does not store."""
-
-    pattern: str
-    """The name of the pattern."""
-    ranks: int
-    """The number of ranks, which distinguishes the file from others with the same name."""
-    special_tokens: Mapping[str, int]
-
-
-_END = "<|endoftext|>"
-_FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
-PUBLISHED: Mapping[str, Published] = {
-    "r50k_base": Published("gpt2", 50256, {_END: 50256}),
-    "p50k_base": Published("gpt2", 50280, {_END: 50256}),
-    "cl100k_base": Published(
-        "cl100k",
-        100256,
-        {_END: 100257, _FIM[0]: 100258, _FIM[1]: 100259, _FIM[2]: 100260, "<|endofprompt|>": 100276},
-    ),
-    "o200k_base": Published("o200k", 199998, {_END: 199999, "<|endofprompt|>": 200018}),
-}
-"""The encodings that OpenAI publishes, by the names of their files."""
-
-SUPPORTED = frozenset({"phrases"})
+SUPPORTED = frozenset({"phrases", "stop_words"})
 DOWNLOADED = "tiktoken.get_encoding({})"
 DOWNLOADED_FOR_MODEL = "tiktoken.encoding_for_model({})"
 """Code that downloads an encoding by its name, or by the name of a language model."""
@@ -72,11 +51,10 @@ _KEEP_OR_DROP: Message = (
 )
 
 
-def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None) -> Model:
+def load(source: Any, split: Split | None = None, special_tokens: Mapping[str, int] | None = None) -> Model:
     """Read a rank file, or convert a `tiktoken.Encoding`.
 
-    `pattern` (a regular expression) and `special_tokens` default to those of the encoding, or to those published for
-    the file name.
+    `split` and `special_tokens` default to those of the encoding, or to those of the published file with these ranks.
     """
     if special_tokens is not None and not isinstance(special_tokens, Mapping):
         raise ArgumentTypeError("special_tokens", special_tokens, "must be a mapping from strings to ids")
@@ -84,7 +62,7 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
         check_special_tokens(special_tokens)
     if hasattr(source, "_mergeable_ranks"):
         given = source._special_tokens if special_tokens is None else special_tokens
-        return from_ranks(source._mergeable_ranks, pattern or source._pat_str, given)
+        return from_ranks(source._mergeable_ranks, split or source._pat_str, given)
     if not isinstance(source, str | os.PathLike):
         raise ArgumentTypeError("path", source, "must be a file path or a tiktoken.Encoding")
     check_model_path("path", source)
@@ -92,32 +70,28 @@ def load(source: Any, pattern: str | None = None, special_tokens: Mapping[str, i
     if not path.is_file():
         is_encoding = "k_" in path.name  # and not the name of a language model
         raise not_found(source, f"pass {DOWNLOADED if is_encoding else DOWNLOADED_FOR_MODEL}")
-    published = PUBLISHED.get(path.stem)
     with locate_errors(path):
         if _companion(path).is_file():
             with_phrases, stored = _read_companion(_companion(path))
-            original = split_pattern(with_phrases)[0]
-            if pattern is not None and pattern != original:
-                reason = f"{_companion(path).name} has phrases for the pattern {Split(original)}, not {Split(pattern)}"
+            original = Split(split_pattern(with_phrases)[0])
+            if split not in (None, original):
+                reason = f"{_companion(path).name} has phrases for the pattern {original}, not {split}"
                 raise DataError(reason, remedy=("leave out ", Setting("pattern")))
-            pattern = with_phrases
+            split = Split(with_phrases)
             special_tokens = stored if special_tokens is None else special_tokens
-        if pattern is None and published is None:
+        file = _parse(path.read_bytes())
+        published = recognize(len(file.ranks), file.rank_of(b"hello"))
+        if split is None and published is not None:
+            split = published.split
+        if split is None:
             raise DataError(
-                f"rank files do not store their pattern, and the name is not one of {', '.join(PUBLISHED)}",
+                f"rank files do not store their pattern, and these {len(file.ranks)} ranks are not those of "
+                f"{', '.join(PUBLISHED)}",
                 remedy=("use ", Setting("pattern", call="Tokenizer.from_tiktoken(path, pattern=…)")),
             )
-        file = _parse(path.read_bytes())
-        if pattern is None and published is not None:
-            if len(file.ranks) != published.ranks:
-                raise DataError(
-                    f"expected {published.ranks} ranks, got {len(file.ranks)}",
-                    remedy=("the file is damaged, or it is a different file: specify ", Setting("pattern")),
-                )
-            pattern = dict(patterns())[published.pattern]
         if special_tokens is None:
             special_tokens = published.special_tokens if published else {}
-        return _model(file, pattern or "", special_tokens)
+        return _model(file, split, special_tokens)
 
 
 def is_format(content: bytes) -> bool:
@@ -142,6 +116,17 @@ class _Ranks(NamedTuple):
     """Where each token starts, and where the last one ends."""
     ranks: npt.NDArray[np.uint32]
 
+    def rank_of(self, token: bytes) -> int | None:
+        """Return the rank of a token, if there is one."""
+        data = self.data.tobytes()
+        at = data.find(token)
+        while at >= 0:
+            position = self.offsets.searchsorted(at)
+            if self.offsets[position] == at and self.offsets[position + 1] == at + len(token):
+                return int(self.ranks[position])
+            at = data.find(token, at + 1)
+        return None
+
 
 def _parse(content: bytes) -> _Ranks:
     try:
@@ -150,22 +135,40 @@ def _parse(content: bytes) -> _Ranks:
         raise line_error(error) from None
 
 
-def _model(ranks: _Ranks, pattern: str, special_tokens: Mapping[str, int]) -> Model:
-    if has_phrases(pattern):
+def _model(ranks: _Ranks, split: Split, special_tokens: Mapping[str, int]) -> Model:
+    if has_phrases(split.pattern):
         data, ends = ranks.data.tobytes(), ranks.offsets.tolist()
         tokens = (data[start:end] for start, end in pairwise(ends))
-        return from_ranks(dict(zip(tokens, ranks.ranks.tolist(), strict=True)), pattern, special_tokens)
+        return from_ranks(dict(zip(tokens, ranks.ranks.tolist(), strict=True)), split.pattern, special_tokens)
     try:
-        ranked = RankedTokens.from_ranks(*ranks)
+        ranked, stop_words = RankedTokens.from_ranks(*ranks)
     except ValueError as error:
         raise DataError(str(error)) from None
-    return Model(Split(pattern), merges=Merges(ranked), special_tokens=special_tokens, byte_ids=ranked.byte_ids)
+    return Model(
+        split,
+        merges=Merges(ranked),
+        stop_words=dict(stop_words),
+        special_tokens=special_tokens,
+        byte_ids=ranked.byte_ids,
+    )
 
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
     """Write a rank file. It stores the pattern and the special tokens only with phrases, in a second file."""
+    warn_not_written(model, "rank file")
+    if None in model.byte_ids:
+        reason = f"tiktoken needs all 256 bytes, but the vocabulary lacks 0x{model.byte_ids.index(None):02X}"
+        raise DataError(reason, remedy=("use ", Setting("format", "huggingface")))
+    if allow_inexact and (model.split.steps or model.split.normalization != "none" or model.split.prefix_space):
+        warn(f"the rank file does not contain how text is split: {model.split}")
     if allow_inexact:
-        model = without_unsupported(model, "tiktoken", SUPPORTED, by_rank=True)
+        try:
+            _check_encoding(model, "")
+        except DataError:
+            supported = SUPPORTED - {"stop_words"}
+        else:
+            supported = SUPPORTED
+        model = without_unsupported(model, "tiktoken", supported, by_rank=True)
     content = b"".join(
         b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in ranks_of(model, allow_inexact).items()
     )
@@ -207,26 +210,16 @@ def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_
     >>> ranks_of(Model(split=r"\\w+", merges={(97, 97): 256}))[b"aa"]
     256
     """
-    ranks: dict[bytes, int] = {}
-    for token in sorted({*model.byte_ids, *model.merges.values()}):
-        ranks.setdefault(model.vocab[token], token)
+    ranks = _ranks(model)
     if allow_inexact:
         for token in model.phrases.values():
             ranks.setdefault(model.vocab[token], token)
         return ranks
     if model.phrases:
+        check_bare_split(model.split, "tiktoken with phrases", remedy)
         check_not_in_chunks(model)
     check_supported(model, "tiktoken", SUPPORTED, remedy)
-    try:
-        recovered: Mapping[tuple[int, int], int] = from_ranks(ranks, model.pattern, {}).merges
-    except ValueError:
-        recovered = {}
-    if list(recovered.items()) != list(model.merges.items()):
-        differing = next((item for item in model.merges.items() if item not in recovered.items()), None)
-        raise DataError(
-            f"encoding by ranks would differ from encoding by merges: {_why_not_ranks(model, differing)}",
-            remedy=remedy,
-        )
+    _check_encoding(model, remedy)
     for token in model.phrases.values():
         other = ranks.setdefault(model.vocab[token], token)
         if other != token:
@@ -235,7 +228,39 @@ def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_
     return ranks
 
 
-def _why_not_ranks(model: Model, merge: tuple[tuple[int, int], int] | None) -> str:
+def _ranks(model: Model) -> dict[bytes, int]:
+    ranks: dict[bytes, int] = {}
+    ids = {*model.byte_ids, *model.merges.values(), *model.stop_words.values()}
+    for token in sorted(token for token in ids if token is not None):
+        ranks.setdefault(model.vocab[token], token)
+    return ranks
+
+
+def _check_encoding(model: Model, remedy: Message) -> None:
+    """Raise if encoding by ranks would differ: tiktoken looks whole chunks up, and otherwise merges by rank."""
+    if None in model.byte_ids:
+        raise DataError(
+            f"byte 0x{model.byte_ids.index(None):02X} is not a token, but tiktoken needs all bytes", remedy=remedy
+        )
+    ranks = _ranks(model)
+    for word, token in model.stop_words.items():
+        if ranks[word] != token:
+            raise DataError(f"tokens {ranks[word]} and {token} are both {short(word)}", remedy=remedy)
+    try:
+        recovered = from_ranks(ranks, WHOLE_TEXT, {})
+    except ValueError:
+        recovered = Model(Split(WHOLE_TEXT), {})
+    if [*recovered.merges.items()] != [*model.merges.items()] or recovered.stop_words != model.stop_words:
+        reason = _why_not_ranks(model, recovered)
+        raise DataError(f"encoding by ranks would differ from encoding by merges: {reason}", remedy=remedy)
+
+
+def _why_not_ranks(model: Model, recovered: Model) -> str:
+    merged = next((word for word in model.stop_words if word not in recovered.stop_words), None)
+    if merged is not None:
+        return f"stop word {short(merged)} would be merged even inside of other chunks"
+    found = {*recovered.merges.items()}
+    merge = next((item for item in model.merges.items() if item not in found), None)
     if merge is None:
         return "the ids are not in the order of the merges"
     (first, last), token = merge
@@ -243,7 +268,7 @@ def _why_not_ranks(model: Model, merge: tuple[tuple[int, int], int] | None) -> s
     return f"the ranks cannot produce token {token}, {value} = {left} + {right}"
 
 
-def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping[str, int]) -> Model:
+def from_ranks(ranks: Mapping[bytes, int], split: Split | str, special_tokens: Mapping[str, int]) -> Model:
     """Recover the merges from ranks: a token is merged from the two tokens that its bytes encode to without it.
 
     >>> ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256, b"abc": 257}
@@ -252,11 +277,12 @@ def from_ranks(ranks: Mapping[bytes, int], pattern: str, special_tokens: Mapping
     """
     import numpy as np  # not above, because every command would import it
 
-    if has_phrases(pattern):
-        return model_with_phrases(pattern, ranks, lambda plain, others: from_ranks(others, plain, special_tokens))
+    split = split if isinstance(split, Split) else Split(split)
+    if has_phrases(split.pattern):
+        return model_with_phrases(split.pattern, ranks, lambda plain, others: from_ranks(others, plain, special_tokens))
     for token, rank in ranks.items():
         if type(rank) is not int or not 0 <= rank <= MAX_ID:
             raise DataError(f"the rank of {short(token)} must be an integer from 0 to {MAX_ID}, got {short(rank)}")
     data = np.frombuffer(b"".join(ranks), dtype=np.uint8)
     offsets = np.cumsum([0, *map(len, ranks)], dtype=np.int64)
-    return _model(_Ranks(data, offsets, np.array([*ranks.values()], dtype=np.uint32)), pattern, special_tokens)
+    return _model(_Ranks(data, offsets, np.array([*ranks.values()], dtype=np.uint32)), split, special_tokens)

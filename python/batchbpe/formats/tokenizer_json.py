@@ -1,76 +1,57 @@
 """Read the content of a `tokenizer.json`. Parts that a `Model` cannot represent raise an error that names them.
 
-`ignored` names the other parts, which do not change how a text itself is encoded.
+Other parts, which do not change how a text itself is encoded, are carried along (see `carried`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import codecs
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast, get_args
 
-from .._core import has_scanner, patterns
-from ..errors import DataError, short
+from .._core import TokenizerJson, has_scanner
+from ..choices import Normalization
+from ..errors import DataError, parse_json, short
 from ..model import Model
-from ..model.checks import check_special_size
-from ..patterns import Split
-from . import tiktoken
-from .byte_level import from_byte_level, to_byte_level
-from .phrase_pattern import has_phrases, model_with_phrases
+from ..model.checks import FLAGS
+from ..model.merges import Merges
+from ..patterns import PATTERNS, Split, Step
+from .byte_level import to_byte_level
+from .carried import check_carried
+from .chains import DIGITS, from_oniguruma, known
+from .phrase_pattern import has_phrases, model_with_phrases, split_pattern
 from .placeholders import unused_name
 from .portability import WHOLE_TEXT, check_portable
+from .spelling import PUNCTUATION, named_from_oniguruma, written_as
 
-_NAMED = dict(patterns())
-# Oniguruma interprets {1,3}+ as a repetition of {1,3}, and $ as the end of any line.
-_FOR_ONIGURUMA = {regex: regex.replace("{1,3}+", "{1,3}").replace("$|", r"\z|") for regex in _NAMED.values()}
-_FROM_ONIGURUMA = {translated: regex for regex, translated in _FOR_ONIGURUMA.items()}
-MAX_SEARCHED = 1000
-"""Maximum length of an added token that is searched for others: the search takes quadratic time."""
-_SINGLE_DIGITS = {"type": "Split", "pattern": {"Regex": r"\p{N}"}, "behavior": "Isolated", "invert": False}
-_STEPS = {
-    (
-        r"\p{N}{1,3}",
-        "[一-龥぀-ゟ゠-ヿ]+",
-        r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
-        r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ): _NAMED["deepseek"],
-    (r"\p{N}", _NAMED["gpt2"]): _NAMED["starcoder"],
-}
-"""The steps of models that split text several times, and the pattern that gives the same chunks."""
+DIGIT_BYTES = b"0123456789\xb2\xb3\xb9\xbc\xbd\xbe"
+"""Bytes that Digits takes for digits if it comes after ByteLevel, as in Falcon: they are spelled 0-9 ² ³ ¹ ¼ ½ ¾ there.
+
+It splits characters that contain such bytes. This is the same as leaving out all merges of such a byte and another.
+"""
+CARRIED = ("truncation", "padding", "post_processor", "decoder")
+"""Parts that do not change how a text itself is encoded."""
 
 
-def pattern_for_oniguruma(pattern: str) -> str:
-    """Translate the named patterns to the dialect of Oniguruma, the engine that Hugging Face uses.
-
-    >>> "{1,3}+" in _NAMED["cl100k"], "{1,3}+" in pattern_for_oniguruma(_NAMED["cl100k"])
-    (True, False)
-    """
-    return _translated(pattern, _FOR_ONIGURUMA)
-
-
-def _translated(pattern: str, translations: Mapping[str, str]) -> str:
-    for regex, translated in translations.items():
-        if pattern == regex or pattern.endswith(f")|{regex}"):  # after phrases
-            return pattern.removesuffix(regex) + translated
-    return pattern
-
-
-def parse(fields: Any) -> Model:
+def parse(content: bytes) -> Model:
     """Convert the content of a tokenizer.json to a model.
 
-    >>> parse({"model": {"type": "WordPiece"}})
+    >>> parse(b'{"model": {"type": "WordPiece"}}')
     Traceback (most recent call last):
     ...
     batchbpe.errors.DataError: model: type 'WordPiece' is not supported; only byte-level BPE is
     """
-    if not isinstance(fields, dict) or not isinstance(fields.get("model"), dict):
+    try:
+        file = TokenizerJson(content.removeprefix(codecs.BOM_UTF8))
+    except ValueError as error:
+        raise DataError(f"not a valid tokenizer.json: {error}") from None
+    fields = parse_json(file.rest)
+    if "model" not in fields:
         raise DataError('not a tokenizer.json: expected an object with "model"')
     if fields.get("version", "1.0") != "1.0":
         raise DataError(f"version must be '1.0', got {short(fields['version'])}")
-    if fields.get("normalizer"):
-        raise DataError(f"normalizer {_type(fields['normalizer'])} is not supported")
     model = fields["model"]
     if model.get("type", "BPE") != "BPE":
         raise DataError(f"type {short(model['type'])} is not supported; only byte-level BPE is", where="model")
@@ -78,19 +59,52 @@ def parse(fields: Any) -> Model:
         if model.get(name):
             raise DataError(f"{name}={short(model[name])} is not supported; only byte-level BPE is", where="model")
     added = AddedTokens.parse(fields.get("added_tokens") or [])
-    merges = _merges(model.get("merges"))
-    both = {to_byte_level(first + last) for first, last in merges} & added.ids.keys()
-    if both:
-        raise DataError(f"added token {short(min(both))} is also produced by a merge, which is not supported")
-    ranks = _ranks(model.get("vocab"), added.ids)
-    _check_added_ids(added.ids, model["vocab"])
-    pattern = _pattern(fields.get("pre_tokenizer"))
-    for byte in range(256):
-        if bytes([byte]) not in ranks:
-            raise DataError(f"byte {byte} is not a token; only byte-level vocabularies are supported")
-    if has_phrases(pattern):  # files with phrases set `ignore_merges` for them only
-        return model_with_phrases(pattern, ranks, lambda plain, others: _model(plain, others, merges, added))
-    return _model(pattern, ranks, merges, added, ignore_merges=bool(model.get("ignore_merges")))
+    split = read_split(fields.get("normalizer"), fields.get("pre_tokenizer"))
+    carried = {name: fields[name] for name in CARRIED if fields.get(name) is not None}
+    return _model(file, fields, split, added, carried)
+
+
+def _model(
+    file: TokenizerJson, fields: Mapping[str, Any], split: Split, added: AddedTokens, carried: Mapping[str, Any]
+) -> Model:
+    model = fields["model"]
+    after = _around_byte_level(fields.get("pre_tokenizer"))[2]
+    separate = DIGIT_BYTES if "Digits" in [part.get("type") for part in after] else b""
+    phrases = [text.encode() for text in split_pattern(split.pattern)[1]] if has_phrases(split.pattern) else []
+    # Files with phrases set `ignore_merges` for them only.
+    ignore_merges = flag_of(model, "ignore_merges", False, "model") and not phrases
+    names = [*added.ids, *map(to_byte_level, phrases)]
+    try:
+        ranked, stop_words, decode_only, ids = file.tokens(names, ignore_merges, separate)
+    except ValueError as error:
+        where, _, reason = str(error).rpartition(": ")
+        raise DataError(reason, where=where) from None
+    if model.get("unk_token") is not None and None in ranked.byte_ids:
+        raise DataError(
+            f"unk_token={short(model['unk_token'])} for missing bytes, such as "
+            f"0x{ranked.byte_ids.index(None):02X}, is not supported",
+            where="model",
+        )
+    _check_added_ids(added.ids, ids, len(file))
+    plain = Model(
+        split=replace(split, pattern=split_pattern(split.pattern)[0]) if phrases else split,
+        merges=Merges(ranked),
+        stop_words=dict(stop_words),
+        special_tokens=added.special,
+        byte_ids=ranked.byte_ids,
+        added_tokens=added.others,
+        flags=added.flags,
+        decode_only={token: value for value, token in decode_only if value != unused_name(token).encode()},
+        carried=carried,
+    )
+    check_carried(plain)
+    if not phrases:
+        return plain
+    ids_of_all = dict(plain.token_ids)
+    ids_of_all |= {
+        phrase: token for phrase, token in zip(phrases, ids[len(added.ids) :], strict=True) if token is not None
+    }
+    return model_with_phrases(split.pattern, ids_of_all, lambda _pattern, _ids: plain)
 
 
 class AddedTokens(NamedTuple):
@@ -100,205 +114,166 @@ class AddedTokens(NamedTuple):
     """All of them, in the order of the file."""
     special: dict[str, int]
     others: dict[str, int]
+    flags: dict[str, frozenset[str]]
 
     @classmethod
     def parse(cls, entries: Any) -> AddedTokens:
-        """Read a list of objects such as `{"content": "<s>", "id": 300, "special": True, "normalized": False}`."""
+        """Read a list of objects such as `{"content": "<s>", "id": 300, "special": True, "normalized": False}`.
+
+        As in Hugging Face's library, a token that is listed twice has the id of the first and the flags of the last.
+        """
         if not isinstance(entries, list):
             raise DataError(f"must be an array, got {short(entries)}", where="added_tokens")
-        tokens: dict[str, tuple[int, bool, bool]] = {}
+        tokens: dict[str, tuple[int, bool, frozenset[str]]] = {}
         for entry in entries:
             content = entry.get("content") if isinstance(entry, dict) else None
             if not isinstance(content, str) or type(entry.get("id")) is not int:
-                raise DataError(f"expected an object with content and id, got {short(entry)}", where="added_tokens")
-            for name in ("lstrip", "rstrip", "single_word"):
-                if entry.get(name):
-                    raise DataError(f"{name} of {short(content)} is not supported", where="added_tokens")
-            is_special = bool(entry.get("special", True))
-            token = entry["id"], is_special, bool(entry.get("normalized", not is_special))
-            if tokens.setdefault(content, token) != token:
-                reason = f"{short(content)} is listed twice, with different ids or flags"
+                reason = f"expected an object with content (a string) and id (an integer), got {short(entry)}"
                 raise DataError(reason, where="added_tokens")
-        _check_order({name: flags for name, (_, *flags) in tokens.items()})
+            if not content:
+                continue  # Hugging Face leaves it out, too
+            where = f"added_tokens, {short(content)}"
+            is_special = flag_of(entry, "special", True, where)
+            flags = frozenset(
+                flag for flag in FLAGS if flag_of(entry, flag, flag == "normalized" and not is_special, where)
+            )
+            first_id = tokens[content][0] if content in tokens else entry["id"]
+            tokens[content] = first_id, is_special, flags
         ids = {name: token for name, (token, *_) in tokens.items()}
         special = {name: token for name, token in ids.items() if tokens[name][1]}
-        return cls(ids, special, {name: token for name, token in ids.items() if name not in special})
+        others = {name: token for name, token in ids.items() if name not in special}
+        return cls(ids, special, others, {name: flags for name, (*_, flags) in tokens.items()})
 
 
-def _check_order(flags: Mapping[str, Sequence[bool]]) -> None:
-    """Raise if Hugging Face and the core would find different tokens in a text.
-
-    Hugging Face first finds the tokens that are not `normalized`, and then the others in the text between them. Here,
-    special tokens come first. The order matters only if a text can contain tokens that overlap.
-    """
-    check_special_size(flags, "added_tokens")
-    groups: dict[tuple[bool, bool], list[str]] = defaultdict(list)
-    for name, (is_special, is_normalized) in flags.items():
-        groups[is_special, is_normalized].append(name)
-    for one, other in combinations(groups, 2):
-        if {one, other} == {(True, False), (False, True)}:
-            continue  # they are found in this order here too
-        overlap = _overlap(groups[one], groups[other]) or _overlap(groups[other], groups[one])
-        if overlap:
-            names = " and ".join(map(short, overlap))
-            reason = f"{names} may overlap in a text, but differ in special or normalized, which is not supported"
-            raise DataError(reason, where="added_tokens")
-
-
-def _overlap(names: Sequence[str], others: Sequence[str]) -> tuple[str, str] | None:
-    """Find a name that contains another one or ends with its beginning. Very long names are not searched but returned.
-
-    >>> _overlap(["<s>"], ["a", "><"]), _overlap(["<s>"], ["</s>"])
-    (('<s>', '><'), None)
-    """
-    tree: dict[str, Any] = {}
-    for name in others:
-        node = tree
-        for character in name:
-            node = node.setdefault(character, {})
-        node[""] = name
-    for name in names:
-        if len(name) > MAX_SEARCHED:
-            return name, others[0]
-        for start in range(len(name)):
-            node = tree
-            for character in name[start:]:
-                node = node.get(character, {})
-                if not node or "" in node:
-                    break
-            if node:
-                while "" not in node:
-                    node = next(iter(node.values()))
-                return name, node[""]
-    return None
-
-
-def _check_added_ids(added: Mapping[str, int], vocab: Mapping[str, int]) -> None:
+def _check_added_ids(added: Mapping[str, int], in_vocab: Sequence[int | None], n_vocab: int) -> None:
     """Raise if Hugging Face would replace the id of an added token with that in the vocabulary or the next free one."""
     largest = -1
-    for name, token in added.items():
-        used = vocab.get(name, max(len(vocab), largest + 1))
+    for (name, token), stored in zip(added.items(), in_vocab, strict=False):
+        used = max(n_vocab, largest + 1) if stored is None else stored
         if token != used:
             reason = f"{short(name)} has the id {token}, but Hugging Face uses {used}"
             raise DataError(reason, where="added_tokens", remedy="correct the id")
         largest = max(largest, token)
 
 
-def _merges(merges: Any) -> list[tuple[bytes, bytes]]:
-    if not isinstance(merges, list):
-        raise DataError(f"must be an array, got {short(merges)}", where="model.merges")
-    pairs = []
-    for rank, merge in enumerate(merges):
-        parts = merge.split(" ") if isinstance(merge, str) else merge
-        if not isinstance(parts, list) or len(parts) != 2 or not all(isinstance(part, str) for part in parts):
-            raise DataError(f"expected two tokens, got {short(merge)}", where=f"merge {rank}")
-        first, last = from_byte_level(parts[0]), from_byte_level(parts[1])
-        if not first or not last:
-            raise DataError(f"{short(merge)} is not in byte-level spelling", where=f"merge {rank}")
-        pairs.append((first, last))
-    return pairs
+def flag_of(part: Mapping[str, Any], name: str, default: bool, where: str) -> bool:
+    """Return a flag. Raise unless it is a boolean.
 
-
-def _ranks(vocab: Any, special_tokens: Mapping[str, int]) -> dict[bytes, int]:
-    """Return the ids of tokens by their bytes, without special tokens and placeholders."""
-    if not isinstance(vocab, dict) or not all(type(token) is int for token in vocab.values()):
-        raise DataError("must be an object of tokens and their ids (integers)", where="model.vocab")
-    ranks: dict[bytes, int] = {}
-    for name, token in vocab.items():
-        if special_tokens.get(name) == token or name == unused_name(token):
-            continue
-        value = from_byte_level(name)
-        if value is None:
-            raise DataError(f"token {short(name)} is not in byte-level spelling", where="model.vocab")
-        if value:
-            ranks[value] = token
-    return ranks
-
-
-def _model(
-    pattern: str,
-    ranks: Mapping[bytes, int],
-    merges: list[tuple[bytes, bytes]],
-    added: AddedTokens,
-    ignore_merges: bool = False,
-) -> Model:
-    for rank, (first, last) in enumerate(merges):
-        for part in (first, last, first + last):
-            if part not in ranks:
-                raise DataError(f"{short(part)} is not in the vocabulary", where=f"merge {rank}")
-    made = {first + last for first, last in merges}
-    if len(made) < len(merges) or ignore_merges:
-        model = tiktoken.from_ranks(ranks, pattern, added.special)
-        _check_merges_of_ranks(model, merges)
-        return replace(model, added_tokens=added.others) if added.others else model
-    unmade = next((value for value in ranks if len(value) > 1 and value not in made), None)
-    if unmade is not None:
-        raise DataError(f"no merge produces token {short(unmade)}, which is not supported")
-    return Model(
-        split=Split(pattern),
-        merges={(ranks[first], ranks[last]): ranks[first + last] for first, last in merges},
-        special_tokens=added.special,
-        byte_ids=tuple(ranks[bytes([byte])] for byte in range(256)),
-        added_tokens=added.others,
-    )
-
-
-def _check_merges_of_ranks(model: Model, merges: list[tuple[bytes, bytes]]) -> None:
-    """Raise unless the file was converted from ranks: it has a merge for each way to split a token into two tokens."""
-    order = {pair: rank for rank, pair in enumerate(merges)}
-    found = [order.get((model.vocab[first], model.vocab[last]), -1) for first, last in model.merges]
-    if -1 in found or found != sorted(found):
-        raise DataError("several merges produce the same token, but not in the order of ranks, which is not supported")
+    >>> flag_of({"lstrip": 1}, "lstrip", False, "added_tokens")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: added_tokens: lstrip must be true or false, got 1
+    """
+    value = part.get(name, default)
+    if not isinstance(value, bool):
+        raise DataError(f"{name} must be true or false, got {short(value)}", where=where)
+    return value
 
 
 def _type(part: Any) -> str:
     return short(part.get("type")) if isinstance(part, dict) else short(part)
 
 
-def _pattern(pre_tokenizer: Any) -> str:
-    """Return the one regular expression that splits text."""
-    parts = [pre_tokenizer]
-    if isinstance(pre_tokenizer, dict) and pre_tokenizer.get("type") == "Sequence":
-        parts = pre_tokenizer.get("pretokenizers") or []
-    if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) for part in parts):
-        raise DataError(f"pre-tokenizer {_type(pre_tokenizer)} is not supported; only Split and ByteLevel are")
-    *splits, byte_level = parts
-    if byte_level.get("type") != "ByteLevel":
-        raise DataError(f"the last pre-tokenizer must be ByteLevel, got {_type(byte_level)}")
-    if byte_level.get("add_prefix_space"):
-        raise DataError("add_prefix_space of the pre-tokenizer ByteLevel is not supported")
-    splits = [_SINGLE_DIGITS if part == {"type": "Digits", "individual_digits": True} else part for part in splits]
-    steps = [_split(part) for part in splits]
-    if byte_level.get("use_regex", True):
-        steps.append(_NAMED["gpt2"])
-    if tuple(steps) in _STEPS and all(part["behavior"] == "Isolated" for part in splits):
-        return _STEPS[tuple(steps)]
-    if len(steps) > 1:
-        raise DataError(f"expected one regular expression that splits text, got {len(steps)}")
-    return _keep_between(steps[0], splits[0] if splits else {}) if steps else WHOLE_TEXT
+def _parts(part: Any, name: str) -> list[dict[str, Any]]:
+    """Return the parts of a sequence, which may contain others, or the part itself if it is none."""
+    if part is None:
+        return []
+    if not isinstance(part, dict):
+        raise DataError(f"{name} must be an object, got {short(part)}")
+    if part.get("type") != "Sequence":
+        return [part]
+    parts = part.get("pretokenizers" if name == "pre_tokenizer" else "normalizers")
+    if not isinstance(parts, list):
+        raise DataError(f"{name} Sequence must have an array of parts, got {short(parts)}")
+    return [inner for each in parts for inner in _parts(each, name)]
 
 
-def _split(part: Mapping[str, Any]) -> str:
-    """Return the regular expression of a step."""
-    if part.get("type") != "Split":
-        raise DataError(f"pre-tokenizer {_type(part)} is not supported; only Split and ByteLevel are")
+def read_split(normalizer: Any, pre_tokenizer: Any) -> Split:
+    """Return how a tokenizer.json splits text.
+
+    >>> print(read_split({"type": "NFC"}, {"type": "ByteLevel", "add_prefix_space": False}))
+    NFC > gpt2
+    """
+    forms = [part.get("type") for part in _parts(normalizer, "normalizer")]
+    for form in forms:
+        if form not in get_args(Normalization) or len(forms) > 1:
+            shown = short(form) if len(forms) == 1 else " > ".join(map(short, forms))
+            raise DataError(f"normalizer {shown} is not supported; only NFC, NFD, NFKC or NFKD is")
+    before, byte_level, after = _around_byte_level(pre_tokenizer)
+    prefix_space = flag_of(byte_level, "add_prefix_space", True, "pre_tokenizer")
+    if prefix_space and before:
+        raise DataError("add_prefix_space of a ByteLevel pre-tokenizer after others is not supported")
+    use_regex = flag_of(byte_level, "use_regex", True, "pre_tokenizer")
+    steps = [*map(_step, before), *[Step(PATTERNS["gpt2"])] * use_regex, *map(_digits_step, after)]
+    exported = None if after else written_as(before, use_regex=use_regex)
+    return replace(
+        Split(exported) if exported else _simplest(steps),
+        normalization=cast("Normalization", forms[0] if forms else "none"),
+        prefix_space=prefix_space,
+    )
+
+
+def _around_byte_level(pre_tokenizer: Any) -> tuple[list[dict[str, Any]], dict[str, Any], list[dict[str, Any]]]:
+    """Return the pre-tokenizers before ByteLevel, ByteLevel, and those after it."""
+    parts = _parts(pre_tokenizer, "pre_tokenizer")
+    places = [place for place, part in enumerate(parts) if part.get("type") == "ByteLevel"]
+    if not places:
+        shown = _type(pre_tokenizer) if len(parts) < 2 else " > ".join(map(_type, parts))
+        raise DataError(f"pre-tokenizer {shown} is not supported; only those with ByteLevel are")
+    return parts[: places[0]], parts[places[0]], parts[places[0] + 1 :]
+
+
+def _step(part: Mapping[str, Any]) -> Step:
+    """Convert a pre-tokenizer."""
+    kind = part.get("type")
+    if kind == "Digits":
+        is_individual = flag_of(part, "individual_digits", False, "pre_tokenizer")
+        return Step(DIGITS, "Isolated" if is_individual else "Contiguous")
+    if kind == "Punctuation":
+        return Step(PUNCTUATION, part.get("behavior", "Isolated"))
+    if kind != "Split":
+        reason = "is not supported; only Split, Digits, Punctuation and ByteLevel are"
+        raise DataError(f"pre-tokenizer {_type(part)} {reason}")
+    return Step(_regex(part), part.get("behavior", ""), flag_of(part, "invert", False, "pre_tokenizer"))
+
+
+def _digits_step(part: Mapping[str, Any]) -> Step:
+    """Convert a pre-tokenizer after ByteLevel, which sees one character for each byte: only ASCII digits are digits.
+
+    Other bytes that it takes for digits are handled by leaving out merges: see `DIGIT_BYTES`.
+    """
+    if part.get("type") == "Digits" and not part.get("individual_digits"):
+        return Step("[0-9]+")
+    if part.get("type") == "Split" and re.fullmatch(r"(\[0-9\](\{\d+(,\d*)?\}|[+*?])?)+", _regex(part)):
+        return _step(part)
+    raise DataError(f"pre-tokenizer {_type(part)} after ByteLevel, where it splits bytes, is not supported")
+
+
+def _regex(part: Mapping[str, Any]) -> str:
+    """Return the regular expression of the pre-tokenizer Split."""
     pattern = part.get("pattern")
-    if not isinstance(pattern, dict) or not isinstance(pattern.get("Regex"), str):
-        raise DataError(f"the pattern of the pre-tokenizer Split must be a Regex, got {short(pattern)}")
-    behavior, invert = part.get("behavior"), part.get("invert")
-    if (behavior, bool(invert)) not in (("Isolated", False), ("Removed", True)):
-        raise DataError(
-            f"behavior={short(behavior)} with invert={short(invert)} of the pre-tokenizer Split is not supported; "
-            "only Isolated, and Removed with invert, are"
-        )
-    regex: str = pattern["Regex"]
-    return _translated(regex, _FROM_ONIGURUMA)
+    if not isinstance(pattern, dict) or not isinstance(next(iter(pattern.values()), None), str):
+        raise DataError(f"the pattern of the pre-tokenizer Split must be a Regex or a String, got {short(pattern)}")
+    regex: str | None = pattern.get("Regex")
+    return re.escape(pattern.get("String", "")) if regex is None else regex
 
 
-def _keep_between(regex: str, part: Mapping[str, Any]) -> str:
-    """Return the pattern of a single step. Isolated keeps the text between matches."""
-    if not has_phrases(regex):
-        check_portable(regex, "Oniguruma")
-    if part.get("behavior") != "Isolated" or has_scanner(regex) or regex in _NAMED.values():
-        return regex
-    return rf"{regex}|(?:(?!{regex})[\s\S])+"
+def _simplest(steps: list[Step]) -> Split:
+    """Return the split that consists of steps: a single pattern if there is one that gives the same chunks."""
+    name = known([(step.pattern, step.behavior, step.invert) for step in steps])
+    if name:
+        return Split(PATTERNS[name])
+    *before, last = [replace(step, pattern=_from_oniguruma(step.pattern)) for step in steps]
+    keeps_matches = (last.behavior, last.invert) == ("Removed", True)
+    if keeps_matches or (last.behavior == "Isolated" and has_scanner(last.pattern)):
+        return Split(last.pattern, tuple(before))
+    return Split(WHOLE_TEXT, (*before, last))
+
+
+def _from_oniguruma(regex: str) -> str:
+    """Translate a regular expression from the dialect of Oniguruma, and check that it means the same there and here."""
+    if has_phrases(regex):
+        return named_from_oniguruma(regex)
+    if regex not in (DIGITS, PUNCTUATION):
+        check_portable(regex.replace("$", ""), "Oniguruma")
+    return from_oniguruma(regex)

@@ -16,7 +16,7 @@ from ..model import Model
 from ..storage.atomic import new_folder, replacing_all, writing
 from ..storage.locks import check_parent
 from . import huggingface, native
-from .ignored import CONFIG, END, ignored_settings, read_config
+from .carried import CONFIG, END, TEMPLATE, described, of_folder
 from .placeholders import unused_tokens
 
 _CODE = Path(__file__).parent / "tokenization_batchbpe.py"
@@ -33,7 +33,7 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
     check_parent(folder)
     files = _files(model, allow_inexact)
     if folder.is_dir():
-        replaced = ignored_settings(read_config(folder))
+        replaced = [name for name in _settings(folder) if name not in described(model.carried)]
         _write(files, folder)
         if replaced:
             warn(f"{folder / CONFIG}: replaced, without its {', '.join(replaced)}")
@@ -44,21 +44,42 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
         _write(files, temporary)
 
 
+def _settings(folder: Path) -> list[str]:
+    """Name the settings of a folder."""
+    try:
+        return described({"tokenizer_config": of_folder(folder).get("tokenizer_config")})
+    except ValueError:  # a damaged file is replaced
+        return []
+
+
 def _files(model: Model, allow_inexact: bool) -> dict[str, str]:
     """Return the content of each file. The configuration comes last, because it refers to the others."""
     config: dict[str, Any] = {"clean_up_tokenization_spaces": False, "model_max_length": int(1e30)}
     if END in model.special_tokens:
         config |= dict.fromkeys(("bos_token", "eos_token"), END)
+    config = dict(model.carried.get("tokenizer_config", config))
+    config.pop("auto_map", None)
+    if isinstance(decoder := config.get("added_tokens_decoder"), dict):  # the tokens may have changed since
+        ids = {name: str(token) for name, token in model.found_tokens.items()}
+        used = {*map(str, model.vocab)}
+        config["added_tokens_decoder"] = {
+            token: entry
+            for token, entry in decoder.items()
+            if ids.get(entry.get("content"), token if token not in used else None) == token
+        }
     if allow_inexact or _fits_tokenizer_json(model):
         fields = huggingface.to_json(model, allow_inexact=allow_inexact, fill_gaps=True)
         files = {"tokenizer.json": json.dumps(fields, ensure_ascii=False)}
+        # Classes such as Qwen2Tokenizer would replace the pattern and the normalization with their own.
         config["tokenizer_class"] = "PreTrainedTokenizerFast"
     else:
         unused_tokens(model)  # raises the error that loading the folder would raise
         files = {native.IN_FOLDER: native.render(model), _CODE.name: _CODE.read_text(encoding="utf-8")}
         name = "BatchBPETokenizer"
         config |= {"tokenizer_class": name, "auto_map": {"AutoTokenizer": [f"{_CODE.stem}.{name}", None]}}
-    return {**files, CONFIG: json.dumps(config, indent=2)}
+    if "chat_template" in model.carried:
+        files[TEMPLATE] = model.carried["chat_template"]
+    return {**files, CONFIG: json.dumps(config, indent=2, ensure_ascii=False)}
 
 
 def _write(files: Mapping[str, str], folder: Path) -> None:

@@ -12,15 +12,22 @@ from typing import Any
 
 from ..errors import DataError, Message, Setting, plural, short, warn
 from ..model import Model
+from ..patterns import Split
 from .phrase_pattern import is_exportable
 
 OPTIONAL_FIELDS = tuple(
     each.name
     for each in fields(Model)
-    if each.default_factory is not MISSING and each.name not in ("special_tokens", "training")
+    if each.default_factory is not MISSING and each.name not in ("special_tokens", "training", "carried")
 )
-"""The tokens that a model can do without, in mappings to their ids. Every format supports special tokens."""
-_NAMES = {"added_tokens": "added tokens that are not special"}
+"""The fields that may be empty. Every format supports special tokens, and `carried` has its own warnings."""
+_NAMES = {
+    "added_tokens": "added tokens that are not special",
+    "flags": "flags of special tokens",
+    "decode_only": "decode-only tokens",
+}
+_BY_TOKEN = ("stop_words", "phrases", "added_tokens")
+"""The fields with ids that a phrase could consist of."""
 _REMEDIES: dict[str, Message] = {
     "stop_words": ("train with ", Setting("stop_list_size", 0), " or choose another format"),
     "phrases": ("train with ", Setting("phrases", 0), " or choose another format"),
@@ -40,7 +47,8 @@ def check_supported(model: Model, format: str, supported: Collection[str], remed
         if not tokens or name in supported:
             continue
         example = next(iter(tokens))
-        shown = short(model.vocab[tokens[example]] if name == "phrases" else example)
+        token = {"phrases": tokens[example], "decode_only": example}.get(name)
+        shown = short(example if token is None else model.vocab[token])
         raise DataError(
             f"{format} does not support {_NAMES.get(name, _words(name))}; the model has {len(tokens)}, such as {shown}",
             remedy=remedy or _REMEDIES.get(name, "choose another format"),
@@ -54,20 +62,38 @@ def without_unsupported(model: Model, tool: str, supported: Collection[str], *, 
     `by_rank`.
     """
     dropped = [name for name in OPTIONAL_FIELDS if name not in supported]
-    missing = {token for name in dropped for token in getattr(model, name).values()}
+    missing = {token for name in dropped if name in _BY_TOKEN for token in getattr(model, name).values()}
     kept = {
         parts: token
         for parts, token in model.phrases.items()
         if missing.isdisjoint(parts) and is_exportable(model, parts, by_rank=by_rank)
     }
     changes: dict[str, Any] = {"phrases": kept} | {name: {} for name in dropped}
+    if "added_tokens" in dropped:
+        changes.setdefault("flags", {name: model.flags[name] for name in model.flags if name in model.special_tokens})
     smaller = replace(model, **changes)
     numbers = {name: len(getattr(model, name)) - len(getattr(smaller, name)) for name in OPTIONAL_FIELDS}
-    left_out = [plural(number, _words(name).removesuffix("s")) for name, number in numbers.items() if number]
+    left_out = [plural(number, _singular(name)) for name, number in numbers.items() if number]
     if left_out:
         warn(f"the file for {tool} does not contain {' and '.join(left_out)} of the model")
     return smaller
 
 
+def _singular(name: str) -> str:
+    return "decode-only token" if name == "decode_only" else _words(name).removesuffix("s")
+
+
 def _words(name: str) -> str:
     return name.replace("_", " ")
+
+
+def check_bare_split(split: Split, format: str, remedy: Message = "choose another format") -> None:
+    """Raise unless a split is only a regular expression.
+
+    >>> check_bare_split(Split(r"\\w+", normalization="NFC"), "minbpe v1")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: minbpe v1 stores a single regular expression, not NFC > '\\\\w+'; choose another format
+    """
+    if not split.is_bare:
+        raise DataError(f"{format} stores a single regular expression, not {split}", remedy=remedy)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..counts import ChunkCounts, check_suffix
 from ..counts.counter import ChunkCounter
@@ -51,6 +52,10 @@ class CountOptions(JobOptions):
         check_special_tokens(self.special_tokens)
         if self.max_chunk_bytes is not None and self.max_chunk_bytes < 1:
             raise ArgumentError("max_chunk_bytes", self.max_chunk_bytes, "must be at least 1")
+
+    def recorded(self) -> dict[str, Any]:
+        """Return all options by name, for a record."""
+        return super().recorded() | {"split": {"pattern": self.split.to_json()}}
 
 
 @dataclass

@@ -112,7 +112,7 @@ class SpilledCounts:
             tables = [pa.ipc.open_file(pa.memory_map(str(each))).read_all().combine_chunks() for each in sums]
             with replacing(path) as temporary:
                 as_csv = path.suffix.lower() == ".csv"
-                files.write(_merged(tables), split.to_json(), totals.total, totals.unique, temporary, as_csv=as_csv)
+                files.write(_merged(tables), split, totals.total, totals.unique, temporary, as_csv=as_csv)
         return totals
 
     def _read_range(self, number: int) -> Iterator[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from itertools import chain
@@ -19,9 +19,14 @@ from ..arguments import check_integer, check_iterable
 from ..errors import ArgumentTypeError, DataError, short
 from ..patterns import Split
 from ..util.lazy import lazy
-from .checks import check_phrases, check_tokens, checked_ranks
+from .checks import FLAGS, check_phrases, check_tokens, checked_flags, checked_ranks
 from .merges import Merges
 from .tree import MergeTree
+
+NOT_COMPARED = ("training", "carried")
+"""Fields that do not change how text is encoded."""
+_NEW = ("flags", "decode_only")
+"""Fields that are part of `identity` only if they are not empty, so that checksums of older files remain valid."""
 
 
 class UnknownTokenError(DataError, KeyError):
@@ -53,19 +58,23 @@ class Model:
     >>> Model(split=r"\\w+", merges={(97, 256): 257})
     Traceback (most recent call last):
     ...
-    batchbpe.errors.DataError: merge 0, (97, 256) -> 257: token 256 is not defined before this merge; list merges in the order they were made
-    """  # noqa: E501  the last line is an error message
+    batchbpe.errors.DataError: merge 0, (97, 256) -> 257: token 256 is not defined; add the merge that makes it
+    """
 
     split: Split
     """How text becomes chunks. A string, a regular expression, is converted."""
     merges: Mapping[tuple[int, int], int]
-    """The pairs of ids that are merged, in order of rank, and the ids they become."""
+    """The pairs of ids that are merged, in order of rank, and the ids they become.
+
+    Each token is made by one merge, which may use tokens that later merges make. Published lists may have several
+    merges that make the same token, but only one of them can ever apply: see docs/formats.md.
+    """
     stop_words: Mapping[bytes, int] = field(default_factory=dict)
-    """Chunks that are tokens of their own."""
+    """Chunks that are tokens of their own: they are looked up before anything is merged."""
     special_tokens: Mapping[str, int] = field(default_factory=dict)
     """Tokens such as <|endoftext|>, which are encoded only on request."""
-    byte_ids: tuple[int, ...] = tuple(range(256))
-    """The id of each byte."""
+    byte_ids: tuple[int | None, ...] = tuple(range(256))
+    """The id of each byte. A byte without an id (`None`) is left out of a chunk before the rest is merged."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """How the model was trained. This is for information only and not part of equality."""
     phrases: Mapping[tuple[int, ...], int] = field(default_factory=dict)
@@ -75,22 +84,33 @@ class Model:
 
     Hugging Face calls them added tokens with `special=False`. The longest token that starts first is found first.
     """
+    flags: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """How special and added tokens are found, where it differs from `default_flags`. See `FLAGS`."""
+    decode_only: Mapping[int, bytes] = field(default_factory=dict)
+    """Tokens that no text is encoded to, by id. Their bytes may be those of other tokens."""
+    carried: Mapping[str, Any] = field(default_factory=dict)
+    """What the file that the model was loaded from has besides, such as a chat template, as JSON: for exports.
+
+    It does not change how text is encoded and is not part of equality.
+    """
 
     def __post_init__(self) -> None:
         """Copy the arguments into read-only mappings and validate them."""
         if not isinstance(self.split, Split):
             object.__setattr__(self, "split", Split(self.split))
-        for name in ("merges", "stop_words", "special_tokens", "training", "phrases", "added_tokens"):
+        for name in (each.name for each in fields(self) if each.name not in ("split", "byte_ids")):
             value = getattr(self, name)
             if not isinstance(value, Mapping):
                 raise ArgumentTypeError(name, value, "must be a mapping")
             if name != "merges":
-                copied = deepcopy(dict(value)) if name == "training" else dict(value)
+                copied = deepcopy(dict(value)) if name in NOT_COMPARED else dict(value)
                 object.__setattr__(self, name, MappingProxyType(copied))
         check_iterable("byte_ids", self.byte_ids, "must be 256 different ids, one for each byte")
         object.__setattr__(self, "byte_ids", tuple(self.byte_ids))
         object.__setattr__(self, "merges", Merges(checked_ranks(self.byte_ids, self.merges)))
         check_tokens(self)
+        changed = {name: flags for name, flags in checked_flags(self) if flags != self.default_flags(name)}
+        object.__setattr__(self, "flags", MappingProxyType(changed))
         if self.phrases:
             check_phrases(self)
 
@@ -118,22 +138,24 @@ class Model:
         return self._largest_id + 1
 
     @property
-    def _others(self) -> list[Mapping[Any, int]]:
-        """All tokens but bytes and merges, with their ids."""
-        return [self.stop_words, self.special_tokens, self.phrases, self.added_tokens]
+    def _others(self) -> list[Collection[int]]:
+        """The ids of all tokens but bytes and merges."""
+        ids: list[Mapping[Any, int]] = [self.stop_words, self.special_tokens, self.phrases, self.added_tokens]
+        return [*(each.values() for each in ids), self.decode_only.keys()]
 
     @lazy
     def _largest_id(self) -> int:
-        return max(self.ranked.largest_id, *(max(ids.values(), default=0) for ids in self._others))
+        return max(self.ranked.largest_id, *(max(ids, default=0) for ids in self._others))
 
-    @property
+    @lazy
     def vocab_size(self) -> int:
         """The number of tokens.
 
         >>> Model(split=r"\\w+", merges={}, special_tokens={"<e>": 300}).vocab_size
         257
         """
-        return 256 + len(self.merges) + sum(map(len, self._others))
+        shared = len(self.ranked.used([*self.found_tokens.values()]))  # special or added tokens that a merge makes
+        return 256 - self.byte_ids.count(None) + len(self.merges) + sum(map(len, self._others)) - shared
 
     @lazy
     def vocab(self) -> Mapping[int, bytes]:
@@ -146,6 +168,7 @@ class Model:
         vocab.update((token, word) for word, token in self.stop_words.items())
         vocab.update((token, b"".join(map(vocab.__getitem__, parts))) for parts, token in self.phrases.items())
         vocab.update((token, name.encode()) for name, token in self.found_tokens.items())
+        vocab.update(self.decode_only)
         return MappingProxyType(dict(sorted(vocab.items())))
 
     @lazy
@@ -159,7 +182,7 @@ class Model:
 
     @lazy
     def token_ids(self) -> Mapping[bytes, int]:
-        """The ids of all tokens by their bytes, except special and added tokens.
+        """The ids of all tokens by their bytes, except special, added and decode-only tokens.
 
         A stop word takes precedence over a merge with the same bytes, as in encoding.
 
@@ -168,18 +191,20 @@ class Model:
         """
         ids: dict[bytes, int] = {}
         for token in (*self.stop_words.values(), *self.byte_ids, *self.merges.values(), *self.phrases.values()):
-            ids.setdefault(self.vocab[token], token)
+            if token is not None:
+                ids.setdefault(self.vocab[token], token)
         return MappingProxyType(ids)
 
     @lazy
     def identity(self) -> str:
-        """Identifies all fields but `training`: the same in every process.
+        """Identifies all fields but `training` and `carried`: the same in every process.
 
         >>> model = Model(split=r"\\w+", merges={})
         >>> model.identity == Model(split=r"\\w+", merges={}, training={"data": "a.txt"}).identity
         True
         """
-        return self._identity_with(each.name for each in fields(self) if each.name not in ("merges", "training"))
+        compared = (each for each in fields(self) if each.name not in ("merges", *NOT_COMPARED))
+        return self._identity_with(each.name for each in compared if each.name not in _NEW or getattr(self, each.name))
 
     @lazy
     def tokens_id(self) -> str:
@@ -204,13 +229,35 @@ class Model:
         [256, 97]
         """
         return Encoder(
-            self.pattern,
+            self.split,
             self.ranked,
             list(self.stop_words.items()),
-            list(self.special_tokens.items()),
-            list(self.added_tokens.items()),
+            self._found(self.special_tokens),
+            self._found(self.added_tokens),
             list(self.phrases.items()),
+            [(value, token) for token, value in self.decode_only.items()],
         )
+
+    def _found(self, tokens: Mapping[str, int]) -> list[tuple[str, int, list[bool]]]:
+        flags_of = self.flags_of
+        return [(name, token, [flag in flags_of(name) for flag in FLAGS]) for name, token in tokens.items()]
+
+    def default_flags(self, name: str) -> frozenset[str]:
+        """Return the flags that a special or added token has unless `flags` says otherwise.
+
+        >>> sorted(Model(split=r"\\w+", merges={}, added_tokens={"  ": 256}).default_flags("  "))
+        ['normalized']
+        """
+        return frozenset({"normalized"} if name in self.added_tokens else ())
+
+    def flags_of(self, name: str) -> frozenset[str]:
+        """Return how a special or added token is found.
+
+        >>> model = Model(split=r"\\w+", merges={}, special_tokens={"<mask>": 256}, flags={"<mask>": {"lstrip"}})
+        >>> model.flags_of("<mask>")
+        frozenset({'lstrip'})
+        """
+        return self.flags.get(name, self.default_flags(name))
 
     def merge_tree(self, token: int) -> MergeTree:
         """Return the tree of merges that builds a token.
@@ -233,26 +280,25 @@ class Model:
                 needed.add(part)
                 stack += pairs.get(part, ())
         trees = {part: MergeTree(part, self.vocab[part]) for part in needed - pairs.keys()}
-        for merged, parts in pairs.items():  # parts come before what they are merged into
-            if merged in needed:
-                trees[merged] = MergeTree(merged, self.vocab[merged], tuple(trees[part] for part in parts))
+        for merged in sorted(needed & pairs.keys(), key=lambda token: len(self.vocab[token])):  # parts are shorter
+            trees[merged] = MergeTree(merged, self.vocab[merged], tuple(trees[part] for part in pairs[merged]))
         return trees[token]
 
     def __repr__(self) -> str:
         """Show the numbers of tokens and the pattern, by name if it has one."""
         shown = ["merges", "stop_words", "special_tokens"]
-        shown += (name for name in ("phrases", "added_tokens") if getattr(self, name))
+        shown += (name for name in ("phrases", "added_tokens", "decode_only") if getattr(self, name))
         counts = (f"{name}={len(getattr(self, name))}" for name in shown)
         return f"Model(tokens={self.vocab_size}, {', '.join(counts)}, pattern={short(self.split.name, 60)})"
 
     def __eq__(self, other: object) -> bool:
-        """Compare all fields but `training`."""
+        """Compare all fields but `training` and `carried`."""
         if not isinstance(other, Model):
             return NotImplemented
         return self is other or self.identity == other.identity
 
     def __hash__(self) -> int:
-        """Hash all fields but `training`."""
+        """Hash all fields but `training` and `carried`."""
         return hash(self.identity)
 
     def __reduce__(self) -> Any:
@@ -272,7 +318,9 @@ class Model:
 def _canonical(value: Any) -> Any:
     """Return the value of a field such that equal values, including numpy strings, have the same repr."""
     if isinstance(value, Mapping):
-        return sorted((token, _canonical(key)) for key, token in value.items())
+        return sorted((_canonical(token), _canonical(key)) for key, token in value.items())
+    if isinstance(value, frozenset):
+        return sorted(value)
     if isinstance(value, Split):
         return value.to_json()
     if isinstance(value, str):

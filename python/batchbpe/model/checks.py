@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core import MAX_ID, MAX_MERGES, RankedTokens
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 MAX_SPECIAL_BYTES = 1 << 20
 """Maximum size of all special or added tokens together: searching for them takes a hundred times as much memory."""
+
+FLAGS = ("lstrip", "rstrip", "single_word", "normalized")
+"""What a special or added token can be: it may take the whitespace before it (lstrip) or after it (rstrip), be found
+only as a single word, or be found in normalized text, after all that are not. These are Hugging Face's names."""
 
 MAX_PHRASE_BYTES = 1 << 26
 """Maximum size of all phrases together: a few ids can describe a huge phrase by repeating a long token."""
@@ -64,7 +68,7 @@ def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> N
         raise ArgumentError("special_tokens", dict(special_tokens), "must have different ids")
 
 
-def checked_ranks(byte_ids: tuple[int, ...], merges: Mapping[tuple[int, int], int]) -> RankedTokens:
+def checked_ranks(byte_ids: tuple[int | None, ...], merges: Mapping[tuple[int, int], int]) -> RankedTokens:
     """Hand the merges to the core, which checks them."""
     if isinstance(merges, Merges) and merges.ranked.byte_ids == byte_ids:
         ranked = merges.ranked
@@ -81,17 +85,31 @@ def checked_ranks(byte_ids: tuple[int, ...], merges: Mapping[tuple[int, int], in
     return ranked
 
 
-def _check_types(byte_ids: tuple[int, ...], merges: Mapping[tuple[int, int], int]) -> None:
-    """Raise unless there are 256 different bytes, and ids are integers in range."""
+def _check_types(byte_ids: tuple[int | None, ...], merges: Mapping[tuple[int, int], int]) -> None:
+    """Raise unless there are 256 different bytes, or fewer, and ids are integers in range."""
     for pair in merges:
         if not isinstance(pair, tuple) or len(pair) != 2 or {*map(type, pair)} != {int}:
             raise ArgumentTypeError("merges", pair, "must have pairs of integers as keys")
         if not 0 <= min(pair) <= max(pair) <= MAX_ID:
             raise ArgumentError("merges", pair, f"must have pairs of ids from 0 to {MAX_ID} as keys")
-    _check_ids("byte", dict(enumerate(byte_ids)))
+    present = {byte: token for byte, token in enumerate(byte_ids) if token is not None}
+    _check_ids("byte", present)
     _check_ids("merge", merges)
-    if len(set(byte_ids)) != 256 or len(byte_ids) != 256:
+    if len({*present.values()}) < len(present) or len(byte_ids) != 256:
         raise ArgumentError("byte_ids", byte_ids, "must be 256 different ids, one for each byte")
+
+
+def checked_flags(model: Model) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the flags of special and added tokens. Raise if there is no such token or flag."""
+    for name, given in model.flags.items():
+        if name not in model.found_tokens:
+            raise DataError(f"flags of {short(name)}, which is neither a special nor an added token")
+        flags = frozenset(given)
+        unknown = flags - {*FLAGS}
+        if isinstance(given, str) or unknown:
+            shown = given if isinstance(given, str) else min(unknown, key=str)
+            raise ArgumentError("flags", shown, f"must be a set of {', '.join(FLAGS)}", remedy=f"see {short(name)}")
+        yield name, flags
 
 
 def check_tokens(model: Model) -> None:
@@ -110,7 +128,8 @@ def check_tokens(model: Model) -> None:
     _check_ids("stop word", model.stop_words)
     _check_ids("special token", model.special_tokens)
     _check_ids("added token", model.added_tokens)
-    used = model.ranked.used([*model.stop_words.values(), *model.found_tokens.values()])
+    _check_ids("decode-only token", {value: token for token, value in model.decode_only.items()})
+    used = model.ranked.used([*model.stop_words.values(), *model.found_tokens.values(), *model.decode_only])
     vocab = {token: value for token, value in model.ranked.vocab().items() if token in used} if used else {}
     for word, token in model.stop_words.items():
         _add(vocab, token, word, f"stop word {short(word)}")
@@ -120,7 +139,12 @@ def check_tokens(model: Model) -> None:
             value = name.encode("utf-8")
         except UnicodeEncodeError as error:
             raise DataError(f"{kind} token {short(name)} has a surrogate at character {error.start}") from None
-        _add(vocab, token, value, f"{kind} token {short(name)}")
+        if vocab.get(token) != value or token not in used:  # a merge may make it, too
+            _add(vocab, token, value, f"{kind} token {short(name)}")
+    for token, value in model.decode_only.items():
+        if not isinstance(value, bytes):
+            raise ArgumentTypeError("decode_only", value, "must have bytes as values")
+        _add(vocab, token, value, f"decode-only token {short(value)}")
 
 
 def check_phrases(model: Model) -> None:
@@ -133,7 +157,7 @@ def check_phrases(model: Model) -> None:
     _check_ids("phrase", model.phrases)
     vocab = model.ranked.vocab() | {token: word for word, token in model.stop_words.items()}
     ordinary = dict(vocab)
-    vocab |= {token: name.encode() for name, token in model.found_tokens.items()}
+    vocab |= {token: name.encode() for name, token in model.found_tokens.items()} | dict(model.decode_only)
     size = 0
     for parts, token in model.phrases.items():
         for part in parts:

@@ -3,27 +3,87 @@
 The tests compare the core with this module: both produce the same ids. It needs the `regex` package.
 """
 
+from __future__ import annotations
+
 import heapq
 import itertools
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import regex
+
+if TYPE_CHECKING:
+    from ..choices import Normalization
+    from ..patterns import Split, Step
 
 Pair = tuple[int, int]
 Chunks = list[tuple[list[int], int]]
 
 
-def split(text: str, pattern: str) -> list[str]:
-    """Split a text into chunks. Text that the pattern does not match is dropped.
+def split(text: str, pattern: Split | str) -> list[str]:
+    """Split a text into chunks. Text that the pattern, a regular expression or a `Split`, does not match is dropped.
 
     >>> split("to be", r" ?\\w+")
     ['to', ' be']
     """
-    return [match.group() for match in regex.finditer(pattern, text) if match.group()]
+    pieces = [text]
+    if not isinstance(pattern, str):
+        pieces = [normalize(text, pattern)]
+        for step in pattern.steps:
+            pieces = [part for piece in pieces for part in cut(piece, step)]
+        pattern = pattern.pattern
+    return [match.group() for piece in pieces for match in regex.finditer(pattern, piece) if match.group()]
 
 
-def count_chunks(texts: Iterable[str], pattern: str) -> dict[str, int]:
+def normalize(text: str, split: Split) -> str:
+    """Normalize a text, and put a space before it if the split asks for one.
+
+    >>> from batchbpe.patterns import Split
+    >>> normalize("e\\u0301", Split("a", normalization="NFC", prefix_space=True))
+    ' é'
+    """
+    text = to_form(text, split.normalization)
+    return f" {text}" if split.prefix_space and text and not text.startswith(" ") else text
+
+
+def to_form(text: str, form: Normalization) -> str:
+    """Return a text in a Unicode normalization form.
+
+    >>> to_form("e\\u0301", "NFC"), to_form("e\\u0301", "none") == "e\\u0301"
+    ('é', True)
+    """
+    return text if form == "none" else unicodedata.normalize(form, text)
+
+
+def cut(text: str, step: Step) -> list[str]:
+    """Cut a text at the matches of a step, as Hugging Face's library does.
+
+    >>> from batchbpe.patterns import Step
+    >>> cut("a--b", Step("-")), cut("a--b", Step("-", "Contiguous")), cut("a--b", Step("-", "MergedWithNext"))
+    (['a', '-', '-', 'b'], ['a', '--', 'b'], ['a', '-', '-b'])
+    """
+    parts: list[tuple[str, bool]] = []  # with whether each is a match, or the last part of it
+    start = 0
+    spans = [match.span() for match in regex.finditer(step.pattern, text)]
+    for begin, end in [*spans, (len(text), len(text))]:
+        for part, is_match in ((text[start:begin], step.invert), (text[begin:end], not step.invert)):
+            was_match = parts[-1][1] if parts else None
+            is_joined = {
+                "MergedWithPrevious": (was_match, is_match) == (False, True),
+                "MergedWithNext": (was_match, is_match) == (True, False),
+                "Contiguous": was_match == is_match,
+            }
+            if part and is_joined.get(step.behavior):
+                parts[-1] = parts[-1][0] + part, is_match
+            elif part:
+                parts.append((part, is_match))
+        start = end
+    return [part for part, is_match in parts if step.behavior != "Removed" or not is_match]
+
+
+def count_chunks(texts: Iterable[str], pattern: Split | str) -> dict[str, int]:
     """Count the chunks of texts, most frequent first; chunks of equal count are ordered by their bytes.
 
     >>> count_chunks(["to be or not to be"], r" ?\\w+")
@@ -135,40 +195,93 @@ def train(
 
 def encode(
     text: str,
-    pattern: str,
+    pattern: Split | str,
     merges: Mapping[Pair, int],
     stop_words: Mapping[str, int],
-    *found_tokens: Mapping[str, int],
+    found_tokens: Mapping[str, int] | None = None,
+    *,
+    flags: Mapping[str, Collection[str]] | None = None,
+    byte_ids: Sequence[int | None] = range(256),
 ) -> list[int]:
-    """Encode a text. In each chunk, the pair that was merged first in training is always merged next.
+    """Encode a text. In each chunk, the pair whose merge comes first is always merged next.
 
-    `found_tokens` are found before the text is split: special tokens, and in the text between these, added tokens. Of
-    several tokens that start at the same position, the longest is found.
+    A chunk that is a stop word is not merged. A byte without an id is left out before merging. `found_tokens` are found
+    before the text is split: those without the flag "normalized" in the text, and then the others in the normalized
+    text between them.
 
     >>> merges, _ = train({"aaabdaaabac": 1}, 259)
     >>> encode("aaabdaaabac", r"\\w+", merges, {})
     [258, 100, 258, 97, 99]
-    >>> encode("aaab<s>a", r"\\w+", merges, {}, {"<s>": 300}, {"b": 301})
+    >>> encode("aaab<s>a", r"\\w+", merges, {}, {"<s>": 300, "b": 301}, flags={"b": ["normalized"]})
     [256, 97, 301, 300, 97]
     """
+    found_tokens, flags = found_tokens or {}, flags or {}
+    form = "none" if isinstance(pattern, str) else pattern.normalization
+    names = [name for name in found_tokens if "normalized" in flags.get(name, ())]
+    raw = {name: token for name, token in found_tokens.items() if name not in names}
+    others = {to_form(name, form): found_tokens[name] for name in names}
+    flags_of_others = {to_form(name, form): flags[name] for name in names}
+    ranks = {pair: rank for rank, pair in enumerate(merges)}
     tokens: list[int] = []
-    if found_tokens:
-        found, *others = found_tokens
-        names = sorted(found, key=len, reverse=True)
-        parts = regex.split(f"({'|'.join(map(regex.escape, names))})", text) if found else [text]
-        for index, part in enumerate(parts):
-            is_found = index % 2 == 1
-            tokens += [found[part]] if is_found else encode(part, pattern, merges, stop_words, *others)
-        return tokens
-    for chunk in split(text, pattern):
-        if chunk in stop_words:
-            tokens.append(stop_words[chunk])
+    for part in find_tokens(text, raw, flags):
+        if isinstance(part, int):
+            tokens.append(part)
             continue
-        part = list(chunk.encode())
-        while len(part) > 1:
-            pair = min(itertools.pairwise(part), key=lambda pair: merges.get(pair, float("inf")))
-            if pair not in merges:
-                break
-            merge_batch([(part, 1)], {pair: merges[pair]})
-        tokens.extend(part)
+        for piece in find_tokens(to_form(part, form), others, flags_of_others):
+            if isinstance(piece, int):
+                tokens.append(piece)
+                continue
+            for chunk in split(piece, pattern):
+                if chunk in stop_words:
+                    tokens.append(stop_words[chunk])
+                    continue
+                ids = [token for byte in chunk.encode() if (token := byte_ids[byte]) is not None]
+                while len(ids) > 1:
+                    pairs = [*itertools.pairwise(ids)]
+                    places = [ranks.get(pair, len(ranks)) for pair in pairs]
+                    at = places.index(min(places))  # the leftmost
+                    if pairs[at] not in merges:
+                        break
+                    ids[at : at + 2] = [merges[pairs[at]]]
+                tokens += ids
     return tokens
+
+
+def find_tokens(text: str, tokens: Mapping[str, int], flags: Mapping[str, Collection[str]]) -> list[str | int]:
+    """Cut a text at tokens as Hugging Face does: into the ids of tokens and the text between them, which is not empty.
+
+    Of several tokens that start at the same position, the longest is found.
+
+    >>> find_tokens("a <mask> b<mask>", {"<mask>": 300}, {"<mask>": ["lstrip", "single_word"]})
+    ['a', 300, ' b<mask>']
+    """
+    names = sorted(tokens, key=len, reverse=True)
+    parts: list[str | int] = []
+    done = 0
+    for found in regex.finditer("|".join(map(regex.escape, names)), text) if names else ():
+        start, end = found.span()
+        its_flags = flags.get(found.group(), ())
+        if "single_word" in its_flags and (is_word(text[start - 1 : start]) or is_word(text[end : end + 1])):
+            continue
+        if "lstrip" in its_flags:
+            start = max(done, len(text[:start].rstrip(_SPACE)))
+        if "rstrip" in its_flags:
+            end = len(text) - len(text[end:].lstrip(_SPACE))
+        if start == end:
+            continue  # the token before has stripped all of it
+        parts += [text[done:start]] if done < start else []
+        parts.append(tokens[found.group()])
+        done = end
+    return [*parts, text[done:]] if done < len(text) else parts
+
+
+_SPACE = "".join(c for c in map(chr, range(0x3001)) if regex.match(r"\p{White_Space}", c))
+
+
+def is_word(character: str) -> bool:
+    """Return whether a character is a letter, mark, digit, connector or joiner, as Rust's `\\w` defines it.
+
+    >>> is_word("é"), is_word("_"), is_word("²"), is_word("")
+    (True, True, False, False)
+    """
+    return bool(regex.match(r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]", character))

@@ -15,11 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_bool, check_integer, check_string
+from ..choices import Normalization
 from ..counts.counter import ChunkCounter
 from ..counts.text_counter import TextCounter
 from ..data.options import MAX_DOCUMENT_BYTES
 from ..errors import ArgumentError, ArgumentTypeError, listed
-from ..formats.counts_folder import VERSION
+from ..formats.counts_folder import VERSIONS
+from ..formats.counts_parquet import split_metadata
 from ..jobs.encoded import end_token
 from ..model import Model
 from ..model.checks import check_special_tokens
@@ -43,6 +45,7 @@ def count_chunks(
     column: str = "text",
     *,
     pattern: Split | str = "gpt4",
+    normalization: Normalization | None = None,
     special_tokens: Sequence[str] | Mapping[str, int] = (),
     freq_cutoff: int = 1,
     errors: Errors = "strict",
@@ -60,6 +63,7 @@ def count_chunks(
     dataframe: the documents. Nulls are skipped.
     column: the column that contains the text.
     pattern: name or regular expression.
+    normalization: Unicode normalization form of the text, such as NFC.
     special_tokens: removed from the text before it is split.
     freq_cutoff: leave out chunks that occur fewer times in all documents.
     errors: "strict", or "replace" to replace invalid UTF-8 with U+FFFD.
@@ -69,14 +73,14 @@ def count_chunks(
         pattern does not match) when the counts are computed, before the cutoff.
 
     """
-    split = Split.of(pattern)
+    split = Split.of(pattern, normalization)
     check_special_tokens(special_tokens)
     check_integer("freq_cutoff", freq_cutoff)
     if freq_cutoff >= 1 << 63:
         raise ArgumentError("freq_cutoff", freq_cutoff, "must be less than 2**63")
     start = partial(ChunkCounter, split, [*special_tokens], errors, 1)
     partial_counts = _partial_counts(dataframe, column, "chunk", start, errors, max_document_bytes, task_memory)
-    return _summed(partial_counts, "chunk", {"pattern": split.to_json()}, freq_cutoff, observation)
+    return _summed(partial_counts, "chunk", split_metadata(split), freq_cutoff, observation)
 
 
 def count_runs(
@@ -239,5 +243,5 @@ def _summed(
             f.sum(f.length(chunk) * count).alias("bytes_counted"),
             f.sum(f.when(chunk.isNull(), count)).alias("dropped_bytes"),
         )
-    described = chunk.alias(key, metadata={"batchbpe": {"version": VERSION} | metadata})
+    described = chunk.alias(key, metadata={"batchbpe": {"version": VERSIONS[0]} | metadata})
     return sums.filter(chunk.isNotNull() & (count >= freq_cutoff)).select(described, count)

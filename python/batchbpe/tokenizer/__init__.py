@@ -17,6 +17,7 @@ from ..formats import tiktoken as rank_file
 from ..formats.file_errors import locate_errors
 from ..formats.phrase_pattern import pattern_with_phrases
 from ..formats.portability import check_not_empty
+from ..formats.unsupported import check_bare_split
 from ..model import Model
 from ..patterns import Split
 from ..storage.atomic import replacing_all, writing
@@ -77,22 +78,29 @@ class Tokenizer(Codec):
 
     @classmethod
     def from_tiktoken(
-        cls, path: str | os.PathLike[str], pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
+        cls,
+        path: str | os.PathLike[str],
+        pattern: Split | str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
         """Load a tokenizer from a .tiktoken rank file or a `tiktoken.Encoding`.
 
-        Rank files do not store the pattern or the special tokens. Files published by OpenAI are recognized by name.
-        For other files, pass the pattern (a name or a regular expression) and the special tokens.
+        Rank files do not store the pattern or the special tokens. The files of OpenAI, Llama 3 and 4, Qwen, GLM 4 and
+        Kimi K2 are recognized by their ranks. For other files, pass the pattern (a name, a regular expression or a
+        `Split`) and the special tokens.
 
         >>> encoding = Tokenizer.train("aaabdaaabac", 259).to_tiktoken()
         >>> Tokenizer.from_tiktoken(encoding).encode("aaab")
         [258]
         """
-        return _from_source(rank_file.load(path, pattern and Split.of(pattern).pattern, special_tokens), path)
+        return _from_source(rank_file.load(path, Split.of(pattern) if pattern else None, special_tokens), path)
 
     @classmethod
     def from_huggingface(cls, source: Any) -> Tokenizer:
-        """Load a tokenizer from a tokenizer.json, a folder with one, or an object of `tokenizers` or `transformers`.
+        """Load a tokenizer from Hugging Face's files, or from an object of `tokenizers` or `transformers`.
+
+        `source` is the path of a tokenizer.json, of a vocab.json or merges.txt (with the other one next to it), or of a
+        folder with these files; or the content of a tokenizer.json, as bytes or as a string that starts with "{".
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -145,6 +153,7 @@ class Tokenizer(Codec):
             import tiktoken
         except ImportError:
             raise ImportError("to_tiktoken requires tiktoken; run pip install tiktoken") from None
+        check_bare_split(self.model.split, "tiktoken", remedy="export to another format")
         check_not_empty(self.pattern, "tiktoken")
         special_tokens = dict(self.special_tokens)
         for first, following in pairwise(sorted(special_tokens)):
@@ -193,7 +202,7 @@ class Tokenizer(Codec):
 
 def _from_source(model: Model, source: Any) -> Tokenizer:
     """Create a tokenizer with the name of the file or object that the model was loaded from."""
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike) or huggingface.is_content(source):
         return Tokenizer(model, name=getattr(source, "name", None))
     with locate_errors(source):
         return Tokenizer(model, name=Path(source).stem)

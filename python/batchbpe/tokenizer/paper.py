@@ -102,7 +102,7 @@ class BatchTokenizer(_Delegated):
 
     def __init__(
         self,
-        pattern: str | None = None,
+        pattern: Split | str | None = None,
         multiprocess: bool = True,
         store_dict: bool | str | os.PathLike[str] = False,
         stop_list_size: int = 0,
@@ -126,7 +126,7 @@ class BatchTokenizer(_Delegated):
             check_suffix("store_dict", store_dict)
         check_integer("stop_list_size", stop_list_size, least=0)
         check_integer("freq_cutoff", freq_cutoff, least=0)
-        self._pattern = pattern
+        self._pattern: Split | str | None = pattern
         self.multiprocess = multiprocess
         self.store_dict = store_dict
         self.stop_list_size = stop_list_size
@@ -160,7 +160,7 @@ class BatchTokenizer(_Delegated):
         return cls()._hold(Tokenizer.from_huggingface(source))
 
     def _hold(self: Self, tokenizer: Tokenizer) -> Self:
-        self._pattern, self.tokenizer = tokenizer.pattern, tokenizer
+        self._pattern, self.tokenizer = tokenizer.model.split, tokenizer
         return self
 
     def train(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from .._core import MAX_ID, MAX_MERGES
 from ..arguments import check_integer
-from ..choices import PolicyName, Ties
+from ..choices import Normalization, PolicyName, Ties
 from ..errors import ArgumentError, ArgumentTypeError, Message, Setting, plural, short
 from ..model import Model
 from ..model.checks import check_special_tokens
 from ..options import check_choice, check_numbers, details, option, shell_options
-from ..patterns import Split
+from ..patterns import Split, split_given
 
 if TYPE_CHECKING:
     from ..policies import Policy
@@ -145,16 +145,18 @@ class TrainingOptions(Search):
         return plain | base | {"policy": policy_name(self.policy), "overlapping": bool(self.overlapping)}
 
 
-def split_for(options: TrainingOptions, pattern: Split | str | None) -> Split | None:
+def split_for(
+    options: TrainingOptions, pattern: Split | str | None, normalization: Normalization | None = None
+) -> Split | None:
     """Return the split to count with: the given one, or that of the base. They must agree.
 
     >>> print(split_for(TrainingOptions(vocab_size=300), "gpt2"))
     gpt2
     """
-    split = None if pattern is None else Split.of(pattern)
     if options.base is None:
-        return split
-    if split not in (None, options.base.split):
+        return split_given(pattern, normalization)
+    split = Split.of(options.base.split if pattern is None else pattern, normalization)
+    if split != options.base.split:
         reason = ("must be the pattern of ", Setting("base"), f", {options.base.split}")
-        raise ArgumentError("pattern", str(pattern), reason)
-    return options.base.split
+        raise ArgumentError("pattern", str(split if isinstance(pattern, Split) or normalization else pattern), reason)
+    return split

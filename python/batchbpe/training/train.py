@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ..arguments import check_function
-from ..choices import Ties
+from ..choices import Normalization, Ties
 from ..counts import ChunkCounts, count_corpus
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import Reading, ReadOptions, Sampling
@@ -36,6 +36,7 @@ def train(
     texts: str | Iterable[str] | None = None,
     files: Files | None = None,
     pattern: Split | str | None = None,
+    normalization: Normalization | None = None,
     stop_list_size: int = 0,
     freq_cutoff: int = 1,
     special_tokens: Sequence[str] | Mapping[str, int] = (),
@@ -64,6 +65,8 @@ def train(
     texts: strings to train on instead of `data`, even if they look like paths.
     files: paths, globs, folders or URLs to train on instead of `data`.
     pattern: name or regular expression; by default that of `base` or of the counts in `data`, or gpt4.
+    normalization: Unicode normalization form of the text, such as NFC; by default that of `base` or of the counts, or
+        none. Decoding then returns the normalized text.
     {options}
     policy and phrase_chunks may also be functions; see docs/policies.md and docs/phrases.md.
     {reading}
@@ -92,7 +95,7 @@ def train(
     if phrases:
         check_room(phrase_options, options)
         check_rereadable(corpus)
-    counts = count_corpus(corpus, split_for(options, pattern), options.found_tokens, progress, threads)
+    counts = count_corpus(corpus, split_for(options, pattern, normalization), options.found_tokens, progress, threads)
     if on_counts:
         on_counts(counts)
     if phrases:

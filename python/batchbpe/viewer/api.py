@@ -16,7 +16,6 @@ from ..analysis.inspection import ChunkInfo, TokenInfo, inspect_counts, training
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays
 from ..errors import ArgumentError, DataError
-from ..patterns import pattern_name
 from ..tokenizer import Tokenizer
 from .vocabulary import Query, TokenCounts, Vocabulary
 from .workspace import Workspace
@@ -75,7 +74,7 @@ def _counts(counts: ChunkCounts) -> Answer:
     ranks = np.unique(np.geomspace(1, max(1, counts.unique), 240).astype(np.int64))[: counts.unique]
     shown = ("total", "unique", "share_of_most_frequent", "longest_chunk")
     curve = {"rank": ranks.tolist(), "count": counts.arrays.counts[ranks - 1].tolist()}
-    return {name: summary[name] for name in shown} | {"pattern": pattern_name(summary["pattern"]), "curve": curve}
+    return {name: summary[name] for name in shown} | {"pattern": summary["split"], "curve": curve}
 
 
 def encode(space: Workspace, given: Parameters) -> Answer:
