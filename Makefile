@@ -5,12 +5,13 @@ BUILD := .venv/built
 DEV := .venv/dev
 SOURCES := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 DATA ?= benchmarks/data
+MODELS ?= .cache/models
 
 SECONDS ?= 60
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 FUZZ := split count encode ranks csv
 
-.PHONY: help demo test tools lint format docs bench bench-instructions fuzz coverage clean
+.PHONY: help demo test test-models tools lint format docs bench bench-instructions fuzz coverage clean
 
 help: ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
@@ -35,6 +36,10 @@ demo: $(BUILD) ## build into .venv and train a tokenizer on Python's standard li
 test: $(DEV) $(BUILD) lint ## build, lint and run all tests
 	cargo test --quiet --profile checked
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
+test-models: $(DEV) $(BUILD) ## download published tokenizers to MODELS=.cache/models (1 GB), and compare the ids of each
+	$(BIN)/python tests/models/download.py $(MODELS)
+	BATCHBPE_TEST_MODELS=$(MODELS) $(BIN)/python -m pytest --numprocesses auto --dist loadgroup tests/models
 
 tools: ## install Java and chromium, for the Spark and viewer tests (Debian, as root)
 	@missing=; for tool in java:default-jre-headless chromium:chromium; do \

@@ -1,0 +1,110 @@
+"""Every published tokenizer.json gives the ids of `tokenizers`, is written back, and can be trained further."""
+
+import json
+from pathlib import Path
+
+import pytest
+import tokenizers
+from published import FOLDER, PUBLISHED, Published, assert_same, ids_of, in_library, is_byte_level
+
+from batchbpe import Tokenizer
+from batchbpe.errors import DataError
+
+pytestmark = pytest.mark.filterwarnings("ignore:the vocabulary lacks")
+
+
+def test_same_ids_of_real_text(published: Published) -> None:
+    assert_same(published.encode, published.their_encode, published.real)
+
+
+def test_same_ids_of_generated_strings(published: Published) -> None:
+    assert_same(published.encode, published.their_encode, published.generated)
+
+
+def test_decoding_returns_the_normalized_text(published: Published) -> None:
+    def decoded(text: str) -> str:
+        return published.ours.decode(published.encode(text))
+
+    assert_same(decoded, published.normalize, published.real)
+
+
+def test_decoding_equals_theirs(published: Published) -> None:
+    if published.parts["decoder"]["type"] != "ByteLevel":
+        pytest.skip("not a ByteLevel decoder")
+    # They decode an added token such as õ to the byte that this letter stands for in the vocabulary.
+    decode_token, added = published.theirs.decoder.decode, published.theirs.get_added_tokens_decoder()
+    ambiguous = {token for token, each in added.items() if decode_token([each.content]) != each.content}
+    for text in published.generated:
+        ids = [token for token in published.encode(text) if token not in ambiguous]
+        assert published.ours.decode(ids) == published.theirs.decode(ids, skip_special_tokens=False), ascii(text)
+
+
+def test_the_export_is_the_identity_and_gives_equal_ids(published: Published, tmp_path: Path) -> None:
+    published.ours.export(tmp_path / "tokenizer.json", "huggingface")
+    back = Tokenizer.from_huggingface(tmp_path / "tokenizer.json")
+    assert back.model == published.ours.model
+    exported = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert_same(lambda text: ids_of(exported, text), published.their_encode, published.generated)
+    for text in ("", "Hello"):
+        assert exported.encode(text).ids == published.theirs.encode(text).ids, "post-processor"
+        assert exported.encode(text, text).ids == published.theirs.encode(text, text).ids, "post-processor"
+    kept = {name: published.parts.get(name) for name in ("post_processor", "decoder", "padding", "truncation")}
+    written = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    assert {name: written.get(name) for name in kept} == kept
+
+
+def test_the_folder_is_written_back(published: Published, tmp_path: Path) -> None:
+    published.ours.export(tmp_path / "folder", "transformers")
+    back = Tokenizer.from_huggingface(tmp_path / "folder")
+    assert back.model == published.ours.model
+    carried, expected = dict(back.model.carried), dict(published.ours.model.carried)
+    config, expected_config = (dict(each.pop("tokenizer_config", {})) for each in (carried, expected))
+    assert carried == expected
+    # Classes such as Qwen2Tokenizer replace the pattern, so the folder names none of them (see docs/formats.md).
+    for name in ("tokenizer_class", "auto_map"):
+        expected_config.pop(name, None)
+    assert config | expected_config == config
+    beside = published.path.parent
+    if (beside / "chat_template.jinja").exists():
+        assert back.model.carried["chat_template"] == (beside / "chat_template.jinja").read_text(encoding="utf-8")
+    if (beside / "tokenizer_config.json").exists():
+        config = json.loads((beside / "tokenizer_config.json").read_text(encoding="utf-8"))
+        assert published.ours.model.carried["tokenizer_config"] == config
+
+
+def test_the_model_file_is_the_identity(published: Published, tmp_path: Path) -> None:
+    published.ours.save(tmp_path / "mine")
+    back = Tokenizer.from_file(tmp_path / "mine.model")
+    assert (back.model, back.model.carried) == (published.ours.model, published.ours.model.carried)
+    assert_same(lambda text: back.encode(text, "all"), published.encode, published.generated[:200])
+
+
+def test_tokenizers_1_loads_the_export(published: Published, tmp_path: Path) -> None:
+    texts = [*published.generated[:500], *published.real[::25]]
+    theirs = in_library("tokenizers", published.path, texts, tmp_path)
+    if isinstance(theirs, str):
+        pytest.skip(f"tokenizers 1.0 does not load the original either: {theirs}")
+    published.ours.export(tmp_path / "tokenizer.json", "huggingface")
+    exported = in_library("tokenizers", tmp_path / "tokenizer.json", texts, tmp_path)
+    assert not isinstance(exported, str), exported
+    for text, ours, expected in zip(texts, exported, theirs, strict=True):
+        # It finds the emoji that Command-R's vocabulary has as plain text, which 0.23 does not.
+        assert ours == expected or ours == published.their_encode(text), ascii(text[:200])
+
+
+def test_training_further_keeps_the_ids(published: Published) -> None:
+    base = published.ours
+    further = Tokenizer.train(published.real[::10], base.n_vocab + 200, base=base)
+    assert further.vocab.items() >= base.vocab.items()
+    new = further.vocab.keys() - base.vocab.keys()
+    assert 100 <= len(new) <= 200 + base.n_vocab - base.vocab_size
+    text = published.real[0]
+    ids = further.encode(text, "all")
+    assert new & set(ids)
+    assert further.decode(ids) == published.normalize(text)
+
+
+@pytest.mark.parametrize("path", [path for path in sorted(FOLDER.glob(PUBLISHED)) if not is_byte_level(path)])
+def test_other_models_are_refused(path: Path) -> None:
+    with pytest.raises(DataError, match="only byte-level BPE is"):
+        Tokenizer.from_huggingface(path)
