@@ -2,6 +2,7 @@
 
 import base64
 import importlib
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,26 @@ def test_every_job_writes_tables_and_charts(benchmarks: dict[str, Any], data: Pa
     assert [f"## {job}\n" in report for job in benchmarks["jobs"].JOBS] == [True] * len(benchmarks["jobs"].JOBS)
     assert "| tiktoken | " in report and "failed" not in report
     assert {path.name for path in (output / "charts").iterdir()} > {"encoding-dark.svg", "encoding-light.svg"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the benchmarks read /proc")
+def test_published_tokenizers(
+    benchmarks: dict[str, Any], data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = importlib.import_module("benchmarks.models")
+    step = {"type": "Split", "pattern": {"Regex": r"\s+|\S+"}, "behavior": "Isolated", "invert": False}
+    whole = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    Tokenizer.train(TEXT, 300).export(tmp_path / "tokenizer.json", "huggingface")
+    parts = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    parts["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [step, whole]}
+    for name in (*models.FAMILIES.values(), "qwen-3"):
+        path = tmp_path / "models/tokenizers" / name / "tokenizer.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(parts), encoding="utf-8")
+    models.main(["--models", str(tmp_path / "models"), "--data", str(data), "--size", "2000", "--turns", "1"])
+    report = capsys.readouterr().out
+    assert report.count("### ") == 8 and "| GLM 4 | " in report and "| tokenizers | " in report
+    assert "failed" not in report
 
 
 def test_help_lists_the_jobs(benchmarks: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:

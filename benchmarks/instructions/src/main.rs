@@ -5,19 +5,21 @@
 mod inputs;
 
 use batchbpe::count::{ChunkTable, Counted, Counting, SharedText};
-use batchbpe::encode::{Encoder, Phrase, RankedTokens, SpecialRules, SpecialSet};
+use batchbpe::encode::{Encoder, OtherTokens, Phrase, RankedTokens, SpecialRules, SpecialSet};
 use batchbpe::error::NEVER;
 use batchbpe::split::{NAMED, Splitter};
 use batchbpe::train::{Pair, PairTable};
 use inputs::{code, latin, mixed};
 
-const CASES: [(&str, fn()); 21] = [
+const CASES: [(&str, fn()); 23] = [
     ("split-gpt2", || split("gpt2", &latin(LARGE))),
     ("split-cl100k", || split("cl100k", &latin(LARGE))),
     ("split-cl100k-code", || split("cl100k", &code(LARGE))),
     ("split-cl100k-mixed", || split("cl100k", &mixed(LARGE))),
     ("split-o200k-mixed", || split("o200k", &mixed(LARGE))),
-    ("split-deepseek", || split("deepseek", &latin(LARGE))), // by an automaton
+    ("split-deepseek", || split("deepseek", &latin(LARGE))),
+    ("split-deepseek-mixed", || split("deepseek", &mixed(LARGE))), // partly by an automaton
+    ("split-bloom", || split("bloom", &latin(LARGE))),             // by an automaton
     ("count", || {
         let documents = latin_documents();
         measured(|| count(&documents));
@@ -157,7 +159,8 @@ fn build(merges: &[(u32, u32, u32)]) -> Encoder {
 fn build_with(merges: &[(u32, u32, u32)], phrases: &[Phrase]) -> Encoder {
     let bytes: [u32; 256] = std::array::from_fn(|byte| byte as u32);
     let tokens = RankedTokens::from_merges(&bytes, merges.iter().copied()).expect("valid merges");
-    Encoder::new(splitter("cl100k"), &tokens, &[], vec![], vec![], phrases, &NEVER).expect("small")
+    let others = OtherTokens { phrases: phrases.to_vec(), ..OtherTokens::default() };
+    Encoder::new(splitter("cl100k"), &tokens, others, &NEVER).expect("small")
 }
 
 fn merges_of_ranks() {
