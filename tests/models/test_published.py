@@ -80,6 +80,11 @@ def test_the_model_file_is_the_identity(published: Published, tmp_path: Path) ->
 
 
 def test_tokenizers_1_loads_the_export(published: Published, tmp_path: Path) -> None:
+    model = published.ours.model
+    if any(value in model.token_ids for value in model.decode_only.values()):
+        pytest.skip(
+            "1.0.0rc3 gives a text either of two ids, at random: one of a token spelled as bytes and one as text"
+        )
     texts = [*published.generated[:500], *published.real[::25]]
     theirs = in_library("tokenizers", published.path, texts, tmp_path)
     if isinstance(theirs, str):
@@ -88,8 +93,7 @@ def test_tokenizers_1_loads_the_export(published: Published, tmp_path: Path) -> 
     exported = in_library("tokenizers", tmp_path / "tokenizer.json", texts, tmp_path)
     assert not isinstance(exported, str), exported
     for text, ours, expected in zip(texts, exported, theirs, strict=True):
-        # It finds the emoji that Command-R's vocabulary has as plain text, which 0.23 does not.
-        assert ours == expected or ours == published.their_encode(text), ascii(text[:200])
+        assert ours == expected, ascii(text[:200])
 
 
 def test_training_further_keeps_the_ids(published: Published) -> None:
