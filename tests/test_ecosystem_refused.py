@@ -44,6 +44,7 @@ def valid_fields() -> dict[str, Any]:
         (["model", "merges"], None, 'expected an array as "merges"'),
         (["model", "merges", 0], "t h e", 'invalid value: string "t h e", expected two tokens as merge 0'),
         (["model", "merges", 0], ["t"], "invalid length 1, expected two tokens as merge 0"),
+        (["model", "merges", 0], ["", "t"], 'merge 0: "" is not in the vocabulary'),
         (["model", "merges", 0], ["q", "z"], 'merge 0: "qz" is not in the vocabulary'),
         (["pre_tokenizer"], None, "pre-tokenizer None is not supported; only those with ByteLevel are"),
         (["pre_tokenizer"], {"type": "Metaspace"}, "pre-tokenizer 'Metaspace' is not supported; only those with"),

@@ -150,11 +150,12 @@ impl TokenizerJson {
             }
             let number = |value: &[u8]| {
                 let unknown = || Error::invalid(format!("merge {place}: {} is not in the vocabulary", shown(value)));
-                numbers.get(value).map(|number| number as u32 - 1).ok_or_else(unknown)
+                let number = if value.is_empty() { None } else { numbers.get(value) };
+                number.map(|number| number as u32 - 1).ok_or_else(unknown)
             };
             let pair = (number(self.bytes(first))?, number(self.bytes(last))?);
             let token = number(&merged)?;
-            let Some(index) = token.checked_sub(256) else { continue }; // with an empty part
+            let index = token - 256;
             let are_made = [pair.0, pair.1].into_iter().all(|part| part < 256 || is_made[part as usize - 256]);
             is_regular &= are_made && !is_made[index as usize];
             is_made[index as usize] = true;
