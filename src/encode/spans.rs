@@ -67,7 +67,7 @@ impl Encoder {
         for &id in ids {
             let mut start = None;
             for &byte in self.token(id)? {
-                // Bytes that are no tokens are left out.
+                // Bytes that the vocabulary lacks were left out.
                 let at = bytes.find(|&at| text.as_bytes()[at] == byte).expect("the text of the token");
                 start.get_or_insert(at);
                 end = at + 1;

@@ -20,7 +20,7 @@ Function = Callable[[str], object]
 
 
 def params(pattern: str) -> list[Any]:
-    """Return parameters for the files that match. All tests of a file run in one process, which loads it once."""
+    """Return parameters for the files that match. One process runs all tests for a file, which it loads once."""
     paths = {path.parent.name if pattern == PUBLISHED else path.stem: path for path in sorted(FOLDER.glob(pattern))}
     found = [pytest.param(path, id=name, marks=pytest.mark.xdist_group(name)) for name, path in paths.items()]
     absent = pytest.mark.skip(reason=f"there are no published tokenizers in {FOLDER}; run make test-models")
