@@ -120,7 +120,9 @@ def check_config(config: Mapping[str, Any]) -> None:
     roles = {name: [config.get(name)] for name in ROLES}
     for name in ("additional_special_tokens", "extra_special_tokens"):
         tokens = config.get(name) or []
-        roles[name] = [*(tokens.values() if isinstance(tokens, Mapping) else tokens)] if tokens != str(tokens) else [3]
+        if not isinstance(tokens, Mapping | list):
+            raise DataError(f"expected an array or an object, got {short(tokens)}", where=name)
+        roles[name] = [*(tokens.values() if isinstance(tokens, Mapping) else tokens)]
     for name, tokens in roles.items():
         for token in tokens:
             content = token.get("content") if isinstance(token, Mapping) else token
