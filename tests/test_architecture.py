@@ -28,6 +28,7 @@ LAYERS = [
     "training",
     "phrases",
     "tokenizer",
+    "transformers",
     "analysis",
     "jobs",
     "experiments",
@@ -44,7 +45,7 @@ EXCEPTIONS = {
     # Imports inside functions:
     ("tokenizer", "analysis.comparison"),
     ("tokenizer", "analysis.display"),
-    ("formats.tokenization_batchbpe", "Tokenizer"),  # this file is copied into folders for transformers
+    ("formats.tokenization_batchbpe", "transformers"),  # this file is copied into folders for transformers
 }
 
 HEAVY = {"IPython", "datasets", "matplotlib", "pandas", "regex", "rich", "tiktoken", "tokenizers", "transformers"}
@@ -52,7 +53,10 @@ HEAVY |= {"py4j", "pyspark", "starlette", "uvicorn"}
 HEAVY_EXCEPTIONS = {
     ("reference", "regex"),
     ("reference.phrases", "regex"),
-    ("formats.tokenization_batchbpe", "transformers"),
+    ("transformers", "tokenizers"),
+    ("transformers", "transformers"),
+    ("transformers.call", "tokenizers"),
+    ("transformers.call", "transformers"),
 }
 """Modules that are useless without the package."""
 

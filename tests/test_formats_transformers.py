@@ -98,12 +98,12 @@ def test_too_many_unused_ids(tmp_path: Path) -> None:
 
 
 def test_class_rejects_too_many_unused_ids(tmp_path: Path) -> None:
-    from batchbpe.formats.tokenization_batchbpe import BatchBPETokenizer
+    from batchbpe.transformers import BatchBPETokenizer
 
     sparse = Tokenizer.train("to be " * 9, 260, stop_list_size=1, special_tokens={"<eot>": (1 << 24) - 1})
     sparse.save(tmp_path / "sparse")
     with pytest.raises(ValueError, match="ids below it are unused"):
-        BatchBPETokenizer(str(tmp_path / "sparse.model"))
+        BatchBPETokenizer(vocab_file=str(tmp_path / "sparse.model"))
 
 
 @pytest.mark.filterwarnings("ignore")

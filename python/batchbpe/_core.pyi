@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from os import PathLike
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ _U32 = npt.NDArray[np.uint32]
 _U64 = npt.NDArray[np.uint64]
 _I64 = npt.NDArray[np.int64]
 _Split = str | Split
-_Special = tuple[list[str], list[str]] | None
+_Special = tuple[list[str], list[str]] | Literal["all"] | None
 
 class PatternError(ValueError): ...
 class InvalidUtf8(ValueError): ...
@@ -187,6 +187,10 @@ class Encoder:
         self, block: bytes, offset: int, last: bool, tokens: _Special, threads: int | None
     ) -> tuple[_U32, int]: ...
     def encode_with_spans(self, text: str, tokens: _Special) -> tuple[_U32, _I64, _I64]: ...
+    def encode_with_words(self, text: str, tokens: _Special) -> tuple[list[int], list[tuple[int, int]], _U32]: ...
+    def encode_batch_with_offsets(
+        self, texts: Sequence[str], tokens: _Special, trim: bool | None, threads: int | None
+    ) -> tuple[list[list[int]], list[list[tuple[int, int]]]]: ...
     # Raises `TypeError` unless `ids` is a sequence or a contiguous array of uint32.
     def decode_bytes(self, ids: Iterable[int] | npt.NDArray[Any], skip_special: bool) -> bytes: ...
     def decode_text(self, ids: Iterable[int] | npt.NDArray[Any], errors: str, skip_special: bool) -> str: ...

@@ -6,9 +6,9 @@ use crate::error::{Cancel, Result, try_push};
 use crate::split::{Span, Spans};
 
 /// A part of a text that is normalized, and where it is in the normalized text.
-struct Change {
-    original: Span,
-    normalized: Span,
+pub(super) struct Change {
+    pub original: Span,
+    pub normalized: Span,
 }
 
 impl Encoder {
@@ -77,7 +77,7 @@ impl Encoder {
         Ok(())
     }
 
-    fn changes(&self, text: &str, special: &SpecialRules) -> Result<Vec<Change>> {
+    pub(super) fn changes(&self, text: &str, special: &SpecialRules) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         let Some(form) = self.splitter.plan().normalization else { return Ok(changes) };
         // How far the normalized text is ahead, which wraps around if it is behind.

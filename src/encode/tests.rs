@@ -151,6 +151,21 @@ proptest! {
         let (ids, spans) = encoder.encode_with_spans(&text, &allow_all(), &NEVER).expect("nothing fails");
         prop_assert_eq!(&ids, &encoder.encode(&text, &allow_all(), 1, &NEVER).expect("nothing fails"));
         prop_assert_eq!(ids.len(), spans.len());
+        let whole = encoder.encode_with_words(&text, &allow_all(), &NEVER).expect("nothing fails");
+        prop_assert_eq!((&whole.ids, whole.offsets.len(), whole.words.len()), (&ids, ids.len(), ids.len()));
+        prop_assert!(whole.words.windows(2).all(|pair| pair[0] <= pair[1] && pair[1] <= pair[0] + words.len() as u32));
+        let (batch, offsets, starts) =
+            encoder.encode_batch_with_offsets(&[&text, &text], &allow_all(), None, 2, &NEVER).expect("nothing fails");
+        prop_assert_eq!(starts, [0, ids.len() as i64, 2 * ids.len() as i64]);
+        prop_assert_eq!((batch, offsets), ([&ids[..], &ids].concat(), [&whole.offsets[..], &whole.offsets].concat()));
+        if form.is_none() && !text.contains('.') {
+            // A token stands for all characters that it has a part of.
+            for (&(start, end), offsets) in spans.iter().zip(&whole.offsets) {
+                let place = |at: usize| text[..at].chars().count() as u32;
+                let (start, end) = (text.floor_char_boundary(start), text.ceil_char_boundary(end));
+                prop_assert!((place(start), place(end)) == *offsets || start == end && prefix_space);
+            }
+        }
         let mut at = 0;
         for (id, (start, end)) in ids.into_iter().zip(spans) {
             prop_assert!(at <= start && start <= end);

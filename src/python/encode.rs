@@ -35,25 +35,63 @@ const MIN_CHECKED_IDS: usize = 1 << 12;
 /// The number of Python integers to keep. Larger ids are rare: they are mostly those of special tokens.
 const MAX_INTEGERS: usize = 1 << 19;
 
+/// The memory of a tuple of two integers that are not among those kept, and of its place in a list.
+const OFFSETS_BYTES: usize = 128;
+
+fn new_integer(py: Python<'_>, value: u32) -> Bound<'_, PyInt> {
+    let Ok(integer) = value.into_pyobject(py);
+    integer
+}
+
+/// Returns the number of threads for a text of `size` bytes.
+fn threads_for(size: usize, threads: Option<Threads>) -> usize {
+    // Finding the number of cores takes longer than encoding a short text.
+    threads_or_all(if size < LONG_WORK { threads.or(Some(Threads(1))) } else { threads })
+}
+
 impl Encoder {
-    fn to_list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    fn integers(&self, py: Python<'_>) -> PyResult<&[Py<PyInt>]> {
         let len = self.encoder.n_vocab().min(MAX_INTEGERS) as u32;
-        let new_integer = |id: u32| {
-            let Ok(integer) = id.into_pyobject(py);
-            integer.unbind()
-        };
         let integers = self.integers.get_or_try_init(py, || {
             check_python_memory(len as usize, 0)?;
-            Ok::<_, PyErr>(try_collect((0..len).map(new_integer))?)
+            Ok::<_, PyErr>(try_collect((0..len).map(|id| new_integer(py, id).unbind()))?)
         })?;
-        let integer =
-            |&id: &u32| integers.get(id as usize).map_or_else(|| new_integer(id), |integer| integer.clone_ref(py));
+        Ok(integers)
+    }
+
+    fn to_list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+        let integers = self.integers(py)?;
+        let integer = |&id: &u32| match integers.get(id as usize) {
+            Some(integer) => integer.bind(py).clone(),
+            None => new_integer(py, id),
+        };
         // Asking for a little memory would take longer than a short text does.
         if ids.len() >= MIN_CHECKED_IDS {
-            let new_integers = ids.iter().filter(|&&id| id >= len).count();
+            let new_integers = ids.iter().filter(|&&id| id as usize >= integers.len()).count();
             check_memory(size_of_val(ids) * 2 + new_integers * size_of::<[u64; 4]>())?;
         }
         PyList::new(py, ids.iter().map(integer))
+    }
+
+    fn to_tuples<'py>(&self, py: Python<'py>, offsets: &[encode::Offsets]) -> PyResult<Bound<'py, PyList>> {
+        let integers = self.integers(py)?;
+        let integer = |at: u32| match integers.get(at as usize) {
+            Some(integer) => integer.bind(py).clone(),
+            None => new_integer(py, at),
+        };
+        let tuple = |&(start, end): &encode::Offsets| {
+            let (start, end) = (integer(start), integer(end));
+            // SAFETY: the pointers are those of objects, and the call returns a new reference, or null with an exception
+            // set. The garbage collector need not track a tuple of integers, and would stop doing so by itself, but
+            // visiting millions of them first takes longer than creating them.
+            unsafe {
+                let tuple = ffi::PyTuple_Pack(2, start.as_ptr(), end.as_ptr());
+                let tuple = Bound::from_owned_ptr_or_err(py, tuple)?;
+                ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast());
+                Ok::<_, PyErr>(tuple)
+            }
+        };
+        PyList::new(py, try_collect_ok(offsets.iter().map(tuple))?)
     }
 
     fn encode_texts(
@@ -63,10 +101,9 @@ impl Encoder {
         tokens: TokenSets,
         threads: Option<Threads>,
     ) -> PyResult<(Vec<u32>, Vec<i64>)> {
-        let threads = threads_or_all(threads);
         let texts: Vec<&str> = try_collect(texts.iter().map(|text| &text[..]))?;
         let (size, rules) = (texts.iter().map(|text| text.len()).sum(), special_rules(tokens));
-        let cost = self.encoder.cost(size);
+        let (cost, threads) = (self.encoder.cost(size), threads_for(size, threads));
         let ids = without_gil(py, cost, |cancel| self.encoder.encode_batch(&texts, &rules, threads, cancel))?;
         self.warn_if_dropped(py)?;
         Ok(ids)
@@ -79,10 +116,8 @@ impl Encoder {
         tokens: TokenSets,
         threads: Option<Threads>,
     ) -> PyResult<Vec<u32>> {
-        // Finding the number of cores takes longer than encoding a short text.
-        let threads =
-            if text.len() < LONG_WORK { threads_or_all(threads.or(Some(Threads(1)))) } else { threads_or_all(threads) };
-        let (cost, rules) = (self.encoder.cost(text.len()), special_rules(tokens));
+        let (cost, rules, threads) =
+            (self.encoder.cost(text.len()), special_rules(tokens), threads_for(text.len(), threads));
         let ids = without_gil(py, cost, |cancel| self.encoder.encode(&text, &rules, threads, cancel))?;
         self.warn_if_dropped(py)?;
         Ok(ids)
@@ -119,13 +154,23 @@ impl Encoder {
     }
 }
 
-/// The special tokens allowed and disallowed in a text. `None` allows none and disallows all.
-type TokenSets = Option<(Vec<String>, Vec<String>)>;
+/// The special tokens allowed and disallowed in a text. `None` allows none and disallows all, "all" the opposite.
+type TokenSets = Option<Sets>;
+
+#[derive(FromPyObject)]
+enum Sets {
+    These(Vec<String>, Vec<String>),
+    #[expect(dead_code, reason = "the only string that is passed")]
+    All(String),
+}
 
 fn special_rules(tokens: TokenSets) -> SpecialRules {
     use SpecialSet::{All, These};
     match tokens {
-        Some((allowed, disallowed)) => SpecialRules { allowed: These(allowed), disallowed: These(disallowed) },
+        Some(Sets::These(allowed, disallowed)) => {
+            SpecialRules { allowed: These(allowed), disallowed: These(disallowed) }
+        }
+        Some(Sets::All(_)) => SpecialRules { allowed: All, disallowed: These(Vec::new()) },
         None => SpecialRules { allowed: These(Vec::new()), disallowed: All },
     }
 }
@@ -305,6 +350,47 @@ impl Encoder {
         let starts: Vec<i64> = try_collect(spans.iter().map(|span| span.0 as i64))?;
         let ends: Vec<i64> = try_collect(spans.iter().map(|span| span.1 as i64))?;
         Ok((ids.into_pyarray(py), starts.into_pyarray(py), ends.into_pyarray(py)))
+    }
+
+    /// Return the ids of a text, the characters that each stands for, and its word.
+    #[allow(clippy::type_complexity)]
+    fn encode_with_words<'py>(
+        &self,
+        py: Python<'py>,
+        text: PyBackedStr,
+        tokens: TokenSets,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>, Array<'py, u32>)> {
+        let (cost, rules) = (self.encoder.cost(text.len()), special_rules(tokens));
+        let found = without_gil(py, cost, |cancel| self.encoder.encode_with_words(&text, &rules, cancel))?;
+        self.warn_if_dropped(py)?;
+        let (ids, offsets) = (self.to_list(py, &found.ids)?, self.to_tuples(py, &found.offsets)?);
+        Ok((ids, offsets, found.words.into_pyarray(py)))
+    }
+
+    /// Return the ids of each text, and the characters that each stands for. `trim` leaves out whitespace at its ends,
+    /// and says whether a space was added before each text.
+    #[allow(clippy::type_complexity)]
+    fn encode_batch_with_offsets<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<PyBackedStr>,
+        tokens: TokenSets,
+        trim: Option<bool>,
+        threads: Option<Threads>,
+    ) -> PyResult<(Vec<Bound<'py, PyList>>, Vec<Bound<'py, PyList>>)> {
+        let slices: Vec<&str> = try_collect(texts.iter().map(|text| &text[..]))?;
+        let (size, rules) = (slices.iter().map(|text| text.len()).sum(), special_rules(tokens));
+        let threads = threads_for(size, threads);
+        let trim = trim.map(|add_prefix_space| encode::Trim { add_prefix_space });
+        let (ids, offsets, starts) = without_gil(py, self.encoder.cost(size), |cancel| {
+            self.encoder.encode_batch_with_offsets(&slices, &rules, trim, threads, cancel)
+        })?;
+        self.warn_if_dropped(py)?;
+        drop(texts);
+        let spans = || starts.windows(2).map(|span| span[0] as usize..span[1] as usize);
+        check_python_memory(2 * starts.len(), ids.len() * OFFSETS_BYTES)?;
+        let id_lists = try_collect_ok(spans().map(|span| self.to_list(py, &ids[span])))?;
+        Ok((id_lists, try_collect_ok(spans().map(|span| self.to_tuples(py, &offsets[span])))?))
     }
 
     fn decode_bytes<'py>(&self, py: Python<'py>, ids: Ids, skip_special: bool) -> PyResult<Bound<'py, PyBytes>> {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::iter;
 
 use once_cell::race::OnceBox;
-use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::char::{canonical_combining_class, compose, decompose_canonical, decompose_compatible};
 use unicode_normalization::{IsNormalized, UnicodeNormalization};
 use unicode_normalization::{is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick};
 
@@ -76,10 +76,73 @@ impl Form {
         });
     }
 
+    /// Returns the characters of a text in this form, each with the place of the character that it stands for.
+    ///
+    /// This is what Hugging Face's library does: a character counts as replaced by the first one of its decomposition,
+    /// those after it are inserted, and a character that is composed with the one before it is removed. What is left
+    /// replaces the characters of the text in order, and what is inserted has the place of the one before it.
+    pub fn aligned(self, text: &str) -> Vec<(char, Span)> {
+        let mut decomposed: Vec<(char, isize)> = Vec::new();
+        let mut starter = 0;
+        for c in text.chars() {
+            let mut inserted = 0;
+            let mut push = |c| {
+                if canonical_combining_class(c) == 0 {
+                    decomposed[starter..].sort_by_key(|(c, _)| canonical_combining_class(*c));
+                    starter = decomposed.len();
+                }
+                decomposed.push((c, inserted));
+                inserted = 1;
+            };
+            match self {
+                Form::Nfc | Form::Nfd => decompose_canonical(c, &mut push),
+                Form::Nfkc | Form::Nfkd => decompose_compatible(c, &mut push),
+            }
+        }
+        decomposed[starter..].sort_by_key(|(c, _)| canonical_combining_class(*c));
+        let characters = if matches!(self, Form::Nfc | Form::Nfkc) { composed(decomposed) } else { decomposed };
+        let mut places = text.char_indices().map(|(at, c)| (at, at + c.len_utf8()));
+        let mut place = (0, 0);
+        let aligned = characters.into_iter().map(|(c, change)| {
+            if change <= 0 {
+                place = places.next().unwrap_or(place);
+            }
+            let aligned = (c, place);
+            for _ in change..0 {
+                place = places.next().unwrap_or(place);
+            }
+            aligned
+        });
+        aligned.collect()
+    }
+
     /// Returns whether a character is inert.
     pub fn is_inert(self, c: char) -> bool {
         Properties::of(self).classes.of_char(c) == INERT
     }
+}
+
+/// Composes decomposed characters. The second value of each is 1 if it is inserted, and less the more are removed.
+fn composed(decomposed: Vec<(char, isize)>) -> Vec<(char, isize)> {
+    let mut composed: Vec<(char, isize)> = Vec::new();
+    let mut starter = None; // the index of the last one, with which others are composed
+    for (c, change) in decomposed {
+        let class = canonical_combining_class(c);
+        if let Some(index) = starter {
+            let (before, change_before): (char, isize) = composed[index];
+            let last = (composed.len() > index + 1).then(|| canonical_combining_class(composed[composed.len() - 1].0));
+            let is_blocked = last.is_some_and(|last| last >= class);
+            if let Some(both) = compose(before, c).filter(|_| !is_blocked) {
+                composed[index] = (both, change_before + change - 1);
+                continue;
+            }
+        }
+        if class == 0 {
+            starter = Some(composed.len());
+        }
+        composed.push((c, change));
+    }
+    composed
 }
 
 /// The class of inert characters. Other characters whose quick check is "yes" have their combining class.
@@ -228,6 +291,20 @@ mod tests {
     }
 
     proptest! {
+        /// Characters stand for characters of the text in order, each for a whole one.
+        #[test]
+        fn aligned_characters_are_the_normalized_text(text in texts()) {
+            for (_, form) in Form::ALL {
+                let aligned = form.aligned(&text);
+                let characters: String = aligned.iter().map(|(c, _)| c).collect();
+                prop_assert_eq!(&characters, &form.normalize(&text));
+                for (_, (start, end)) in &aligned {
+                    prop_assert_eq!(text[*start..*end].chars().count(), 1);
+                }
+                prop_assert!(aligned.is_sorted_by_key(|(_, span)| *span));
+            }
+        }
+
         /// Parts that are normalized separately give what the library makes of the whole.
         #[test]
         fn parts_are_normalized_like_the_whole(text in texts()) {

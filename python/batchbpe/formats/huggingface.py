@@ -246,7 +246,7 @@ def load(source: Any) -> Model:
         if added.is_file():
             with locate_errors(added):
                 entries = parse_json(added.read_bytes(), f"not a valid {added.name}: ")
-                model = _with_added(model, _entries(entries, carried.get("tokenizer_config", {})))
+                model = with_added(model, _entries(entries, carried.get("tokenizer_config", {})))
         return replace(model, carried={**model.carried, **carried})
     single = path / "tokenizer.json" if path.is_dir() else path
     files = vocab_merges.files_of(path)
@@ -267,7 +267,7 @@ def load(source: Any) -> Model:
         model = replace(model, carried={**model.carried, **of_folder(folder)})
     if path.is_dir():
         with locate_errors(path / CONFIG):
-            return _with_added(model, _more_tokens(model))
+            return with_added(model, _more_tokens(model))
     return model
 
 
@@ -302,13 +302,9 @@ def is_content(source: object) -> bool:
 
 def _load_object(source: Any) -> Model:
     """Convert a tokenizers or transformers object."""
-    inner_model = getattr(getattr(source, "tokenizer", None), "model", None)  # if it is a BatchBPETokenizer
-    if isinstance(inner_model, Model):
-        names = ("content", "special", *FLAGS)
-        added = source.added_tokens_decoder.items()
-        model = _with_added(
-            inner_model, [{"id": id} | {name: getattr(token, name) for name in names} for id, token in added]
-        )
+    inner_model = getattr(getattr(source, "tokenizer", None), "model", None)
+    if isinstance(inner_model, Model):  # of a `batchbpe.transformers.BatchBPETokenizer`
+        model = inner_model
     else:
         backend = getattr(source, "backend_tokenizer", source)
         if not hasattr(backend, "to_str"):
@@ -318,6 +314,12 @@ def _load_object(source: Any) -> Model:
         if backend is source:
             return model
     return replace(model, carried={**model.carried, **of_object(source)})
+
+
+def entries_of(added: Mapping[int, Any]) -> list[dict[str, Any]]:
+    """Return the tokens of an `added_tokens_decoder`, whose values are of the class `AddedToken`."""
+    names = ("content", "special", *FLAGS)
+    return [{"id": id} | {name: getattr(token, name) for name in names} for id, token in added.items()]
 
 
 def _entries(added: Any, config: Mapping[str, Any]) -> list[Any]:
@@ -332,7 +334,7 @@ def _entries(added: Any, config: Mapping[str, Any]) -> list[Any]:
     return entries
 
 
-def _with_added(model: Model, entries: list[Any]) -> Model:
+def with_added(model: Model, entries: list[Any]) -> Model:
     """Add the tokens that transformers has added. A token that the model has gets the flags of the new one."""
     added = AddedTokens.parse(entries)
     special, others = (

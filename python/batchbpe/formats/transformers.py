@@ -19,7 +19,10 @@ from . import huggingface, native
 from .carried import CONFIG, END, TEMPLATE, described, of_folder
 from .placeholders import unused_tokens
 
-_CODE = Path(__file__).parent / "tokenization_batchbpe.py"
+CODE = Path(__file__).parent / "tokenization_batchbpe.py"
+_CLASS = "BatchBPETokenizer"
+AS_CLASS = {"tokenizer_class": _CLASS, "auto_map": {"AutoTokenizer": [f"{CODE.stem}.{_CLASS}", None]}}
+"""Settings of a folder whose tokenizer is a `batchbpe.transformers.BatchBPETokenizer`."""
 
 
 def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
@@ -37,7 +40,7 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
         _write(files, folder)
         if replaced:
             warn(f"{folder / CONFIG}: replaced, without its {', '.join(replaced)}")
-        for stale in {"tokenizer.json", native.IN_FOLDER, _CODE.name} - files.keys():
+        for stale in {"tokenizer.json", native.IN_FOLDER, CODE.name} - files.keys():
             (folder / stale).unlink(missing_ok=True)
         return
     with new_folder(folder) as temporary:
@@ -74,9 +77,8 @@ def _files(model: Model, allow_inexact: bool) -> dict[str, str]:
         config["tokenizer_class"] = "PreTrainedTokenizerFast"
     else:
         unused_tokens(model)  # raises the error that loading the folder would raise
-        files = {native.IN_FOLDER: native.render(model), _CODE.name: _CODE.read_text(encoding="utf-8")}
-        name = "BatchBPETokenizer"
-        config |= {"tokenizer_class": name, "auto_map": {"AutoTokenizer": [f"{_CODE.stem}.{name}", None]}}
+        files = {native.IN_FOLDER: native.render(model), CODE.name: CODE.read_text(encoding="utf-8")}
+        config |= AS_CLASS
     if "chat_template" in model.carried:
         files[TEMPLATE] = model.carried["chat_template"]
     return {**files, CONFIG: json.dumps(config, indent=2, ensure_ascii=False)}
