@@ -236,9 +236,7 @@ def test_progress_and_base(capfd: pytest.CaptureFixture[str]) -> None:
     assert positions[-1] == len(TEXT)
     assert Tokenizer.train(TEXT, 280, base=tokenizer, progress=True).merges == longer.merges
     assert capfd.readouterr().out == ""
-    with pytest.raises(
-        ArgumentTypeError, match=r"base must be a Tokenizer, a Model, a path, or a fast .* got 3"
-    ):
+    with pytest.raises(ArgumentTypeError, match=r"base must be a Tokenizer, a Model, a path, or a fast .* got 3"):
         Tokenizer.train(untouched(), 280, base=3)  # type: ignore[arg-type]
 
 

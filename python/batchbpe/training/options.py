@@ -233,11 +233,13 @@ def split_for(
     gpt2
     """
     for name, model in options.given_models.items():
-        split = Split.of(model.split if pattern is None else pattern, normalization)
+        if pattern is None and normalization not in (None, model.split.normalization):
+            reason = ("must be that of ", Setting(name), f", {model.split.normalization}")
+            raise ArgumentError("normalization", normalization, reason, remedy="leave it out")
+        split = model.split if pattern is None else Split.of(pattern, normalization)
         if split != model.split:
             shown = str(split if isinstance(pattern, Split) or normalization else pattern)
             reason = ("must be the pattern of ", Setting(name), f", {model.split}")
-            parameter = "pattern" if pattern is not None else "normalization"
-            raise ArgumentError(parameter, shown, reason, remedy="leave it out")
+            raise ArgumentError("pattern", shown, reason, remedy="leave it out")
         return split
     return split_given(pattern, normalization)
