@@ -126,10 +126,11 @@ class TrainingOptions(Search):
         if self.base is None:
             reason, remedy = ("needs ", Setting("base")), ("use ", Setting("vocab_size"), " for a new vocabulary")
             raise ArgumentError("add_tokens", self.add_tokens, reason, remedy=remedy)
-        special = len(self.new_tokens)
-        if not special <= self.add_tokens <= largest - self.base.vocab_size:
-            reason = f"must be from {special} (new special tokens) to {largest - self.base.vocab_size}"
-            raise ArgumentError("add_tokens", self.add_tokens, reason)
+        most, special = largest - self.base.vocab_size, len(self.new_tokens)
+        if self.add_tokens > most:
+            raise ArgumentError("add_tokens", self.add_tokens, f"must be at most {most}")
+        if self.add_tokens < special:
+            raise ArgumentError("add_tokens", self.add_tokens, f"must be at least {special}, the new special tokens")
         object.__setattr__(self, "vocab_size", self.base.vocab_size + self.add_tokens)
         object.__setattr__(self, "add_tokens", None)
 
