@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import untouched
 
 from batchbpe import Model, Tokenizer, train
 from batchbpe.errors import ArgumentError, DataError
@@ -128,16 +129,16 @@ def test_a_template_replaces_that_in_the_configuration(tmp_path: Path) -> None:
 def test_roles_must_be_special_tokens(tmp_path: Path) -> None:
     problem = r"eos must be a special token, got '</s>'; use <s>, or train with special_tokens$"
     with pytest.raises(ArgumentError, match=problem):
-        train(iter(()), 270, special_tokens=["<s>"], eos="</s>")  # before anything is read
+        train(untouched(), 270, special_tokens=["<s>"], eos="</s>")  # before anything is read
     with pytest.raises(ArgumentError, match=problem):
         tokenizer("<s>").export(tmp_path / "folder", "transformers", eos="</s>")
     with pytest.raises(ArgumentError, match=r"pad must be a special token, got 'a'; train with special_tokens$"):
-        train(iter(()), 270, pad="a")
+        train(untouched(), 270, pad="a")
     with pytest.raises(TypeError, match="bos must be a string, got 3"):
-        train(iter(()), 270, bos=3)  # type: ignore[arg-type]
+        train(untouched(), 270, bos=3)  # type: ignore[arg-type]
     base = Model(r"\w+", {}, added_tokens={"<tool>": 256}, special_tokens={"<s>": 257})
     with pytest.raises(ArgumentError, match="mask must be a special token, got '<tool>'; use <s>, or"):
-        train(iter(()), 270, base=base, mask="<tool>")
+        train(untouched(), 270, base=base, mask="<tool>")
     assert train(["ab"], 259, base=base, mask="<s>").carried["tokenizer_config"]["mask_token"] == "<s>"
     assert [*tmp_path.iterdir()] == []
 
@@ -166,7 +167,7 @@ def test_formats_without_roles(format: Any, tmp_path: Path) -> None:
 def test_templates_that_do_not_parse(template: str, problem: str, tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     with pytest.raises(ArgumentError, match=problem):
-        train(iter(()), 270, chat_template=template)
+        train(untouched(), 270, chat_template=template)
     with pytest.raises(ArgumentError, match=problem):
         tokenizer().export(tmp_path / "folder", "transformers", chat_template=template)
     assert [*tmp_path.iterdir()] == []
@@ -191,17 +192,17 @@ def test_templates_that_transformers_accepts(template: str) -> None:
 
 def test_what_is_not_a_template(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"must be the text of a Jinja template, got 'a.jinja'; for a file, pass P"):
-        train(iter(()), 270, chat_template="a.jinja")
+        train(untouched(), 270, chat_template="a.jinja")
     with pytest.raises(FileNotFoundError, match=r"cannot read .*a\.jinja: no such file"):
-        train(iter(()), 270, chat_template=tmp_path / "a.jinja")
+        train(untouched(), 270, chat_template=tmp_path / "a.jinja")
     (tmp_path / "a.jinja").write_bytes(b"{{ \xff }}")
     with pytest.raises(DataError, match=r"a\.jinja: .*utf-8"):
-        train(iter(()), 270, chat_template=tmp_path / "a.jinja")
+        train(untouched(), 270, chat_template=tmp_path / "a.jinja")
     with pytest.raises(TypeError, match="chat_template must be a string or a path object, got 3"):
-        train(iter(()), 270, chat_template=3)  # type: ignore[arg-type]
+        train(untouched(), 270, chat_template=3)  # type: ignore[arg-type]
     (tmp_path / "a.jinja").write_text("text")
     with pytest.raises(ArgumentError, match=r"must be the text of a Jinja template, got 'text'$"):
-        train(iter(()), 270, chat_template=tmp_path / "a.jinja")
+        train(untouched(), 270, chat_template=tmp_path / "a.jinja")
 
 
 def test_jinja2_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:

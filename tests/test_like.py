@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import tokenizers
 import transformers
+from helpers import untouched
 from tokenizers import models, pre_tokenizers, processors
 
 from batchbpe import BatchTokenizer, ChunkCounts, Model, Tokenizer, train
@@ -225,7 +226,7 @@ def test_wrong_sources(tmp_path: Path) -> None:
 )
 def test_contradicting_options(name: str, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ArgumentError, match=problem.replace("(", r"\(").replace(")", r"\)").replace("+", r"\+")):
-        train(iter(()), **{"vocab_size": SIZE, "like": family(name), **options})
+        train(untouched(), **{"vocab_size": SIZE, "like": family(name), **options})
 
 
 def test_contradicting_data_and_base() -> None:
@@ -249,6 +250,6 @@ def test_settings_that_name_other_tokens(part: dict[str, Any], where: str) -> No
     name = where.partition("'")[2].strip("'").replace("\\", "")
     remedy = "which is neither special nor a byte; add it with special_tokens"
     with pytest.raises(DataError, match=f"^{where}, {remedy}"):
-        train(iter(()), SIZE, like=source)  # before anything is read
+        train(untouched(), SIZE, like=source)  # before anything is read
     model = train(TEXT, SIZE, like=source, special_tokens=[name])
     assert str(model.special_tokens[name]) in json.dumps(dict(model.carried))

@@ -123,9 +123,11 @@ def train(
     mean = sum(sizes) / max(1, len(sizes))
     made = [plural(sum(sizes) - len(tokenizer.phrases), "merge")]
     made += [plural(len(tokenizer.phrases), "phrase")] * bool(tokenizer.phrases)
+    added = [plural(len(tokenizer.special_tokens), "special token")]
+    added += [plural(len(tokenizer.model.added_tokens), "added token")] * bool(tokenizer.model.added_tokens)
     note(
         f"trained {plural(len(tokenizer.vocab), 'token')}: {plural(len(tokenizer.stop_words), 'stop word')}, "
-        f"{plural(len(tokenizer.special_tokens), 'special token')}, {' and '.join(made)} in "
+        f"{' and '.join(added)}, {' and '.join(made)} in "
         f"{plural(len(sizes), 'batch')} "
         f"(mean size {mean:.0f}); {counted[-1] - start:.1f} s reading, {seconds:.1f} s training, "
         f"{format_size(peak_memory())} of memory\n{path}",
