@@ -208,3 +208,9 @@ def test_what_is_not_a_template(tmp_path: Path) -> None:
 def test_jinja2_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert roles.RoleOptions(chat_template="{% if %}").chat_template == "{% if %}"
+
+
+def test_the_documentation_lists_the_names() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "migration.md").read_text(encoding="utf-8")
+    for role, names in RECOGNIZED.items():
+        assert f"- {role}: {', '.join(f'`{name}`' for name in names)}" in " ".join(page.split())
