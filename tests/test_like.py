@@ -50,7 +50,8 @@ def family(name: str) -> Tokenizer:
     return Tokenizer(
         replace(
             model,
-            added_tokens={"<tool_call>": 500, "</tool_call>": 501},
+            special_tokens={**model.special_tokens, "<|im_end|>": 501},
+            added_tokens={"<tool_call>": 499, "</tool_call>": 500},
             flags={"<|im_end|>": {"lstrip"}, "<tool_call>": frozenset()},
             carried={**model.carried, "tokenizer_config": config, "padding": padding},
         )
