@@ -14,7 +14,8 @@ from benchmarks.jobs import JOBS, QUICK, Inputs, Scale, is_installed
 from benchmarks.tables import grows_too_fast, markdown, measured, read_csv, write_csv
 
 PACKAGES = {"quicktok": "quicktok-v1"}
-TOOLS = ("batchbpe", "ffbpe", "rustbpe", "tokenizers", "sentencepiece", "gigatoken", "tiktoken", "quicktok", "regex")
+TOOLS = ("batchbpe", "ffbpe", "rustbpe", "tokenizers", "transformers", "sentencepiece", "gigatoken", "tiktoken")
+TOOLS += ("quicktok", "regex")
 
 
 def installed(tool):

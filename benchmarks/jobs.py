@@ -98,6 +98,15 @@ def train(inputs):
     )
 
 
+def like(inputs):
+    size = inputs.scale.vocab_size
+    for pattern in ("gpt2", "llama3"):
+        _, source = trained(inputs, pattern=pattern)
+        params = {"path": inputs.documents("english"), "vocab_size": size, "like": source}
+        rows = [Row(tool, tool, f"training.{tool}", params) for tool in ("batchbpe", "transformers")]
+        yield Table(f"Training {size:,} tokens on English documents in memory, like a {pattern} tokenizer", rows)
+
+
 def counts(inputs):
     size = inputs.scale.counts_vocab_size
     arguments = [str(inputs.csv), str(size)]
@@ -295,17 +304,16 @@ def command_line(inputs):
     yield Table(f"batchbpe encode, 1 KB with {inputs.scale.vocab_size:,} tokens", [ours, theirs])
 
 
-def trained(inputs):
+def trained(inputs, **options):
     """Return a model of batchbpe and a copy for tokenizers."""
     from batchbpe import Tokenizer
 
-    size = inputs.scale.vocab_size
-    model = trained_model(inputs, "english", size)
+    model = trained_model(inputs, "english", inputs.scale.vocab_size, **options)
 
     def write_json(path):
         Tokenizer.from_file(model).export(path, "huggingface")
 
-    return model, str(texts.cached(f"english-{size}.json", model, write_json))
+    return model, str(texts.cached(f"{Path(model).stem}.json", model, write_json))
 
 
 def trained_model(inputs, language, size, **options):
@@ -327,6 +335,7 @@ def megabytes(size):
 
 JOBS: dict[str, Callable[[Inputs], Iterator[Table]]] = {
     "train": train,
+    "like": like,
     "counts": counts,
     "unique-chunks": unique_chunks,
     "encode": encode,

@@ -77,6 +77,18 @@ def tokenizers(path, vocab_size):
     return Case(partial(load_documents, path), job, lambda it: describe(map(from_byte_level, it.get_vocab())))
 
 
+def transformers(path, vocab_size, like):
+    """Train a new vocabulary for an existing tokenizer, which is loaded before."""
+    from transformers import PreTrainedTokenizerFast
+
+    old = PreTrainedTokenizerFast(tokenizer_file=like)
+
+    def job(texts):
+        return old.train_new_from_iterator(texts, vocab_size, show_progress=False)
+
+    return Case(partial(load_documents, path), job, lambda it: describe(map(from_byte_level, it.get_vocab())))
+
+
 def gigatoken(path, vocab_size):
     """Train with the gpt2 pattern, the only one it has for training. A zero byte separates the documents."""
     import gigatoken

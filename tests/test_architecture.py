@@ -49,7 +49,7 @@ EXCEPTIONS = {
 }
 
 HEAVY = {"IPython", "datasets", "matplotlib", "pandas", "regex", "rich", "tiktoken", "tokenizers", "transformers"}
-HEAVY |= {"py4j", "pyspark", "starlette", "uvicorn"}
+HEAVY |= {"jinja2", "py4j", "pyspark", "starlette", "uvicorn"}
 HEAVY_EXCEPTIONS = {
     ("reference", "regex"),
     ("reference.phrases", "regex"),

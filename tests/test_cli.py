@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_count(place: Path) -> None:
         ("count empty.txt -o a.csv", "unique, from 1 file; ", "no text found"),
         ("count book.txt -o a.csv --sample 0.000001", "unique, from 1 file; ", "no text found"),
         ("count counts.parquet -o a.csv", "unique, from 1 file; ", ""),
-        ("count counts.parquet -o a.csv --special-token x", "", "--special-token has no effect on chunk counts"),
+        ("count counts.parquet -o a.csv --special-token x", "", "special tokens have no effect on chunk counts"),
         ("count counts.parquet book.txt -o a.csv --special-token x", "of text from 2 files; ", ""),
     ],
 )
@@ -136,6 +137,36 @@ def test_extending_a_model(place: Path) -> None:
     Path("more.txt").write_text(f"{END}{END} thou" * 9, encoding="utf-8")
     assert run("train more.txt -n 602 -o more -q --base mine.model").exit_code == 0
     assert len(Tokenizer.from_file("more.model").encode(" thou")) == 1
+
+
+def test_adding_tokens_with_roles(place: Path) -> None:
+    Path("chat.jinja").write_text("{{ messages }}", encoding="utf-8")
+    options = "--base mine.model --special-token </s> --eos </s> --chat-template chat.jinja"
+    assert run(f"train book.txt --add 40 -o more -q {options}").exit_code == 0
+    more = Tokenizer.from_file("more.model")
+    assert (len(more), dict(more.special_tokens)) == (640, {END: 599, "</s>": 639})
+    assert more.roles == {"bos": END, "eos": "</s>"}
+    result = run("export more.model --to transformers -o folder")
+    assert (result.stdout, result.stderr) == ("", f"roles: bos {END}, eos </s>\nfolder\n")
+    assert Path("folder/chat_template.jinja").read_text(encoding="utf-8") == "{{ messages }}"
+    result = run(["export", "more.model", "--to", "transformers", "-o", "again", "--pad", END, "--json"])
+    roles = {"bos": END, "eos": "</s>", "pad": END}
+    assert json.loads(result.stdout) == {"output": "again", "format": "transformers", "roles": roles}
+    assert result.stderr == "" and Tokenizer.from_file("again").roles == roles
+    assert run("export mine.model --to huggingface -o a.json").stderr == "a.json\n"
+
+
+def test_like(place: Path) -> None:
+    assert run("train book.txt -n 300 -o source -q --normalization NFC --special-token <s>").exit_code == 0
+    source = Tokenizer.from_file("source.model")
+    Tokenizer(replace(source.model, added_tokens={"the": 300})).export("source", "transformers")
+    result = run("train book.txt -n 310 --like source -o like")
+    assert "trained 310 tokens: 0 stop words, 1 special token and 1 added token, 52 merges in " in result.stderr
+    like = Tokenizer.from_file("like.model")
+    assert like.model == Tokenizer.train(TEXT, 310, like="source").model
+    assert run("count book.txt -o like.parquet --like source -q").exit_code == 0
+    assert run("train like.parquet -n 310 --like source -o counted -q").exit_code == 0
+    assert Path("counted.model").read_bytes() == Path("like.model").read_bytes()
 
 
 def test_inspect(place: Path) -> None:

@@ -55,6 +55,49 @@ def exit_code_of(problem: str) -> int:
             "train counts.parquet -n 700 -o a --base mine.model --pattern gpt2",
             "error: --pattern must be the pattern of --base, gpt4, got 'gpt2'",
         ),
+        ("train counts.parquet -o a", "error: --vocab-size is required, or --add with --base; see"),
+        (
+            "train counts.parquet -o a --add 3",
+            "error: --add needs --base, got 3; use --vocab-size for a new",
+        ),
+        (
+            "train counts.parquet -o a --add 3 -n 700 --base mine.model",
+            "error: --add cannot be combined with --vocab-size, got 3; use one of them",
+        ),
+        (
+            "train counts.parquet -n 700 -o a --like mine.model --base mine.model",
+            "error: --like cannot be combined with --base, got 'mine.model'; --base extends a vocabulary, --like",
+        ),
+        (
+            "train counts.parquet -n 700 -o a --like mine.model --pattern gpt2",
+            "error: --pattern must be the pattern of --like, gpt4, got 'gpt2'; leave it out",
+        ),
+        (
+            "count book.txt -o a.csv --like mine.model --normalization NFC",
+            "error: --normalization must be that of --like, none, got 'NFC'; leave it out",
+        ),
+        (
+            "train counts.parquet -n 700 -o a --like book.txt",
+            f"error: book.txt: not a model file in any of the formats {', '.join(FORMATS)}; use a byte-level "
+            "tokenizer, or --pattern and --special-token",
+        ),
+        (
+            "train book.txt -n 700 -o a --special-token <s> --eos </s>",
+            "error: --eos must be a special token, got '</s>'; use <s>, or train with --special-token",
+        ),
+        (
+            "export mine.model --to transformers -o a --pad <pad>",
+            "error: --pad must be a special token, got '<pad>'; use <|endoftext|>, or train with --special-token",
+        ),
+        (
+            "export mine.model --to huggingface -o a --bos <|endoftext|>",
+            "error: --bos cannot be stored in the format huggingface, got '<|endoftext|>'; use --to transformers or",
+        ),
+        (
+            "train book.txt -n 700 -o a --chat-template book.txt",
+            "error: --chat-template must be the text of a Jinja template, got 'To be, or not",
+        ),
+        ("train book.txt -n 700 -o a --chat-template a.jinja", "error: cannot read a.jinja: no such file or directory"),
         ("train counts.parquet -n 300 -o absent/a", "error: cannot write absent/a.model"),
         ("train book.txt -n 300 -o a --base book.txt", "error: book.txt: not a model file in any of the formats"),
         ("encode absent.model book.txt", "error: model file not found: absent.model"),

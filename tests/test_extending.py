@@ -1,6 +1,7 @@
 """Training that extends a vocabulary, and merge trees."""
 
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ from helpers import texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchbpe import BatchTokenizer, ChunkCounts, Model, Tokenizer, policies, train
+from batchbpe import PATTERNS, BatchTokenizer, ChunkCounts, Model, Tokenizer, policies, train
 from batchbpe.formats import tiktoken
+from batchbpe.patterns import Split
 
 END, MORE = "<|endoftext|>", "<more>"
 
@@ -96,6 +98,72 @@ def test_all_tokens_of_the_base_keep_their_ids(base: str, special_tokens: Any, p
         assert further.special_tokens[MORE] == max(further.vocab)
 
 
+SPLITS = [Split.of(name, form) for name, form in zip(PATTERNS, cycle(["none", "NFC"]), strict=False)]
+
+
+@pytest.mark.parametrize("pattern", SPLITS, ids=str)
+def test_every_family(pattern: Split, library: list[str], tmp_path: Path) -> None:
+    """Old ids do not move, and text is encoded as before, but for the new merges. What is carried survives."""
+    special = ["<s>", "</s>", "<pad>", END]
+    model = train(iter(library[:20]), 700, pattern=pattern, special_tokens=special, bos="</s>", chat_template="{{ x }}")
+    first = [model.special_tokens[name] for name in special]  # as in Llama 4 and tekken, they have the lowest ids
+    moved = Model(
+        model.split,
+        {(a + 4, b + 4): token + 4 for (a, b), token in model.merges.items()},
+        byte_ids=tuple(range(4, 260)),
+        special_tokens={name: token - first[0] for name, token in model.special_tokens.items()},
+        added_tokens={"<tool>": 900},
+        carried={**model.carried, "padding": {"pad_id": 2, "pad_token": "<pad>"}},
+    )
+    for base in (model, moved):
+        Tokenizer(base).export(tmp_path / "base", "transformers")
+        names = [MORE, END, "<also>"]
+        further = train(iter(library[20:40]), add_tokens=102, base=tmp_path / "base", special_tokens=names)
+        assert further.vocab.items() >= base.vocab.items() and further.vocab_size == base.vocab_size + 102
+        assert min(further.vocab.keys() - base.vocab.keys()) == base.n_vocab
+        assert {**base.special_tokens, MORE: base.n_vocab + 100, "<also>": base.n_vocab + 101} == further.special_tokens
+        assert (further.added_tokens, further.flags) == (base.added_tokens, base.flags)
+        Tokenizer(further).export(tmp_path / "further", "transformers")
+        for name in ("padding", "chat_template", "tokenizer_config"):
+            assert Tokenizer.from_file(tmp_path / "further").model.carried.get(name) == further.carried.get(name)
+        assert further.carried["chat_template"] == "{{ x }}" and Tokenizer(further).roles == Tokenizer(base).roles
+        text = "".join(library[30:32])
+        assert old_ids(further, base, Tokenizer(further).encode(text)) == Tokenizer(base).encode(text)
+
+
+def old_ids(further: Model, base: Model, ids: list[int]) -> list[int]:
+    """Replace the ids of new merges with the ids that were merged."""
+    parts = {token: pair for pair, token in further.merges.items() if token not in base.vocab}
+    while not parts.keys().isdisjoint(ids):
+        ids = [part for token in ids for part in parts.get(token, [token])]
+    return ids
+
+
+def test_adding_tokens() -> None:
+    text = "the theory of the thing and the other thing"
+    base = Tokenizer.train(text, 265, special_tokens=[END])
+    assert train(text, add_tokens=4, base=base) == train(text, 269, base=base)
+    assert train([text], add_tokens=4, base=base, special_tokens=[MORE], phrases=1).vocab_size == 269
+    assert train(text, add_tokens=1, base=base, special_tokens=[MORE]).special_tokens == {END: 264, MORE: 265}
+    assert train(text, add_tokens=4, base=base).training["vocab_size"] == 269
+    for options, problem in (
+        ({"vocab_size": 269, "add_tokens": 4, "base": base}, "add_tokens cannot be combined with vocab_size, got 4"),
+        ({"add_tokens": 4}, "add_tokens needs base, got 4; use vocab_size for a new vocabulary"),
+        ({"add_tokens": 0, "base": base}, "add_tokens must be at least 1, got 0"),
+        (
+            {"add_tokens": 1, "base": base, "special_tokens": ["<a>", "<b>"]},
+            "must be at least 2, the new special tokens, got 1",
+        ),
+        ({"add_tokens": 1 << 24, "base": base}, "add_tokens must be at most 2096886, got"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            train(text, **options)
+    with pytest.raises(TypeError, match=r"vocab_size is required: .* or add_tokens, with base"):
+        train(text, base=base)
+    with pytest.raises(TypeError, match="add_tokens must be an integer, got '4'"):
+        train(text, add_tokens="4", base=base)  # type: ignore[arg-type]
+
+
 def test_extending_with_the_papers_class() -> None:
     tokenizer = BatchTokenizer()
     assert tokenizer.train("aaabdaaabac", 259, base=Tokenizer.train("aaabdaaabac", 257)) == 259
@@ -110,8 +178,8 @@ def test_wrong_base() -> None:
         Tokenizer.train("the", 300, base=base, stop_list_size=3)
     with pytest.raises(ValueError, match=r"counted with the pattern gpt2, expected gpt4"):
         train(ChunkCounts.count(["the"], "gpt2"), 300, base=base.model)
-    with pytest.raises(TypeError, match=r"base must be a Tokenizer or a Model, got 'base\.model'"):
-        Tokenizer.train("the", 300, base="base.model")  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError, match=r"model file not found: base\.model"):
+        Tokenizer.train("the", 300, base="base.model")
     with pytest.raises(ValueError, match="special_tokens must not have the ids of other tokens of base"):
         Tokenizer.train("the", 300, base=base, special_tokens={"<s>": 97})
     assert train(ChunkCounts.count("the thing"), 262, base=base) == train("the thing", 262, base=base.model)

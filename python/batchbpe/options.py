@@ -118,4 +118,4 @@ def accepting(*classes: type) -> Callable[[F], F]:
 
 def defaults(options: type) -> dict[str, Any]:
     """Return the default values of the options of the command line that have one."""
-    return {each.name: each.default for each in shell_options(options) if each.default is not MISSING}
+    return {each.name: each.default for each in shell_options(options) if each.default not in (MISSING, None)}

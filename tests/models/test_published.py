@@ -2,13 +2,17 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tokenizers
 from published import FOLDER, PUBLISHED, Published, assert_same, ids_of, in_library, is_byte_level
+from transformers import PreTrainedTokenizerFast
 
 from batchbpe import Tokenizer
 from batchbpe.errors import DataError
+from batchbpe.formats.byte_level import to_byte_level
+from batchbpe.formats.roles import RoleOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore:the vocabulary lacks")
 
@@ -96,16 +100,58 @@ def test_tokenizers_1_loads_the_export(published: Published, tmp_path: Path) -> 
         assert ours == expected, ascii(text[:200])
 
 
-def test_training_further_keeps_the_ids(published: Published) -> None:
+def test_training_further_keeps_the_ids(published: Published, tmp_path: Path) -> None:
     base = published.ours
-    further = Tokenizer.train(published.real[::10], base.n_vocab + 200, base=base)
-    assert further.vocab.items() >= base.vocab.items()
+    further = Tokenizer.train(published.real[::10], add_tokens=200, base=base, special_tokens=["<|new|>"])
+    assert len(further) == len(base) + 200 and further.vocab.items() >= base.vocab.items()
     new = further.vocab.keys() - base.vocab.keys()
-    assert 100 <= len(new) <= 200 + base.n_vocab - base.vocab_size
-    text = published.real[0]
-    ids = further.encode(text, "all")
-    assert new & set(ids)
-    assert further.decode(ids) == published.normalize(text)
+    assert {**base.special_tokens, "<|new|>": max(new)} == further.special_tokens and min(new) == base.n_vocab
+    assert (further.model.carried, further.roles) == (base.model.carried, base.roles)
+    parts = {token: pair for pair, token in further.merges.items() if token in new}
+    for text in published.real[5:2000:50]:
+        ids = further.encode(text, "all")
+        assert further.decode(ids) == published.normalize(text)
+        while not parts.keys().isdisjoint(ids):  # text is encoded as before, but for the new merges
+            ids = [part for token in ids for part in parts.get(token, [token])]
+        assert ids == published.encode(text)
+    assert new & {token for text in published.real[::10] for token in further.encode(text, "all")}
+    if published.path.parent.name == "gguf-gpt-2":
+        assert further.special_tokens["<|endoftext|>"] == 50256
+
+
+LIKE = ("gguf-gpt-2", "llama-3.2", "qwen-3", "qwen-3.5", "deepseek-v3", "glm-4", "gguf-starcoder")
+
+
+def test_a_new_vocabulary_equals_that_of_transformers(published: Published, tmp_path: Path) -> None:
+    if published.path.parent.name not in LIKE:
+        pytest.skip("not one of the files compared")
+    found = published.ours.model.found_tokens  # only transformers counts their parts
+    text = [text for text in published.real[::20] if not any(name in text for name in found)]
+    old = PreTrainedTokenizerFast.from_pretrained(published.path.parent)
+    size, others = 1000 + len(published.ours.special_tokens), published.ours.model.added_tokens
+    theirs = old.train_new_from_iterator(text, size, show_progress=False)
+    how: Any = {"policy": "serial", "ties": "huggingface", "overlapping": True}
+    ours = Tokenizer.train(text, size + len(others), like=published.path.parent, **how)
+    assert {*theirs.get_vocab(), *others} == set(ours.get_vocab())
+    merges = [[to_byte_level(ours.vocab[token]) for token in pair] for pair in ours.merges]
+    assert merges == json.loads(theirs.backend_tokenizer.to_str())["model"]["merges"]
+    ours.export(tmp_path / "new", "transformers")
+    auto = PreTrainedTokenizerFast.from_pretrained(tmp_path / "new")
+    for held_out in ("", *published.real[7::100]):
+        names = theirs.tokenize(held_out)
+        assert [ours.id_to_token(token) for token in ours.encode(held_out, "all")] == names, ascii(held_out)
+        first = published.theirs.encode("").tokens  # what the post-processor adds
+        assert auto.convert_ids_to_tokens(auto(held_out).input_ids) == [*first, *names]
+    assert auto.chat_template == old.chat_template and ours.roles == published.ours.roles
+    if (published.path.parent / "tokenizer_config.json").exists():
+        assert auto.special_tokens_map == theirs.special_tokens_map
+
+
+def test_templates_are_accepted(published: Published) -> None:
+    pytest.importorskip("jinja2")
+    config = published.ours.model.carried.get("tokenizer_config", {})
+    for template in (config.get("chat_template"), published.ours.model.carried.get("chat_template")):
+        assert template is None or RoleOptions(chat_template=template).chat_template == template
 
 
 @pytest.mark.parametrize("path", [path for path in sorted(FOLDER.glob(PUBLISHED)) if not is_byte_level(path)])

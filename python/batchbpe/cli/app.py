@@ -92,6 +92,7 @@ _OPTIONS = {
     "allow_inexact": "--allow-inexact",
     "resume": "--resume",
     "special_tokens": "--special-token",
+    "add_tokens": "--add",
     "share": "--heldout-share",
     "format": "--to",
     "data": "the data",

@@ -66,9 +66,12 @@ def count(
     inputs: Inputs,
     output: Output,
     *,
-    pattern: Annotated[str, option(PATTERN_HELP, metavar="PATTERN")] = "gpt4",
+    pattern: Annotated[str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="gpt4")] = None,
     normalization: NormalizationForm = None,
     special_token: SpecialTokens = None,
+    like: Annotated[
+        str | None, option("Tokenizer whose split and special tokens to use, as in `train --like`.", metavar="MODEL")
+    ] = None,
     reading: dict[str, Any],
     max_chunk_bytes: MaxChunkBytes = None,
     max_memory: MaxMemory = None,
@@ -84,10 +87,13 @@ def count(
 
     Example: batchbpe count data/*.parquet -o counts.parquet
     """
+    from .._core import MAX_MERGES
     from ..data.corpus import Corpus
     from ..data.options import default_max_document_bytes, from_keywords
     from ..jobs.count import CountOptions, count_files
+    from ..options import picked
     from ..patterns import Split
+    from ..training.options import TrainingOptions, split_for
     from ..util.memory import peak_memory
 
     not_on_spark = {
@@ -105,9 +111,12 @@ def count(
     max_memory_bytes = None if max_memory is None else int(max_memory * 1e9)
     reading.setdefault("max_document_bytes", default_max_document_bytes(max_memory_bytes))
     read_options, sampling = from_keywords(cast("Reading", reading))
+    # What `train --like` expects of the counts, for any size.
+    given = {"vocab_size": MAX_MERGES, "special_tokens": special_token or [], "like": like}
+    training = picked(TrainingOptions, given)
     options = CountOptions(
-        split=Split.of(pattern, normalization),
-        special_tokens=special_token or [],
+        split=split_for(training, pattern, normalization) or Split.of("gpt4"),
+        special_tokens=training.found_tokens,
         max_chunk_bytes=max_chunk_bytes,
         reading=read_options,
         sampling=sampling,
@@ -159,7 +168,7 @@ def _warnings(report: CountReport, options: CountOptions, *, on_spark: bool) -> 
     if not report.bytes_read and not report.total:
         yield "warning: no text found"
     if options.special_tokens and report.total and not report.bytes_read:
-        yield "warning: --special-token has no effect on chunk counts"
+        yield "warning: special tokens have no effect on chunk counts"
     if report.dropped_bytes:
         yield f"warning: {dropped_text(report.dropped_bytes, options.split)}"
     if report.skipped_chunks:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import ArgumentError, listed, plural
-from ..formats import FORMATS, Format
+from ..formats import FORMATS, Format, save_file
+from ..formats.roles import RoleOptions
 from .app import command, contains_counts, load
-from .options import Json, ModelFile, Quiet, RankPattern, option
+from .options import ROLES, Json, ModelFile, Quiet, RankPattern, option, takes
 from .output import note, print_json, print_rows, print_table
 from .usage import UsageError, number, one_of
 
@@ -140,6 +141,7 @@ def _print_counts(title: str, summary: CountsSummary) -> None:
 
 
 @command
+@takes(RoleOptions, **ROLES)
 def export(
     model: ModelFile,
     to: Annotated[
@@ -147,11 +149,14 @@ def export(
         option(f"Output format: {', '.join(FORMATS)}.", "--to", metavar="FORMAT", **one_of(list(FORMATS))),
     ],
     output: Annotated[Path, option("Output file; a folder for transformers.", "--output", "-o", metavar="PATH")],
+    *,
+    options: dict[str, Any],
     allow_inexact: Annotated[
         bool, option("Export even if some text would be encoded differently.", "--allow-inexact")
     ] = False,
     pattern: RankPattern = None,
     quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Convert a model to the format of another tool.
 
@@ -159,5 +164,11 @@ def export(
     """
     if output.exists() and model.exists() and model.samefile(output):
         raise UsageError(f"--output must not be the model, {output}")
-    load(model, pattern).export(output, to, allow_inexact=allow_inexact)
-    note(str(output), quiet)
+    given = RoleOptions(**options)
+    tokenizer = load(model, pattern)
+    save_file(tokenizer.model, output, to, allow_inexact=allow_inexact, roles=given)
+    roles = tokenizer.roles | given.roles if FORMATS[to].stores_roles else {}
+    if json:
+        print_json({"output": str(output), "format": to, "roles": roles})
+    shown = ", ".join(f"{role} {name}" for role, name in roles.items())
+    note(f"roles: {shown}\n{output}" if roles else str(output), quiet or json)

@@ -16,6 +16,7 @@ import typer
 from ..choices import Normalization
 from ..data.files import COMPRESSIONS
 from ..data.readers import FORMATS
+from ..formats.roles import RoleOptions
 from ..options import shell_options
 from ..util.surrogates import Errors
 from .usage import UsageError, number, one_of
@@ -72,10 +73,13 @@ def _default(field: Field[Any]) -> Any:
 
 def _annotation(field: Field[Any], changes: dict[str, Any]) -> Any:
     """Return the type of an option with its settings, from its default value."""
-    kind, least = type(field.default), field.metadata["least"]
+    kind: Any = type(field.default)
+    least = field.metadata["least"]
     settings: dict[str, Any] = {"metavar": field.name.rpartition("_")[2].upper()}
     if field.default is MISSING or kind is int:
         kind, settings = int, number(int, least=least)
+    elif field.default is None:
+        kind = str | None
     elif kind is bool:
         settings = {"names": [f"--{field.name.replace('_', '-')}"]}
     elif field.metadata["choices"]:
@@ -124,6 +128,11 @@ Sample = Annotated[
     option("Fraction of documents to use, e.g. 0.1. A text file is one document.", show_default="1.0", **number(float)),
 ]
 Seed = Annotated[int, option("Random seed for --sample.", **number(int, least=0))]
+
+
+ROLES: dict[str, dict[str, Any]] = {each.name: {"metavar": "TOKEN"} for each in shell_options(RoleOptions)}
+ROLES["chat_template"] = {"type": Path | None, "metavar": "FILE"}
+"""Settings of the options for roles, for `takes`."""
 
 
 ReplaceErrors = Annotated[bool, option("Replace invalid UTF-8 with U+FFFD.", "--replace-errors")]

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import plural, short
+from ..formats.roles import RoleOptions
 from ..phrases.options import PhraseOptions
 from ..training.options import TrainingOptions
-from .app import command, load
+from .app import command
 from .options import (
     PATTERN_HELP,
+    ROLES,
     Json,
     NormalizationForm,
     Quiet,
@@ -43,8 +45,11 @@ def _count_or_auto() -> dict[str, Any]:
 @reads()
 @takes(
     TrainingOptions,
+    RoleOptions,
     PhraseOptions,
-    vocab_size={"names": ["--vocab-size", "-n"]},
+    vocab_size={"names": ["--vocab-size", "-n"], "type": int | None, **number(int)},
+    add_tokens={"names": ["--add"], "type": int | None, **number(int, least=1)},
+    **ROLES,
     phrases=_count_or_auto(),
     phrase_chunks={"metavar": "KIND"},
     phrase_sample={"type": float | None, **number(float)},
@@ -61,7 +66,11 @@ def train(
         str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="from the counts, or gpt4")
     ] = None,
     normalization: NormalizationForm = None,
-    base: Annotated[Path | None, option("Model to extend.", metavar="MODEL")] = None,
+    base: Annotated[str | None, option("Tokenizer to extend; its tokens keep their ids.", metavar="MODEL")] = None,
+    like: Annotated[
+        str | None,
+        option("Tokenizer whose split, special tokens and settings to use with a new vocabulary.", metavar="MODEL"),
+    ] = None,
     reading: dict[str, Any],
     threads: Threads = None,
     quiet: Quiet = False,
@@ -79,6 +88,8 @@ def train(
     for each in inputs:
         if each.endswith((".model", ".tiktoken")):
             raise UsageError(f"{each} is a model, not data; to extend a model, use --base")
+    if options["vocab_size"] is None and options["add_tokens"] is None:
+        raise UsageError("--vocab-size is required, or --add with --base; see 'batchbpe train --help'")
     if not output.name:
         raise UsageError("--output must be a file name")
     path = output if output.suffix == ".model" else output.with_name(output.name + ".model")
@@ -91,7 +102,8 @@ def train(
         pattern=pattern,
         normalization=normalization,
         special_tokens=special_token or [],
-        base=load(base) if base else None,
+        base=base,
+        like=like,
         **options,
         **reading,
         progress=not quiet,
@@ -111,9 +123,11 @@ def train(
     mean = sum(sizes) / max(1, len(sizes))
     made = [plural(sum(sizes) - len(tokenizer.phrases), "merge")]
     made += [plural(len(tokenizer.phrases), "phrase")] * bool(tokenizer.phrases)
+    added = [plural(len(tokenizer.special_tokens), "special token")]
+    added += [plural(len(tokenizer.model.added_tokens), "added token")] * bool(tokenizer.model.added_tokens)
     note(
         f"trained {plural(len(tokenizer.vocab), 'token')}: {plural(len(tokenizer.stop_words), 'stop word')}, "
-        f"{plural(len(tokenizer.special_tokens), 'special token')}, {' and '.join(made)} in "
+        f"{' and '.join(added)}, {' and '.join(made)} in "
         f"{plural(len(sizes), 'batch')} "
         f"(mean size {mean:.0f}); {counted[-1] - start:.1f} s reading, {seconds:.1f} s training, "
         f"{format_size(peak_memory())} of memory\n{path}",

@@ -8,11 +8,13 @@ These parts do not change how a text itself is encoded. A format that cannot sto
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, parse_json, short, warn
+from ..errors import DataError, Setting, parse_json, short, warn
 from ..model import Model
+from .byte_level import from_byte_level
 from .file_errors import locate_errors
 
 CONFIG = "tokenizer_config.json"
@@ -156,6 +158,42 @@ def _named_tokens(part: Any) -> Iterator[tuple[str, Any, Any]]:
         raise DataError(f"expected a post-processor, got {short(part)}", where="post_processor") from None
 
 
+def renumbered(carried: Mapping[str, Any], model: Model) -> dict[str, Any]:
+    """Return parts that are carried by one model for another: with its ids for the tokens that they name.
+
+    Settings of a tekken.json are left out: they are about ids that special tokens have only there.
+
+    >>> padding = {"pad_token": "<pad>", "pad_id": 3}
+    >>> renumbered({"padding": padding}, Model(r"\\w+", {}, special_tokens={"<pad>": 256}))
+    {'padding': {'pad_token': '<pad>', 'pad_id': 256}}
+    """
+
+    def id_of(name: Any, where: str) -> int:
+        token = model.found_tokens.get(name, model.token_ids.get(from_byte_level(str(name)) or b""))
+        if token is None:
+            reason = f"names the token {short(name)}, which is neither special nor a byte"
+            raise DataError(reason, where=where, remedy=("add it with ", Setting("special_tokens")))
+        return token
+
+    parts = {name: part for name, part in deepcopy(dict(carried)).items() if name != "tekken"}
+    try:
+        for each in _flat(parts.get("post_processor", {}), "processors"):
+            for tokens in each.get("special_tokens", {}).values():
+                tokens["ids"] = [id_of(name, "post_processor") for name in tokens["tokens"]]
+            for name in {"cls", "sep"} & each.keys():
+                each[name][1] = id_of(each[name][0], "post_processor")
+    except (KeyError, TypeError, AttributeError):
+        reason = f"expected a post-processor, got {short(carried['post_processor'])}"
+        raise DataError(reason, where="post_processor") from None
+    if padding := parts.get("padding"):
+        padding["pad_id"] = id_of(padding.get("pad_token"), "padding")
+    if decoder := parts.get("tokenizer_config", {}).get("added_tokens_decoder"):
+        entries = {model.found_tokens.get(entry["content"], -1): entry for entry in decoder.values()}
+        ordered = {str(token): entries[token] for token in sorted(entries) if token >= 0}
+        parts["tokenizer_config"]["added_tokens_decoder"] = ordered
+    return parts
+
+
 def described(carried: Mapping[str, Any]) -> list[str]:
     """Name the parts that a file without them lacks. Parts that change nothing, such as ByteLevel, are not named.
 
@@ -197,4 +235,4 @@ def warn_not_written(model: Model, file: str, written: Collection[str] = ()) -> 
     """Warn about the parts of a model that an export does not contain."""
     left_out = described({name: part for name, part in model.carried.items() if name not in written})
     if left_out:
-        warn(f"the {file} does not contain the {', '.join(left_out)} of the source")
+        warn(f"the {file} does not contain the {', '.join(left_out)} of the model")

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ..errors import warn
 from ..model import Model
 from ..storage.atomic import new_folder, replacing_all, writing
 from ..storage.locks import check_parent
 from . import huggingface, native
-from .carried import CONFIG, END, TEMPLATE, described, of_folder
+from .carried import CONFIG, TEMPLATE, described, of_folder
 from .placeholders import unused_tokens
+from .roles import config_of
 
 CODE = Path(__file__).parent / "tokenization_batchbpe.py"
 _CLASS = "BatchBPETokenizer"
@@ -36,7 +36,8 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
     check_parent(folder)
     files = _files(model, allow_inexact)
     if folder.is_dir():
-        replaced = [name for name in _settings(folder) if name not in described(model.carried)]
+        kept = described({**model.carried, "tokenizer_config": config_of(model)})
+        replaced = [name for name in _settings(folder) if name not in kept]
         _write(files, folder)
         if replaced:
             warn(f"{folder / CONFIG}: replaced, without its {', '.join(replaced)}")
@@ -57,10 +58,7 @@ def _settings(folder: Path) -> list[str]:
 
 def _files(model: Model, allow_inexact: bool) -> dict[str, str]:
     """Return the content of each file. The configuration comes last, because it refers to the others."""
-    config: dict[str, Any] = {"clean_up_tokenization_spaces": False, "model_max_length": int(1e30)}
-    if END in model.special_tokens:
-        config |= dict.fromkeys(("bos_token", "eos_token"), END)
-    config = dict(model.carried.get("tokenizer_config", config))
+    config = config_of(model)
     config.pop("auto_map", None)
     if isinstance(decoder := config.get("added_tokens_decoder"), dict):  # the tokens may have changed since
         ids = {name: str(token) for name, token in model.found_tokens.items()}

@@ -63,9 +63,10 @@ def check_special_tokens(special_tokens: Sequence[str] | Mapping[str, int]) -> N
             raise ArgumentError("special_tokens", name, "must not contain lone surrogates")
     check_special_size(special_tokens)
     if len(set(special_tokens)) < len(special_tokens):
-        raise ArgumentError("special_tokens", special_tokens, "must not repeat a token")
+        raise ArgumentError("special_tokens", special_tokens, "must not repeat a token", remedy="list it once")
     if isinstance(special_tokens, Mapping) and len({*special_tokens.values()}) < len(special_tokens):
-        raise ArgumentError("special_tokens", dict(special_tokens), "must have different ids")
+        remedy = "give each token its own id, or pass a list of names"
+        raise ArgumentError("special_tokens", dict(special_tokens), "must have different ids", remedy=remedy)
 
 
 def checked_ranks(byte_ids: tuple[int | None, ...], merges: Mapping[tuple[int, int], int]) -> RankedTokens:

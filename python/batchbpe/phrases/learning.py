@@ -26,7 +26,7 @@ from .counting import RunArrays
 from .runs import RunCounts
 
 if TYPE_CHECKING:
-    from ..training.options import HasModel
+    from ..formats import HasModel
 
 logger = logging.getLogger(__name__)
 

@@ -93,7 +93,7 @@ def check_room(phrase_options: PhraseOptions, options: TrainingOptions) -> None:
         problem = f" already has {plural(len(base.phrases), 'phrase')}"
         raise DataError((Setting("base"), problem), remedy="use a model without phrases")
     known = base.vocab_size if base else 256 + options.stop_list_size
-    room = options.vocab_size - known - len(options.new_special_tokens)
+    room = options.vocab_size - known - len(options.new_tokens)
     if phrase_options.phrases != "auto" and phrase_options.phrases > room:
         reason = (f"must be at most {room}, which ", Setting("vocab_size"), " leaves")
         raise ArgumentError("phrases", phrase_options.phrases, reason)

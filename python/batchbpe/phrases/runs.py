@@ -23,7 +23,7 @@ from .options import PhraseChunks
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ..training.options import HasModel
+    from ..formats import HasModel
 
 
 class RunCounts(ArrayCounts):

@@ -16,7 +16,7 @@ from ..counts import ChunkCounts
 from ..model import Model
 from ..policies import PairCounts
 from ..training.loop import Batch
-from ..training.merges import both, train_merges, warn_if_smaller, with_special_tokens
+from ..training.merges import both, train_merges, warn_if_smaller
 from ..training.options import TrainingOptions
 from ..util.progress import training_bar
 from .counting import EligibleChunks, RunReader
@@ -47,8 +47,9 @@ def train_with_phrases(
     `on_batch` is called after each batch of merges. Batches of phrases are reported after an attempt to learn them has
     succeeded, so they arrive together.
     """
-    special_tokens, requested = options.new_special_tokens, options.vocab_size
-    options = replace(options, special_tokens=(), vocab_size=requested - len(special_tokens))  # they follow the phrases
+    complete, requested = options.completed, options.vocab_size
+    room = requested - len(options.new_tokens)  # they follow the phrases
+    options = replace(options, special_tokens=(), like=None, vocab_size=room)
     reader = replace(reader, fraction=phrase_options.phrase_sample or _default_fraction(counts))
 
     wanted, sketch = phrase_options.phrases, None
@@ -82,7 +83,7 @@ def train_with_phrases(
     metadata: dict[str, Any] = {"vocab_size": int(requested), "phrases": wanted, "phrase_chunks": chunks.kind}
     metadata |= {"max_words": phrase_options.max_words, "phrase_sample": reader.fraction}
     model = replace(model, phrases=phrases, training={**model.training, **metadata})
-    model = with_special_tokens(model, special_tokens)
+    model = complete(model)
     if phrase_options.phrases != "auto" and len(phrases) < wanted:
         logger.warning(
             "only %d of %d phrases were found: the vocabulary has %d tokens, not %d; use fewer phrases or 'auto'",

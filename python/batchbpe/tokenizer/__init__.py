@@ -17,8 +17,10 @@ from ..formats import tiktoken as rank_file
 from ..formats.file_errors import locate_errors
 from ..formats.phrase_pattern import pattern_with_phrases
 from ..formats.portability import check_not_empty
+from ..formats.roles import RoleOptions, roles_of
 from ..formats.unsupported import check_bare_split
 from ..model import Model
+from ..options import documented, picked
 from ..patterns import Split
 from ..storage.atomic import replacing_all, writing
 from ..training import train as training
@@ -129,11 +131,44 @@ class Tokenizer(Codec):
             with writing(path):
                 temporary_model.write_text(native.render(self.model), encoding="utf-8")
 
-    def export(self, path: str | os.PathLike[str], format: Format, *, allow_inexact: bool = False) -> None:
+    @property
+    def roles(self) -> dict[str, str]:
+        """The special token of each role, as an export to transformers writes them: explicit ones, or by their names.
+
+        >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<|endoftext|>"]).roles
+        {'bos': '<|endoftext|>', 'eos': '<|endoftext|>'}
+        """
+        return roles_of(self.model)
+
+    @documented(roles=[RoleOptions])
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: Format,
+        *,
+        allow_inexact: bool = False,
+        bos: str | None = None,
+        eos: str | None = None,
+        pad: str | None = None,
+        unk: str | None = None,
+        mask: str | None = None,
+        cls: str | None = None,
+        sep: str | None = None,
+        chat_template: str | os.PathLike[str] | None = None,
+    ) -> None:
         """Write a file for another tool, or a folder for transformers.
 
         Raise if the other tool would encode differently. With `allow_inexact`, write the file anyway, without what the
         format cannot represent.
+
+        Parameters
+        ----------
+        path: the file or folder.
+        format: its format; see docs/formats.md.
+        allow_inexact: whether to write the file even if some text would be encoded differently.
+        {roles}
+        Only transformers and batchbpe store roles and a chat template. chat_template is the text of the template, or a
+        path object such as `Path("chat.jinja")`.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +176,8 @@ class Tokenizer(Codec):
         ...     Path(f"{folder}/mine.tiktoken").read_text().splitlines()[-1]
         'YWFhYg== 258'
         """
-        save_file(self.model, path, format, allow_inexact=allow_inexact)
+        roles = picked(RoleOptions, locals())
+        save_file(self.model, path, format, allow_inexact=allow_inexact, roles=roles)
 
     def to_tiktoken(self) -> tiktoken.Encoding:
         """Convert to a `tiktoken.Encoding`. Raise if tiktoken would encode differently.

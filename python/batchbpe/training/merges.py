@@ -43,8 +43,7 @@ def train_merges(
     found = {*base.found_tokens.values()}
     vocab = GrowingVocab({token: value for token, value in base.vocab.items() if token not in found}, base.n_vocab)
     first_merge = vocab.next_id
-    special_tokens = options.new_special_tokens
-    wanted = options.vocab_size - base.vocab_size - len(special_tokens)
+    wanted = options.vocab_size - base.vocab_size - len(options.new_tokens)
     _check_wanted(wanted, first_merge, len(base.stop_words), options)
     kept = counts.at_least(options.freq_cutoff).arrays
     if not len(kept.counts):
@@ -74,18 +73,7 @@ def train_merges(
         metadata |= _log(batches, vocab.merge_counts)
     merges = Merges(base.ranked.extended(*vocab.merges, first_merge))
     model = replace(base, merges=merges, training=metadata)
-    return with_special_tokens(model, special_tokens), vocab.merge_counts
-
-
-def with_special_tokens(model: Model, special_tokens: Sequence[str] | Mapping[str, int]) -> Model:
-    """Add special tokens to a model. If they have no ids, they come after all other tokens.
-
-    >>> with_special_tokens(Model(split=r"\\w+", merges={}), ["<s>"]).special_tokens["<s>"]
-    256
-    """
-    if not isinstance(special_tokens, Mapping):
-        special_tokens = {name: token for token, name in enumerate(special_tokens, start=model.n_vocab)}
-    return replace(model, special_tokens={**model.special_tokens, **special_tokens})
+    return options.completed(model), vocab.merge_counts
 
 
 def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, list[int]]:
@@ -119,9 +107,9 @@ def _huggingface_ranks(vocab: Mapping[int, bytes]) -> list[int]:
 
 def _check_wanted(wanted: int, first_merge: int, stop_words: int, options: TrainingOptions) -> None:
     """Raise unless there is room for the new tokens."""
-    special_tokens = options.new_special_tokens
     if wanted < 0:  # only without a base: `TrainingOptions` knows the tokens of a base
-        parts = f"256 bytes + {plural(stop_words, 'stop word')} + {plural(len(special_tokens), 'special token')}"
+        others = plural(len(options.new_tokens), options.new_kind)
+        parts = f"256 bytes + {plural(stop_words, 'stop word')} + {others}"
         reason = f"must be at least {options.vocab_size - wanted} ({parts})"
         raise ArgumentError("vocab_size", options.vocab_size, reason)
     if first_merge + wanted > MAX_ID:

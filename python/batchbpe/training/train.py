@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +12,8 @@ from ..counts import ChunkCounts, count_corpus
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import Reading, ReadOptions, Sampling
 from ..data.paths import is_word
+from ..formats import Loadable
+from ..formats.roles import RoleOptions, with_roles
 from ..model import Model
 from ..options import accepting, documented, picked
 from ..patterns import Split
@@ -21,18 +24,19 @@ from ..policies import Policy
 from ..util.progress import training_bar
 from .loop import Batch
 from .merges import both, train_merges, warn_if_smaller
-from .options import HasModel, TrainingOptions, split_for
+from .options import TrainingOptions, split_for
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
 @accepting(ReadOptions, Sampling)
-@documented(options=[TrainingOptions, PhraseOptions])
+@documented(options=[TrainingOptions, RoleOptions, PhraseOptions])
 def train(
     data: Data | None = None,
     vocab_size: int | None = None,
     *,
+    add_tokens: int | None = None,
     texts: str | Iterable[str] | None = None,
     files: Files | None = None,
     pattern: Split | str | None = None,
@@ -45,7 +49,16 @@ def train(
     policy: Policy | str = "continue_search",
     overlapping: bool = False,
     ties: Ties = "ids",
-    base: Model | HasModel | None = None,
+    base: Loadable | None = None,
+    like: Loadable | None = None,
+    bos: str | None = None,
+    eos: str | None = None,
+    pad: str | None = None,
+    unk: str | None = None,
+    mask: str | None = None,
+    cls: str | None = None,
+    sep: str | None = None,
+    chat_template: str | os.PathLike[str] | None = None,
     phrases: int | Literal["auto"] = 0,
     phrase_chunks: PhraseChunks = "letters",
     max_words: int = 4,
@@ -58,17 +71,20 @@ def train(
 ) -> Model:
     """Train a vocabulary of `vocab_size` tokens, or of fewer if no pairs are left to merge.
 
+    `base` and `like` can be tokenizers of this package, of `tokenizers` or of transformers, models, or paths.
+
     Parameters
     ----------
     data: a text, path, glob, folder or URL; chunk counts; arrow data, data frames or datasets; an iterable of
         strings; or a list of any of these. See `batchbpe.data.corpus`.
     texts: strings to train on instead of `data`, even if they look like paths.
     files: paths, globs, folders or URLs to train on instead of `data`.
-    pattern: name or regular expression; by default that of `base` or of the counts in `data`, or gpt4.
-    normalization: Unicode normalization form of the text, such as NFC; by default that of `base` or of the counts, or
-        none. Decoding then returns the normalized text.
+    pattern: name or regular expression; by default that of `base`, of `like` or of the counts in `data`, or gpt4.
+    normalization: Unicode normalization form of the text, such as NFC; by default that of `base`, of `like` or of the
+        counts, or none. Decoding then returns the normalized text.
     {options}
-    policy and phrase_chunks may also be functions; see docs/policies.md and docs/phrases.md.
+    policy and phrase_chunks may also be functions; see docs/policies.md and docs/phrases.md. chat_template is the text
+    of a template, or a path object such as `Path("chat.jinja")`.
     {reading}
     progress: True shows progress bars; a function is called with the number of bytes read so far.
     on_counts: called with the chunk counts before training.
@@ -80,9 +96,11 @@ def train(
 
     """
     given = locals()
-    if vocab_size is None:  # `data` is optional, so this must be too
-        raise TypeError("vocab_size is required: the total number of tokens, such as 32768")
+    if vocab_size is None and add_tokens is None:
+        raise TypeError("vocab_size is required: the total number of tokens, such as 32768; or add_tokens, with base")
     options, phrase_options = picked(TrainingOptions, given), picked(PhraseOptions, given)
+    roles = picked(RoleOptions, given)
+    roles.check(options.all_special_tokens)
     given.clear()  # it would keep the data in memory
     check_function("on_counts", on_counts)
     check_function("on_batch", on_batch)
@@ -100,13 +118,13 @@ def train(
         on_counts(counts)
     if phrases:
         reader = RunReader(corpus, options.found_tokens, progress is True, threads)
-        return train_with_phrases(counts, options, phrase_options, reader, on_batch)
+        return with_roles(train_with_phrases(counts, options, phrase_options, reader, on_batch), roles)
     with training_bar(show=progress is True) as show:
         handed_over = [counts]
         del data, corpus, counts  # so that training can free them
         model, _ = train_merges(handed_over.pop(), options, both(show, on_batch), threads)
     warn_if_smaller(model, options.vocab_size)
-    return model
+    return with_roles(model, roles)
 
 
 def _is_toy(data: str, options: TrainingOptions) -> bool:

@@ -1,0 +1,46 @@
+"""What a new vocabulary takes from the tokenizer that `like` names: everything but tokens that training makes.
+
+These are the split, special and added tokens, and what the model carries (post-processor, padding, roles, chat
+template, …) with the new ids. Merges, stop words, phrases and decode-only tokens are not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..formats.byte_level import from_byte_level
+from ..formats.carried import renumbered
+from ..model import Model
+
+
+def tokens_of(like: Model) -> list[str]:
+    """Return the special and added tokens, in the order of their ids.
+
+    DeepSeek's files have added tokens such as "õ", the byte-level spelling of a byte that the vocabulary lacks. A new
+    vocabulary has all bytes, so they are left out.
+
+    >>> tokens_of(Model(r"\\w+", {}, special_tokens={"<s>": 257}, added_tokens={"  ": 256}))
+    ['  ', '<s>']
+    """
+    missing = {byte for byte, token in enumerate(like.byte_ids) if token is None}
+    spelled = {name: from_byte_level(name) or b"" for name in like.found_tokens}
+    kept = (name for name, value in spelled.items() if len(value) != 1 or value[0] not in missing)
+    return sorted(kept, key=like.found_tokens.__getitem__)
+
+
+def completed(model: Model, like: Model, ids: Mapping[str, int]) -> Model:
+    """Add tokens with these ids to a trained model, and what else it takes. Tokens that `like` lacks are special.
+
+    >>> like = Model(r"\\w+", {}, special_tokens={"<s>": 0}, byte_ids=range(1, 257), flags={"<s>": {"lstrip"}})
+    >>> completed(Model(r"\\w+", {}), like, {"<s>": 256}).flags
+    mappingproxy({'<s>': frozenset({'lstrip'})})
+    """
+    added = {name: token for name, token in ids.items() if name in like.added_tokens}
+    whole = replace(
+        model,
+        special_tokens={name: token for name, token in ids.items() if name not in added},
+        added_tokens=added,
+        flags={name: flags for name, flags in like.flags.items() if name in ids},
+    )
+    return replace(whole, carried=renumbered(like.carried, whole))
