@@ -44,6 +44,7 @@ EXCEPTIONS = {
     # Imports inside functions:
     ("tokenizer", "analysis.comparison"),
     ("tokenizer", "analysis.display"),
+    ("tokenizer", "analysis.id_map"),
     ("formats.tokenization_batchbpe", "Tokenizer"),  # this file is copied into folders for transformers
 }
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable
-from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..arguments import check_bool, check_string
+from ..arguments import check_bool, check_string, is_index
 
 if TYPE_CHECKING:
     from .codec import Codec
@@ -38,11 +37,7 @@ class DecodeStream:
         >>> Tokenizer.train("aaabdaaabac", 259).decode_stream().step([258, 100])
         'aaabd'
         """
-        ids: Any = tokens
-        try:
-            ids = [index(ids)]
-        except TypeError:
-            pass
+        ids = [tokens] if is_index(tokens) else tokens
         return self._decoder.decode(self._decode_bytes(ids, skip_special_tokens=self._skip))
 
     def finish(self) -> str:
