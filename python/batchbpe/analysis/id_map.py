@@ -5,25 +5,21 @@ docs/extending.md shows how to extend or transplant an embedding matrix with it.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
-from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from .._core import Encoder
-from ..arguments import check_integer, check_path
-from ..errors import ArgumentError, ArgumentTypeError
+from ..arguments import check_integer
+from ..errors import ArgumentTypeError
 from ..model import Model, UnknownTokenError
 from ..storage.atomic import replacing
-from ..util.arrow import int64_array
 from ..util.lazy import lazy
 from ..util.utf8 import is_utf8
-from .display import decoded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,9 +27,6 @@ if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
 Ids = npt.NDArray[np.int64]
-CHANGES = ("kept", "moved", "added", "removed")
-SUFFIXES = (".parquet", ".csv", ".json")
-"""File formats of `IdMap.save`."""
 _ORDINARY = ("stop words", "bytes and merges", "phrases")
 _KINDS = (*_ORDINARY, "added", "decode-only", "special")
 """Kinds of tokens, in the order in which a token with the same bytes is looked for."""
@@ -104,14 +97,21 @@ class IdMap:
         >>> Tokenizer.train("aaabdaaabac", 259, special_tokens=["<s>"]).id_map(base).counts
         {'kept': 256, 'moved': 1, 'added': 2, 'removed': 0}
         """
-        found = np.bincount(self._changes, minlength=3).tolist()
-        return dict(zip(CHANGES, [*found, len(self.removed)], strict=True))
+        found = {change: int((self.changes == change).sum()) for change in ("kept", "moved", "added")}
+        return found | {"removed": len(self.removed)}
 
     @lazy
-    def _changes(self) -> Ids:
-        """For each new token, the index of the change in `CHANGES`."""
+    def changes(self) -> npt.NDArray[np.str_]:
+        """For each of `tokens`: "kept", "moved" or "added".
+
+        >>> from batchbpe import Tokenizer
+        >>> one, two = (Tokenizer.train("aaabdaaabac", size) for size in (257, 259))
+        >>> id_map = two.id_map(one)
+        >>> id_map.tokens[id_map.changes == "added"].tolist()
+        [257, 258]
+        """
         old_ids = self.old_ids[self.tokens]
-        return np.where(old_ids < 0, 2, (old_ids != self.tokens).astype(np.int64))
+        return np.where(old_ids < 0, "added", np.where(old_ids == self.tokens, "kept", "moved"))
 
     def parts(self, id: int) -> list[int]:
         """Return the parts of one new id: old ids. An id that is not a token has none.
@@ -139,25 +139,9 @@ class IdMap:
         >>> two.id_map(one).table().to_pylist()[-1]
         {'change': 'added', 'id': 257, 'old_id': None, 'token': 'ab', 'bytes': b'ab', 'parts': [97, 98]}
         """
-        import pyarrow as pa
+        from .id_table import table_of
 
-        tokens, removed = self.tokens, self.removed
-        parts, sizes = _rows(self.ids, self.offsets, tokens)
-        values = [*self.tokenizer.vocab.values()]
-        if len(removed):
-            more, more_sizes = _rows(self.reverse.ids, self.reverse.offsets, removed)
-            parts, sizes = np.concatenate([parts, more]), np.concatenate([sizes, more_sizes])
-            values += map(self.base.vocab.__getitem__, removed.tolist())
-        changes = [*self._changes.tolist(), *[3] * len(removed)]
-        columns = {
-            "change": pa.array([CHANGES[change] for change in changes], pa.string()),
-            "id": _nullable(np.concatenate([tokens, np.full(len(removed), -1)])),
-            "old_id": _nullable(np.concatenate([self.old_ids[tokens], removed])),
-            "token": pa.array([*map(_readable, values)], pa.string()),
-            "bytes": pa.array(values, pa.binary()),
-            "parts": _lists(parts, sizes),
-        }
-        return pa.table(columns)
+        return table_of(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table as .parquet, .csv or .json: an array of objects.
@@ -172,26 +156,15 @@ class IdMap:
         ...     print(Path(f"{folder}/ids.csv").read_text().splitlines()[-1])
         "added",257,,"ab","6162","97 98"
         """
+        from .id_table import check_suffix, write_table
+
         check_suffix("path", path)
         with replacing(path) as temporary:
-            _WRITERS[Path(path).suffix](self.table(), temporary)
+            write_table(self.table(), temporary, Path(path).suffix)
 
     def __repr__(self) -> str:
         """Show the number of tokens for each change."""
         return f"IdMap({', '.join(f'{change}={number}' for change, number in self.counts.items())})"
-
-
-def check_suffix(parameter: str, path: str | os.PathLike[str]) -> None:
-    """Raise unless the name of a file ends in one of `SUFFIXES`.
-
-    >>> check_suffix("path", "ids.txt")
-    Traceback (most recent call last):
-    ...
-    batchbpe.errors.ArgumentError: path must end in .parquet, .csv or .json, got 'ids.txt'
-    """
-    check_path(parameter, path)
-    if Path(path).suffix not in SUFFIXES:
-        raise ArgumentError(parameter, os.fspath(path), "must end in .parquet, .csv or .json")
 
 
 def _by_kind(model: Model) -> Iterator[tuple[str, Sequence[int], Sequence[bytes]]]:
@@ -235,13 +208,13 @@ def _all_parts(new: Model, old: Model, old_ids: Ids) -> tuple[Ids, Ids]:
     known = tokens[old_ids[tokens] >= 0]
     missing = tokens[old_ids[tokens] < 0].tolist()
     across_chunks = {*new.found_tokens.values(), *new.phrases.values()}
-    is_text = [token in across_chunks and is_utf8(vocab[token]) for token in missing]
-    texts, chunks = (np.array([*compress(missing, map(flag.__eq__, is_text))], np.int64) for flag in (True, False))
+    texts = [token for token in missing if token in across_chunks and is_utf8(vocab[token])]
+    chunks = sorted({*missing} - {*texts})
     encoder = old.encoder()  # that of the tokenizer would warn about bytes that are left out here in its next text
     encoded = [
         (known, old_ids[known], np.ones(len(known), np.int64)),
-        (texts, *_encode_texts(encoder, [vocab[token].decode() for token in texts.tolist()])),
-        (chunks, *_encode_chunks(encoder, [vocab[token] for token in chunks.tolist()])),
+        (np.array(texts, np.int64), *_encode_texts(encoder, [vocab[token].decode() for token in texts])),
+        (np.array(chunks, np.int64), *_encode_chunks(encoder, [vocab[token] for token in chunks])),
     ]
     offsets = np.zeros(new.n_vocab + 1, np.int64)
     for group, _, sizes in encoded:
@@ -275,62 +248,7 @@ def _positions(starts: Ids, sizes: Ids) -> Ids:
     return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
 
-def _rows(ids: Ids, offsets: Ids, rows: Ids) -> tuple[Ids, Ids]:
+def rows_of(ids: Ids, offsets: Ids, rows: Ids) -> tuple[Ids, Ids]:
     """Return the parts of some ids, and the number of parts of each."""
     sizes = offsets[rows + 1] - offsets[rows]
     return ids[_positions(offsets[rows], sizes)], sizes
-
-
-def _readable(value: bytes) -> str:
-    text = decoded(value)
-    if text is None:
-        return repr(value)[2:-1]
-    return text if text.isprintable() else repr(text)[1:-1]
-
-
-def _nullable(ids: Ids) -> Any:
-    """Return ids as an arrow array, in which -1 is null. See `util.arrow` about buffers."""
-    import pyarrow as pa
-
-    is_valid = pa.py_buffer(np.packbits(ids >= 0, bitorder="little").data)
-    return pa.Int64Array.from_buffers(pa.int64(), len(ids), [is_valid, pa.py_buffer(ids.data)])
-
-
-def _lists(ids: Ids, sizes: Ids) -> Any:
-    import pyarrow as pa
-
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    buffers = [None, pa.py_buffer(offsets.data)]
-    return pa.Array.from_buffers(pa.large_list(pa.int64()), len(sizes), buffers, children=[int64_array(ids)])
-
-
-def _write_parquet(table: pa.Table, path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(table, path, compression="zstd")
-
-
-def _write_csv(table: pa.Table, path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.csv as csv
-
-    parts = [" ".join(map(str, row or ())) for row in table["parts"].to_pylist()]
-    csv.write_csv(with_hex(table).set_column(5, "parts", pa.array(parts, pa.string())), path)
-
-
-def _write_json(table: pa.Table, path: Path) -> None:
-    rows = (json.dumps(row, ensure_ascii=False) for row in with_hex(table).to_pylist())
-    path.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
-
-
-def with_hex(table: pa.Table) -> pa.Table:
-    """Return a table with the column `hex` in place of `bytes`, for text formats."""
-    import pyarrow as pa
-
-    at = table.column_names.index("bytes")
-    return table.set_column(
-        at, "hex", pa.array([(value or b"").hex() for value in table["bytes"].to_pylist()], pa.string())
-    )
-
-
-_WRITERS = dict(zip(SUFFIXES, (_write_parquet, _write_csv, _write_json), strict=True))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .app import command, load
-from .options import Json, Quiet, RankPattern, option
+from .options import Json, RankPattern, option
 from .output import note, print_json, print_rows, print_table
 from .usage import UsageError, number
 
@@ -32,14 +32,13 @@ def diff(
     ] = None,
     limit: Annotated[int, option("Number of added, moved and removed tokens to show.", **number(int, least=0))] = 10,
     pattern: RankPattern = None,
-    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Compare the ids of two vocabularies, and show the parts of new tokens in the old vocabulary.
 
     Example: batchbpe diff gpt2.json mine.model -o ids.parquet
     """
-    from ..analysis.id_map import check_suffix
+    from ..analysis.id_table import check_suffix
     from ..storage.atomic import check_writable
 
     if output is not None:
@@ -58,7 +57,7 @@ def diff(
         _print_summary({"base": str(base), "mine": str(mine)}, id_map)
         _print_examples(examples, id_map)
     if output is not None:
-        note(str(output), quiet or json)
+        note(str(output), json)
 
 
 def _files(*models: Path) -> Iterator[Path]:
@@ -71,11 +70,11 @@ def _examples(id_map: IdMap, limit: int) -> dict[str, list[dict[str, Any]]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from ..analysis.id_map import with_hex
+    from ..analysis.id_table import json_rows
 
     table = id_map.table()
     found = {change: table.filter(pc.equal(table["change"], pa.scalar(change))).slice(0, limit) for change in CHANGES}
-    return {change: with_hex(rows.drop_columns("change")).to_pylist() for change, rows in found.items()}
+    return {change: json_rows(rows.drop_columns("change")) for change, rows in found.items()}
 
 
 def _print_summary(names: dict[str, str], id_map: IdMap) -> None:
@@ -83,8 +82,7 @@ def _print_summary(names: dict[str, str], id_map: IdMap) -> None:
 
     old, new = id_map.base, id_map.tokenizer
     splits = [old.model.split.name, new.model.split.name]
-    added = id_map.tokens[id_map.old_ids[id_map.tokens] < 0]
-    parts = np.diff(id_map.offsets)[added]
+    parts = np.diff(id_map.offsets)[id_map.tokens[id_map.changes == "added"]]
     rows: dict[str, Any] = {
         **names,
         "tokens": f"{len(old):,} → {len(new):,}",
