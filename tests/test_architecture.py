@@ -46,6 +46,7 @@ EXCEPTIONS = {
     ("tokenizer", "analysis.comparison"),
     ("tokenizer", "analysis.display"),
     ("formats.tokenization_batchbpe", "transformers"),  # this file is copied into folders for transformers
+    ("tokenizer", "analysis.id_map"),
 }
 
 HEAVY = {"IPython", "datasets", "matplotlib", "pandas", "regex", "rich", "tiktoken", "tokenizers", "transformers"}

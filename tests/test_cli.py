@@ -115,6 +115,29 @@ def test_encode_and_decode(place: Path) -> None:
     assert np.fromfile("tokens/shard_000000.bin", np.uint16).tolist() == [*ids, 599] * 2
 
 
+def test_encode_special_tokens(place: Path) -> None:
+    """Printed, in one file and in shards; by default they are plain text."""
+    mine, text = Tokenizer.from_file("mine.model"), f"to be{END}or not{END}"
+    Path("marked.txt").write_text(text)
+    plain, ids = mine.encode_ordinary(text), mine.encode(text, "all")
+    assert ids.count(599) == 2 and 599 not in plain
+    encode = ["encode", "mine.model", "marked.txt"]
+    assert json.loads(run([*encode, "--json"]).stdout) == plain
+    assert json.loads(run([*encode, "--json", "--allow-special"]).stdout) == ids
+    with_end = run([*encode, "--json", "--allow-special", "--end-of-text", END])
+    assert json.loads(with_end.stdout) == [*ids, 599]
+    assert f"|{END}|" in run([*encode, "--show", "--allow-special"]).stdout
+    assert f"|{END}|" not in run([*encode, "--show"]).stdout
+    assert run([*encode, "--allow-special", "-o", "a.npy"]).exit_code == 0
+    assert np.load("a.npy").tolist() == ids
+    assert run([*encode, "--allow-special", "-o", "tokens", "--format", "llm.c"]).exit_code == 0
+    assert np.fromfile("tokens/shard_000000.bin", np.uint16, offset=1024).tolist() == ids
+    resumed = run([*encode, "-o", "tokens", "--format", "llm.c", "--resume"])
+    assert resumed.exit_code == 1
+    assert "the job was started with allow_special=True, got False; use the same options" in resumed.stderr
+    assert run([*encode, "--allow-special", "-o", "tokens", "--format", "llm.c", "--resume"]).exit_code == 0
+
+
 @pytest.mark.filterwarnings("default:.*is given more than once")
 def test_a_part_of_the_data(place: Path) -> None:
     """All commands use the same part; files after the limit are not read."""

@@ -223,6 +223,38 @@ def test_resuming_a_job_that_was_killed_before_its_first_record(folder: Path, tm
     assert shards(tmp_path / "out")[0].read_bytes() == shards(tmp_path / "whole")[0].read_bytes()
 
 
+MARK = "<\n>"  # a special token that a block of a text file could end in
+MARKED = [f"{END}{text[:300]}{END}\n{text[300:]}{MARK}\n" for text in TEXTS[:20]]
+
+
+@pytest.mark.parametrize("special_tokens", [[END], [END, MARK]])
+@pytest.mark.parametrize("form", ["bin", "parquet"])
+def test_special_tokens_in_the_text(
+    special_tokens: list[str], form: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In documents of tables, jsonl and memory, and in a text file that is read in blocks."""
+    monkeypatch.setattr("batchbpe.data.text_files.BLOCK", 5000)
+    tokenizer = Tokenizer.train(iter(TEXTS), 700, special_tokens=special_tokens)
+    data = tmp_path / "data"
+    data.mkdir()
+    pq.write_table(pa.table({"text": MARKED[:9]}), data / "a.parquet")
+    (data / "b.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in MARKED[9:19]))
+    (data / "c.txt").write_text(MARKED[19] * 9, encoding="utf-8")
+    documents = [*MARKED[:19], MARKED[19] * 9, *MARKED]
+    for allow_special in (False, True):
+        options = EncodeOptions(form, end_of_text=END, allow_special=allow_special, shard_tokens=5000)
+        folder = tmp_path / f"out{allow_special}"
+        encode_files(tokenizer, [*sources(data), *sources(iter(MARKED))], folder, options)
+        ids = tokenizer.encode_batch(documents, "all" if allow_special else "none")
+        every = [[*each, tokenizer.special_tokens[END]] for each in ids]
+        if form == "bin":
+            written = np.concatenate([np.fromfile(path, np.uint16) for path in shards(folder)]).tolist()
+            assert written == list(chain.from_iterable(every))
+        else:
+            assert [row for path in shards(folder) for row in pq.read_table(path)["ids"].to_pylist()] == every
+    assert tokenizer.special_tokens[special_tokens[-1]] in ids[0]
+
+
 def test_resuming_with_another_model(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("to be or not to be")
     model = Model(split=r" ?\w+", merges={(32, 98): 256, (256, 101): 257}, special_tokens={"<s>": 300})
@@ -246,12 +278,15 @@ def test_errors(folder: Path, tmp_path: Path) -> None:
         ValueError, match=r"end_of_text must be a special token of the model \(<\|endoftext\|>\), got '<eos>'"
     ):
         encode_files(TOKENIZER, sources(folder), tmp_path / "out", EncodeOptions(end_of_text="<eos>"))
+    with pytest.raises(TypeError, match="allow_special must be True or False, got 'all'"):
+        EncodeOptions(allow_special="all")  # type: ignore[arg-type]
     encode_files(TOKENIZER, sources(folder / "c.txt"), tmp_path / "out")
     already = "out already contains shards; continue with resume=True, or choose another folder$"
     with pytest.raises(OutputExistsError, match=already):
         encode_files(TOKENIZER, sources(folder), tmp_path / "out")
     for changed, problem in (
         (EncodeOptions(end_of_text=END), "the job was started with end_of_text=None"),
+        (EncodeOptions(allow_special=True), "the job was started with allow_special=False, got True"),
         (EncodeOptions(sampling=Sampling(0.5)), r"the job was started with sample=1\.0, got 0\.5"),
         (EncodeOptions(reading=ReadOptions("body")), "the job was started with text_column='text', got 'body'"),
     ):

@@ -139,16 +139,18 @@ def test_runs(spark, tokenizer, tmp_path):
     assert RunCounts.load(tmp_path / "runs") == expected
 
 
-@pytest.mark.parametrize("keep_text", [False, True])
-def test_ids(spark, tokenizer, keep_text):
+@pytest.mark.parametrize(("keep_text", "allow_special"), [(False, False), (True, False), (False, True)])
+def test_ids(spark, tokenizer, keep_text, allow_special):
     from batchbpe.spark import encode
 
-    rows = encode(frame(spark, [*DOCUMENTS, HUGE]), tokenizer, keep_text=keep_text, end_of_text=END).collect()
+    options = {"keep_text": keep_text, "allow_special": allow_special}
+    rows = encode(frame(spark, [*DOCUMENTS, HUGE]), tokenizer, end_of_text=END, **options).collect()
     assert rows[0].asDict().keys() == {"number", "ids"} | ({"text"} if keep_text else set())
     end = tokenizer.special_tokens[END]
     for row in rows:
         text = [*DOCUMENTS, HUGE][row["number"]]
-        assert row["ids"] == (None if text is None else [*tokenizer.encode_ordinary(text), end])
+        ids = text and tokenizer.encode(text, "all" if allow_special else "none")
+        assert row["ids"] == (None if text is None else [*ids, end])
         assert not keep_text or row["text"] == text
 
 
@@ -225,14 +227,13 @@ def test_the_commands(spark, place):
     again = run(["count", *inputs, "--engine", "spark", "-o", folder])
     assert again.exit_code == 1
     assert again.stderr == f"error: {folder} already exists; remove it, or choose another folder\n"
-    to = ["-o", str(place / "ids"), "--end-of-text", END, "--json"]
-    encoded = run(["encode", "mine.model", *inputs, "--engine", "spark", *to])
+    encode = ["encode", "mine.model", *inputs, "--end-of-text", END, "--allow-special"]
+    encoded = run([*encode, "--engine", "spark", "-o", str(place / "ids"), "--json"])
     assert encoded.exit_code == 0, encoded.output
-    assert (
-        run(["encode", "mine.model", *inputs, "-o", "bin", "--end-of-text", END, "--format", "parquet"]).exit_code == 0
-    )
+    assert run([*encode, "-o", "bin", "--format", "parquet"]).exit_code == 0
     ids, expected = (pq.read_table(folder).column("ids").to_pylist() for folder in ("ids", "bin/shard_000000.parquet"))
     assert sorted(ids) == sorted(expected)
+    assert max(document.count(599) for document in ids) == 2
     assert f'"tokens": {sum(map(len, ids))}' in encoded.stdout
 
 

@@ -70,6 +70,12 @@ class Published:
         return set(map(chr, range(0x40000, 0x110000))) if is_falcon else set()
 
     @cached_property
+    def ambiguous(self) -> set[int]:
+        """Added tokens such as õ, which they decode to the byte that this letter stands for in the vocabulary."""
+        decode_token, added = self.theirs.decoder.decode, self.theirs.get_added_tokens_decoder()
+        return {token for token, each in added.items() if decode_token([each.content]) != each.content}
+
+    @cached_property
     def newer(self) -> frozenset[str]:
         """Characters that the libraries treat differently because their versions of Unicode differ."""
         steps = json.dumps([self.parts["normalizer"], self.parts["pre_tokenizer"]])

@@ -8,6 +8,7 @@ import pytest
 import tokenizers
 from published import FOLDER, PUBLISHED, Published, assert_same, ids_of, in_library, is_byte_level
 from transformers import PreTrainedTokenizerFast
+from tokenizers.decoders import DecodeStream
 
 from batchbpe import Tokenizer
 from batchbpe.errors import DataError
@@ -35,12 +36,20 @@ def test_decoding_returns_the_normalized_text(published: Published) -> None:
 def test_decoding_equals_theirs(published: Published) -> None:
     if published.parts["decoder"]["type"] != "ByteLevel":
         pytest.skip("not a ByteLevel decoder")
-    # They decode an added token such as õ to the byte that this letter stands for in the vocabulary.
-    decode_token, added = published.theirs.decoder.decode, published.theirs.get_added_tokens_decoder()
-    ambiguous = {token for token, each in added.items() if decode_token([each.content]) != each.content}
     for text in published.generated:
-        ids = [token for token in published.encode(text) if token not in ambiguous]
+        ids = [token for token in published.encode(text) if token not in published.ambiguous]
         assert published.ours.decode(ids) == published.theirs.decode(ids, skip_special_tokens=False), ascii(text)
+
+
+def test_streams_return_the_text_of_theirs(published: Published) -> None:
+    if published.parts["decoder"]["type"] != "ByteLevel":
+        pytest.skip("not a ByteLevel decoder")
+    for text in published.real:
+        ids = [token for token in published.encode(text[:2000]) if token not in published.ambiguous]
+        ours, theirs = published.ours.decode_stream(), DecodeStream(skip_special_tokens=False)
+        shown = "".join(map(ours.step, ids))
+        assert shown == "".join(theirs.step(published.theirs, token) or "" for token in ids)
+        assert shown + ours.finish() == published.ours.decode(ids)
 
 
 def test_the_export_is_the_identity_and_gives_equal_ids(published: Published, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .display import Encoding
     from .evaluation import TextEncoder, evaluate
     from .group_evaluation import GroupComparison, GroupEvaluation, evaluate_groups
+    from .id_map import IdMap
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
 
@@ -25,6 +26,7 @@ _MODULES = {
     "display": ["Encoding"],
     "evaluation": ["TextEncoder", "evaluate"],
     "group_evaluation": ["GroupComparison", "GroupEvaluation", "evaluate_groups"],
+    "id_map": ["IdMap"],
     "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
     "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
 }
@@ -37,6 +39,7 @@ __all__ = [
     "Evaluation",
     "GroupComparison",
     "GroupEvaluation",
+    "IdMap",
     "ModelSummary",
     "TextEncoder",
     "TokenInfo",

@@ -2,6 +2,7 @@
 
 from .app import app, main
 from .count import count
+from .diff import diff
 from .encode import decode, encode
 from .evaluate import evaluate
 from .experiment import experiment, report
@@ -12,5 +13,5 @@ from .view import view
 
 __all__ = ["app", "main"]
 
-for _command in (count, train, encode, decode, inspect, view, evaluate, export, experiment, report):
+for _command in (count, train, encode, decode, inspect, diff, view, evaluate, export, experiment, report):
     app.command(cls=Command)(_command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ..data.options import Reading
     from ..data.source import Source
     from ..jobs.encode import EncodeOptions, EncodeReport
+    from ..jobs.encoded import Encoded
     from ..tokenizer import Tokenizer
 
 ONE_FILE = (".npy", ".bin")
@@ -64,6 +66,9 @@ Format = Annotated[
     ),
 ]
 EndOfText = Annotated[str | None, option("Special token to append to each document.", metavar="TOKEN")]
+AllowSpecial = Annotated[
+    bool, option("Encode special tokens in the text as tokens, not as plain text.", "--allow-special")
+]
 ShardTokens = Annotated[int, option("Start a new shard after about N tokens.", **number(int, least=1))]
 
 
@@ -77,6 +82,7 @@ def encode(
     show: Annotated[bool, option("Print the text as colored tokens instead of ids.", "--show")] = False,
     format: Format = "bin",
     end_of_text: EndOfText = None,
+    allow_special: AllowSpecial = False,
     shard_tokens: ShardTokens = SHARD_TOKENS,
     pattern: RankPattern = None,
     reading: dict[str, Any],
@@ -88,7 +94,7 @@ def encode(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Encode documents as token ids. Special tokens in the text are encoded as plain text.
+    """Encode documents as token ids.
 
     Example: batchbpe encode mine.model data/*.parquet -o tokens/
     """
@@ -101,6 +107,7 @@ def encode(
     options = EncodeOptions(
         format=format,
         end_of_text=end_of_text,
+        allow_special=allow_special,
         shard_tokens=shard_tokens,
         reading=read_options,
         sampling=sampling,
@@ -187,13 +194,13 @@ def _summary(report: EncodeReport, where: str, start: float) -> str:
 def _encode_to_file(
     tokenizer: Tokenizer, sources: list[Source], path: Path, options: EncodeOptions, threads: int | None, quiet: bool
 ) -> tuple[dict[str, Any], str]:
-    from ..jobs.encoded import encode_sources, encoding_bar, end_token
+    from ..jobs.encoded import encoding_bar, end_token
     from ..jobs.ids import save_ids
 
     if any(source.is_at(path) for source in sources):
         raise UsageError(f"--output must not be one of the inputs, {path}")
     end = end_token(tokenizer, options.end_of_text)
-    encoded = encode_sources(tokenizer, sources, options.sampling, threads, options.reading.errors)
+    encoded = _encoded(tokenizer, sources, options, threads)
     with encoding_bar(sources, show=not quiet) as on_progress:
         tokens = save_ids(encoded, path, tokenizer, end, on_progress)
     return {"tokens": tokens}, plural(tokens, "token")
@@ -204,16 +211,25 @@ def _print_ids(
 ) -> None:
     """Print a line of ids for each document, or its text in colored tokens."""
     from ..analysis.display import Encoding
-    from ..jobs.encoded import encode_sources, end_token
+    from ..jobs.encoded import end_token
     from ..jobs.ids import documents_of
 
     end = end_token(tokenizer, options.end_of_text)
-    encoded = encode_sources(tokenizer, sources, options.sampling, threads, options.reading.errors)
+    encoded = _encoded(tokenizer, sources, options, threads)
     for ids in documents_of(encoded, end):
         if show:
             Encoding(tokenizer, ids).show()
         else:
             sys.stdout.write((str(ids) if json else " ".join(map(str, ids))) + "\n")
+
+
+def _encoded(
+    tokenizer: Tokenizer, sources: list[Source], options: EncodeOptions, threads: int | None
+) -> Iterator[Encoded]:
+    from ..jobs.encoded import encode_sources
+
+    errors, allow_special = options.reading.errors, options.allow_special
+    return encode_sources(tokenizer, sources, options.sampling, threads, errors, allow_special=allow_special)
 
 
 @command

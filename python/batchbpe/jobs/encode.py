@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from ..arguments import check_bool
 from ..choices import ShardFormat
 from ..data.sampling import Selection
 from ..data.source import Source
@@ -34,11 +35,14 @@ class EncodeOptions(JobOptions):
     format: ShardFormat = "bin"
     end_of_text: str | None = None
     """Special token to append to each document."""
+    allow_special: bool = False
+    """Encode special tokens in the text as tokens, instead of as plain text."""
     shard_tokens: int = SHARD_TOKENS
     """A shard is closed after this many tokens, at the end of a batch of documents."""
 
     def __post_init__(self) -> None:
         """Check the values."""
+        check_bool("allow_special", self.allow_special)
         if self.format not in SHARDS:
             raise ArgumentError("format", self.format, f"must be one of {', '.join(SHARDS)}")
         if self.shard_tokens < 1 or (self.format == "llm.c" and self.shard_tokens > MAX_SHARD_TOKENS):
@@ -71,7 +75,7 @@ def encode_files(
     threads: int | None = None,
     progress: bool = False,
 ) -> EncodeReport:
-    """Encode all documents into shards in a folder. Special tokens in the text are encoded as plain text.
+    """Encode all documents into shards in a folder.
 
     Parameters
     ----------
@@ -195,7 +199,8 @@ class _EncodeJob:
         for source, done, _ in self.record.todo():
             with self.errors.of(source):
                 batches = islice(self.selection.of(source), done, None)
-                encoded = encode_documents(self.tokenizer, batches, self.threads, self.options.reading.errors)
+                errors, allow_special = self.options.reading.errors, self.options.allow_special
+                encoded = encode_documents(self.tokenizer, batches, self.threads, errors, allow_special=allow_special)
                 for number, batch in enumerate(encoded, done + 1):
                     yield from batch
                     self.record.move(number)

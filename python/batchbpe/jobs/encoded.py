@@ -19,6 +19,7 @@ from ..data.source import Source
 from ..data.text_files import read_blocks
 from ..errors import ArgumentError, listed, plural
 from ..tokenizer import Tokenizer
+from ..tokenizer.special import Special, resolve_special
 from ..util.progress import Meter, bar
 from ..util.surrogates import Errors, combine_documents
 from .resume import ReadErrors
@@ -73,23 +74,45 @@ def encoding_bar(sources: Sequence[Source], *, show: bool) -> Iterator[Callable[
         yield lambda tokens: update(meter.done, plural(tokens, "token"))
 
 
+def special_of(tokenizer: Tokenizer, allow_special: bool) -> Special:
+    """Return which special tokens in a text are encoded as tokens, as the core takes them: all or none.
+
+    >>> special_of(Tokenizer.train("aaab", 258, special_tokens=["<eot>"]), allow_special=True)
+    (['<eot>'], [])
+    """
+    return resolve_special(tokenizer.special_tokens, "all" if allow_special else "none", None)
+
+
 def encode_sources(
-    tokenizer: Tokenizer, sources: Iterable[Source], sampling: Sampling, threads: int | None, errors: Errors
+    tokenizer: Tokenizer,
+    sources: Iterable[Source],
+    sampling: Sampling,
+    threads: int | None,
+    errors: Errors,
+    *,
+    allow_special: bool = False,
 ) -> Iterator[Encoded]:
     """Encode the documents of some sources. Read errors are raised as `DataError`, never as `OSError`."""
     selection = Selection(sampling)
     for source in sources:
         with ReadErrors().of(source):
-            for batch in encode_documents(tokenizer, selection.of(source), threads, errors):
+            documents = selection.of(source)
+            for batch in encode_documents(tokenizer, documents, threads, errors, allow_special=allow_special):
                 yield from batch
 
 
 def encode_documents(
-    tokenizer: Tokenizer, documents: Iterable[Documents], threads: int | None, errors: Errors = "strict"
+    tokenizer: Tokenizer,
+    documents: Iterable[Documents],
+    threads: int | None,
+    errors: Errors = "strict",
+    *,
+    allow_special: bool = False,
 ) -> Iterator[Iterable[Encoded]]:
     """Encode batches of documents in order; a text file is encoded block by block.
 
-    Each thread encodes a separate batch while the next ones are read.
+    Each thread encodes a separate batch while the next ones are read. Special tokens in the text are encoded as plain
+    text, or with `allow_special` as tokens.
 
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
     >>> for batch in encode_documents(tokenizer, [Texts(["aaab", "ac"]), Texts(["d"])], None):
@@ -98,10 +121,11 @@ def encode_documents(
     [([100], [1])]
     """
     at_once = threads_or_all(threads)
+    special = special_of(tokenizer, allow_special)
     pool = ThreadPoolExecutor(at_once)
     pending: deque[Future[Iterable[Encoded]]] = deque()
     try:
-        for future in _submit(pool, tokenizer.core_encoder, documents, at_once, errors):
+        for future in _submit(pool, tokenizer.core_encoder, documents, special, at_once, errors):
             pending.append(future)
             if len(pending) > at_once:
                 yield pending.popleft().result()
@@ -112,7 +136,12 @@ def encode_documents(
 
 
 def _submit(
-    pool: ThreadPoolExecutor, encoder: Encoder, batches: Iterable[Documents], threads: int, errors: Errors
+    pool: ThreadPoolExecutor,
+    encoder: Encoder,
+    batches: Iterable[Documents],
+    special: Special,
+    threads: int,
+    errors: Errors,
 ) -> Iterator[Future[Iterable[Encoded]]]:
     done: Future[Iterable[Encoded]]
     try:
@@ -120,38 +149,40 @@ def _submit(
             if documents.has_longer_than(LONG):
                 # Encoded lazily, on the caller's thread, which receives Ctrl-C.
                 done = Future()
-                done.set_result(_encode(encoder, documents, threads, errors))
+                done.set_result(_encode(encoder, documents, special, threads, errors))
                 yield done
             else:
-                yield pool.submit(list, _encode(encoder, documents, 1, errors))
+                yield pool.submit(list, _encode(encoder, documents, special, 1, errors))
     except Exception as error:  # raised after the batches that were read before it
         done = Future()
         done.set_exception(error)
         yield done
 
 
-def _encode(encoder: Encoder, documents: Documents, threads: int, errors: Errors) -> Iterator[Encoded]:
+def _encode(
+    encoder: Encoder, documents: Documents, special: Special, threads: int, errors: Errors
+) -> Iterator[Encoded]:
     match documents:
         case TextFile():
-            yield from _encode_file(encoder, documents, threads, errors)
+            yield from _encode_file(encoder, documents, special, threads, errors)
         case Texts(strings):
             try:
-                ids, offsets = encoder.encode_batch_to_numpy(strings, ([], []), threads)
+                ids, offsets = encoder.encode_batch_to_numpy(strings, special, threads)
             except UnicodeEncodeError:
-                ids, offsets = encoder.encode_batch_to_numpy(combine_documents(strings, errors), ([], []), threads)
+                ids, offsets = encoder.encode_batch_to_numpy(combine_documents(strings, errors), special, threads)
             yield Encoded(ids, offsets[1:])
         case ArrowTexts():
-            ids, offsets = encoder.encode_documents(*documents.buffers(), ([], []), threads)
+            ids, offsets = encoder.encode_documents(*documents.buffers(), special, threads)
             yield Encoded(ids, offsets[1:])
         case _:
             documents.sizes()  # raises an error for chunk counts
 
 
-def _encode_file(encoder: Encoder, file: TextFile, threads: int, errors: Errors) -> Iterator[Encoded]:
+def _encode_file(encoder: Encoder, file: TextFile, special: Special, threads: int, errors: Errors) -> Iterator[Encoded]:
     encoded: list[Encoded] = []
 
     def use(block: bytes, offset: int, last: bool) -> int:
-        ids, used = encoder.encode_block(block, offset, last, ([], []), threads)
+        ids, used = encoder.encode_block(block, offset, last, special, threads)
         encoded.append(Encoded(ids, np.array([len(ids)] if last else [], np.int64)))
         return used
 

@@ -22,7 +22,7 @@ from ..data.options import MAX_DOCUMENT_BYTES
 from ..errors import ArgumentError, ArgumentTypeError, listed
 from ..formats.counts_folder import VERSIONS
 from ..formats.counts_parquet import split_metadata
-from ..jobs.encoded import end_token
+from ..jobs.encoded import end_token, special_of
 from ..model import Model
 from ..model.checks import check_special_tokens
 from ..patterns import Split
@@ -117,13 +117,14 @@ def encode(
     ids_column: str = "ids",
     keep_text: bool = False,
     end_of_text: str | None = None,
+    allow_special: bool = False,
     errors: Errors = "strict",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
 ) -> DataFrame:
     """Encode the documents in a column: the data frame with a column of ids (array<int>) in place of the text.
 
     Spark broadcasts the model with the task, once to each executor, and each Python worker builds its encoder once.
-    Special tokens in the text are encoded as plain text. The ids of a null are null.
+    The ids of a null are null.
 
     Parameters
     ----------
@@ -133,6 +134,7 @@ def encode(
     ids_column: the name of the new column.
     keep_text: keep the text as well, which sends it back from Python to Spark.
     end_of_text: special token to append to each document.
+    allow_special: encode special tokens in the text as tokens, instead of as plain text.
     errors, max_document_bytes: as in `count_chunks`.
 
     """
@@ -143,6 +145,7 @@ def encode(
         raise ArgumentTypeError("tokenizer", tokenizer, "must be a Tokenizer")
     check_string("ids_column", ids_column)
     check_bool("keep_text", keep_text)
+    check_bool("allow_special", allow_special)
     others = [name for name in getattr(dataframe, "columns", []) if name != column]
     rows, has_file = _select(dataframe, [*others, column], errors, max_document_bytes)
     names = [*others, *[column] * keep_text, ids_column]
@@ -151,7 +154,8 @@ def encode(
     ids = StructField(ids_column, ArrayType(IntegerType(), containsNull=False))
     schema = StructType([*(dataframe.schema[name] for name in names[:-1]), ids])
     end = end_token(tokenizer, end_of_text)
-    task = partial(encode_task, pickle.dumps(model), end, names, has_file, errors, max_document_bytes)
+    special = special_of(tokenizer, allow_special)
+    task = partial(encode_task, pickle.dumps(model), special, end, names, has_file, errors, max_document_bytes)
     return rows.mapInArrow(task, schema)
 
 

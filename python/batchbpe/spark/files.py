@@ -78,7 +78,7 @@ def encode_files(
 ) -> EncodeReport:
     """Encode files into a new folder of parquet files with the column `ids`, a list for each document.
 
-    Of the options, only `end_of_text`, `errors`, `columns` and `max_document_bytes` are used.
+    Of the options, only `end_of_text`, `allow_special`, `errors`, `columns` and `max_document_bytes` are used.
     """
     with _session(master) as session, _new_folder(session, output):
         from pyspark.sql import Observation, functions
@@ -88,6 +88,7 @@ def encode_files(
             _read(session, inputs, options.reading).dropna(),
             tokenizer,
             end_of_text=options.end_of_text,
+            allow_special=options.allow_special,
             errors=options.reading.errors,
             max_document_bytes=options.reading.max_document_bytes,
         )

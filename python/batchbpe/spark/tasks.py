@@ -19,6 +19,7 @@ from ..errors import DataError
 from ..jobs.encoded import Encoded
 from ..model import Model
 from ..phrases.counting import EligibleChunks
+from ..tokenizer.special import Special
 from ..util.arrow import bytes_and_offsets, int64_array
 from ..util.surrogates import Errors
 from .task_errors import reporting
@@ -99,6 +100,7 @@ def _invalid_document(texts: Any, file: str) -> DataError:
 @reporting
 def encode_task(
     pickled_model: bytes,
+    special: Special,
     end: int | None,
     names: Sequence[str],
     has_file: bool,
@@ -110,7 +112,7 @@ def encode_task(
     encoder = _encoder(pickled_model)
     for file, rows in _by_file(batches, has_file, max_document_bytes):
         for row, piece in pieces(rows.columns[-1]):
-            ids = _encode(encoder, replace_invalid(piece) if errors == "replace" else piece, end, file)
+            ids = _encode(encoder, replace_invalid(piece) if errors == "replace" else piece, special, end, file)
             others = rows.columns[: len(names) - 1]
             yield pa.RecordBatch.from_arrays([*(each.slice(row, len(piece)) for each in others), ids], [*names])
 
@@ -121,10 +123,10 @@ def _encoder(pickled_model: bytes) -> Encoder:
     return model.encoder()
 
 
-def _encode(encoder: Encoder, texts: Any, end: int | None, file: str) -> pa.Array[Any]:
+def _encode(encoder: Encoder, texts: Any, special: Special, end: int | None, file: str) -> pa.Array[Any]:
     plain = texts.fill_null("") if texts.null_count else texts
     try:
-        ids, offsets = encoder.encode_documents(*bytes_and_offsets(plain), ([], []), 1)
+        ids, offsets = encoder.encode_documents(*bytes_and_offsets(plain), special, 1)
     except InvalidUtf8:
         raise _invalid_document(texts, file) from None
     encoded = Encoded(ids, offsets[1:]).with_end(end)

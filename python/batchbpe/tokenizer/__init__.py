@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from ..analysis.comparison import Comparison
     from ..analysis.display import Encoding
+    from ..analysis.id_map import IdMap
 
 
 P = ParamSpec("P")
@@ -224,6 +225,25 @@ class Tokenizer(Codec):
         tokenizers = (self, *others)
         names = unique_names([getattr(each, "name", "") for each in tokenizers])
         return Comparison(dict(zip(names, tokenizers, strict=True)), text, errors=errors)
+
+    def id_map(self, base: Tokenizer) -> IdMap:
+        """Relate the ids of this vocabulary to those of another: which tokens are the same, and the parts of new ones.
+
+        A language model for `base` can be given this vocabulary with it: see docs/extending.md. A token is the same if
+        it has the same name or the same bytes. Otherwise, its parts are the ids to which `base` encodes it: a special
+        token, an added token or a phrase as ordinary text, and any other token as one chunk. Bytes that `base` lacks
+        have no parts.
+
+        >>> base = Tokenizer.train("aaabdaaabac", 257)
+        >>> longer = Tokenizer.train("aaabdaaabac", 259, base=base)
+        >>> longer.id_map(base)
+        IdMap(kept=257, moved=0, added=2, removed=0)
+        >>> longer.id_map(base).parts(258)
+        [256, 97, 98]
+        """
+        from ..analysis.id_map import IdMap
+
+        return IdMap(self, base)
 
     def show(self, text: str, *, errors: Errors = "strict") -> None:
         """Print a text with colored tokens, or with | between tokens if the output does not support 256 colors.

@@ -18,6 +18,7 @@ from ..util.lazy import lazy
 from ..util.surrogates import Errors, check_errors, combine_surrogates
 from .compat import CompatibleNames
 from .special import AllowedSpecial, DisallowedSpecial, Special, resolve_special
+from .stream import DecodeStream
 
 Ids = npt.NDArray[np.uint32]
 """Ids as an array."""
@@ -401,6 +402,18 @@ class Codec(CompatibleNames):
         if ids is tokens:
             raise error
         return ids  # type: ignore[no-any-return]
+
+    def decode_stream(self, errors: str = "replace", *, skip_special_tokens: bool = False) -> DecodeStream:
+        """Return a stream that decodes ids step by step, and returns text as soon as characters are complete.
+
+        What its steps and `finish` return is, joined, what `decode` returns for all ids. The parameters are those of
+        `decode`.
+
+        >>> stream = Tokenizer.train("aaabdaaabac", 259).decode_stream()
+        >>> stream.step(258) + stream.step([195, 169]) + stream.finish()
+        'aaabé'
+        """
+        return DecodeStream(self, errors, skip_special_tokens=skip_special_tokens)
 
     def decode_batch(
         self,

@@ -1,0 +1,113 @@
+"""`batchbpe diff`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .app import command, load
+from .options import Json, RankPattern, option
+from .output import note, print_json, print_rows, print_table
+from .usage import UsageError, number
+
+if TYPE_CHECKING:
+    from ..analysis.id_map import IdMap
+
+CHANGES = {"added": "parts", "moved": "old id", "removed": "replaced by"}
+"""What is shown of each change, besides the id and the token."""
+MAX_PARTS = 8
+"""Maximum number of parts that are printed."""
+
+
+@command
+def diff(
+    base: Annotated[Path, typer.Argument(help="The old model, in any format.", readable=False)],
+    mine: Annotated[Path, typer.Argument(help="The new model, in any format.", readable=False)],
+    output: Annotated[
+        Path | None, option("Table of all tokens: .parquet, .csv or .json.", "--output", "-o", metavar="FILE")
+    ] = None,
+    limit: Annotated[int, option("Number of added, moved and removed tokens to show.", **number(int, least=0))] = 10,
+    pattern: RankPattern = None,
+    json: Json = False,
+) -> None:
+    """Compare the ids of two vocabularies, and show the parts of new tokens in the old vocabulary.
+
+    Example: batchbpe diff gpt2.json mine.model -o ids.parquet
+    """
+    from ..analysis.id_table import check_suffix
+    from ..storage.atomic import check_writable
+
+    if output is not None:
+        check_suffix("output", output)
+        if output.exists() and any(each.exists() and each.samefile(output) for each in _files(base, mine)):
+            raise UsageError(f"--output must not be a file of a model, got {output}")
+        check_writable(output)
+    old, new = (load(path, pattern, needed=False) for path in (base, mine))
+    id_map = new.id_map(old)
+    if output is not None:
+        id_map.save(output)
+    examples = _examples(id_map, limit)
+    if json:
+        print_json({"base": len(old), "mine": len(new)} | id_map.counts | {"examples": examples})
+    else:
+        _print_summary({"base": str(base), "mine": str(mine)}, id_map)
+        _print_examples(examples, id_map)
+    if output is not None:
+        note(str(output), json)
+
+
+def _files(*models: Path) -> Iterator[Path]:
+    for model in models:
+        yield from model.iterdir() if model.is_dir() else [model]
+
+
+def _examples(id_map: IdMap, limit: int) -> dict[str, list[dict[str, Any]]]:
+    """Return the first rows of the table for each change."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from ..analysis.id_table import json_rows
+
+    table = id_map.table()
+    found = {change: table.filter(pc.equal(table["change"], pa.scalar(change))).slice(0, limit) for change in CHANGES}
+    return {change: json_rows(rows.drop_columns("change")) for change, rows in found.items()}
+
+
+def _print_summary(names: dict[str, str], id_map: IdMap) -> None:
+    import numpy as np
+
+    old, new = id_map.base, id_map.tokenizer
+    splits = [old.model.split.name, new.model.split.name]
+    parts = np.diff(id_map.offsets)[id_map.tokens[id_map.changes == "added"]]
+    rows: dict[str, Any] = {
+        **names,
+        "tokens": f"{len(old):,} → {len(new):,}",
+        "pattern": " → ".join(dict.fromkeys(splits)),
+        **id_map.counts,
+        "parts per added token": float(parts.mean()) if len(parts) else None,
+    }
+    if len(parts) and not parts.all():
+        rows["added tokens without parts"] = int((parts == 0).sum())
+    print_rows("", rows)
+
+
+def _print_examples(examples: dict[str, list[dict[str, Any]]], id_map: IdMap) -> None:
+    from ..analysis.display import quoted_token
+
+    for change, rows in examples.items():
+        is_removed = change == "removed"
+        vocab = (id_map.tokenizer if is_removed else id_map.base).vocab
+        cells = []
+        for row in rows:
+            parts = [f"{part} {quoted_token(vocab[part])}" for part in row["parts"][:MAX_PARTS]]
+            parts += ["…"] * (len(row["parts"]) > MAX_PARTS)
+            last = str(row["old_id"]) if change == "moved" else " + ".join(parts) or None
+            token = quoted_token(bytes.fromhex(row["hex"]))
+            cells.append([str(row["old_id" if is_removed else "id"]), token, last])
+        if rows:
+            sys.stdout.write("\n")
+            print_table([change, "token", CHANGES[change]], cells)
