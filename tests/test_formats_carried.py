@@ -102,8 +102,10 @@ def test_folders(tmp_path: Path) -> None:
     assert loaded.model == replace(MODEL, added_tokens=more, flags={"<s>": frozenset({"lstrip"})})
     loaded.export(tmp_path / "second", "transformers")
     written = json.loads((tmp_path / "second" / "tokenizer_config.json").read_text())
+    assert written.pop("batchbpe").startswith("Checked")
     assert written == CONFIG | {
         "tokenizer_class": "PreTrainedTokenizerFast",
+        "auto_map": {"AutoTokenizer": [None, "tokenization_fast.PreTrainedTokenizerFast"]},
         "added_tokens_decoder": {token: decoder[token] for token in ("257", "260")},
     }
     text = "a <s><moved>b<new>"

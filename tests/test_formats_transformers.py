@@ -15,7 +15,7 @@ PLAIN = Tokenizer.train("to be or not to be " * 9, 270)
 # A tokenizer.json cannot have a stop word with the bytes of another token.
 OWN = Tokenizer(replace(PLAIN.model, stop_words={PLAIN.vocab[260]: 270}))
 NAMES = {
-    "plain": {"tokenizer.json", "tokenizer_config.json"},
+    "plain": {"tokenizer.json", "tokenization_fast.py", "tokenizer_config.json"},
     "own": {"batchbpe.model", "tokenization_batchbpe.py", "tokenizer_config.json"},
 }
 

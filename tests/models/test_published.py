@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import tokenizers
 from published import FOLDER, PUBLISHED, Published, assert_same, ids_of, in_library, is_byte_level
-from transformers import PreTrainedTokenizerFast
 from tokenizers.decoders import DecodeStream
+from transformers import PreTrainedTokenizerFast
 
 from batchbpe import Tokenizer
 from batchbpe.errors import DataError

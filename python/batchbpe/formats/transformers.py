@@ -1,7 +1,8 @@
 """A folder that `transformers.AutoTokenizer.from_pretrained` loads.
 
-A model that tokenizer.json can represent is written as one. Any other model is written with a tokenizer class that
-calls this package, which transformers runs only with `AutoTokenizer.from_pretrained(folder, trust_remote_code=True)`.
+A model that tokenizer.json can represent is written as one, with what AutoTokenizer needs to use it (see
+auto_tokenizer.py). Any other model is written with a tokenizer class that calls this package, which transformers runs
+only with `AutoTokenizer.from_pretrained(folder, trust_remote_code=True)`.
 """
 
 from __future__ import annotations
@@ -14,15 +15,10 @@ from ..errors import warn
 from ..model import Model
 from ..storage.atomic import new_folder, replacing_all, writing
 from ..storage.locks import check_parent
-from . import huggingface, native
+from . import auto_tokenizer, huggingface, native
 from .carried import CONFIG, TEMPLATE, described, of_folder
 from .placeholders import unused_tokens
 from .roles import config_of
-
-CODE = Path(__file__).parent / "tokenization_batchbpe.py"
-_CLASS = "BatchBPETokenizer"
-AS_CLASS = {"tokenizer_class": _CLASS, "auto_map": {"AutoTokenizer": [f"{CODE.stem}.{_CLASS}", None]}}
-"""Settings of a folder whose tokenizer is a `batchbpe.transformers.BatchBPETokenizer`."""
 
 
 def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
@@ -34,15 +30,20 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"cannot write {folder}: it is a file, but this format needs a folder")
     check_parent(folder)
-    files = _files(model, allow_inexact)
+    files = _files(model, allow_inexact, auto_tokenizer.keeps_class(folder))
     if folder.is_dir():
         kept = described({**model.carried, "tokenizer_config": config_of(model)})
         replaced = [name for name in _settings(folder) if name not in kept]
         _write(files, folder)
         if replaced:
             warn(f"{folder / CONFIG}: replaced, without its {', '.join(replaced)}")
-        for stale in {"tokenizer.json", native.IN_FOLDER, CODE.name} - files.keys():
+        code = (auto_tokenizer.FILE, auto_tokenizer.OWN_CODE.name)
+        for stale in {"tokenizer.json", native.IN_FOLDER, *code} - files.keys():
             (folder / stale).unlink(missing_ok=True)
+        if removed := [name for name in auto_tokenizer.STALE if (folder / name).is_file()]:
+            for name in removed:
+                (folder / name).unlink()
+            warn(f"{folder}: removed {', '.join(removed)}, from which transformers would load other tokens")
         return
     with new_folder(folder) as temporary:
         _write(files, temporary)
@@ -56,10 +57,14 @@ def _settings(folder: Path) -> list[str]:
         return []
 
 
-def _files(model: Model, allow_inexact: bool) -> dict[str, str]:
-    """Return the content of each file. The configuration comes last, because it refers to the others."""
+def _files(model: Model, allow_inexact: bool, keeps_class: bool) -> dict[str, str]:
+    """Return the content of each file. The configuration comes last, because it refers to the others.
+
+    `keeps_class` says whether AutoTokenizer loads the class that the configuration names.
+    """
     config = config_of(model)
-    config.pop("auto_map", None)
+    for name in ("auto_map", "batchbpe", "fix_mistral_regex"):  # the last replaces the pattern
+        config.pop(name, None)
     if isinstance(decoder := config.get("added_tokens_decoder"), dict):  # the tokens may have changed since
         ids = {name: str(token) for name, token in model.found_tokens.items()}
         used = {*map(str, model.vocab)}
@@ -71,12 +76,15 @@ def _files(model: Model, allow_inexact: bool) -> dict[str, str]:
     if allow_inexact or _fits_tokenizer_json(model):
         fields = huggingface.to_json(model, allow_inexact=allow_inexact, fill_gaps=True)
         files = {"tokenizer.json": json.dumps(fields, ensure_ascii=False)}
-        # Classes such as Qwen2Tokenizer would replace the pattern and the normalization with their own.
-        config["tokenizer_class"] = "PreTrainedTokenizerFast"
+        code, settings = auto_tokenizer.fast_class(keeps_class)
+        if allow_inexact:
+            settings.pop("batchbpe")
     else:
         unused_tokens(model)  # raises the error that loading the folder would raise
-        files = {native.IN_FOLDER: native.render(model), CODE.name: CODE.read_text(encoding="utf-8")}
-        config |= AS_CLASS
+        files = {native.IN_FOLDER: native.render(model)}
+        code, settings = auto_tokenizer.own_class()
+    files |= code
+    config |= settings
     if "chat_template" in model.carried:
         files[TEMPLATE] = model.carried["chat_template"]
     return {**files, CONFIG: json.dumps(config, indent=2, ensure_ascii=False)}

@@ -12,10 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ..formats import native
+from ..formats import auto_tokenizer, native
 from ..formats.huggingface import entries_of, with_added
 from ..formats.placeholders import vocabulary_only
-from ..formats.transformers import AS_CLASS, CODE
 from ..model import Model
 from ..tokenizer import Tokenizer
 from ..tokenizer.paper import BatchTokenizer
@@ -211,17 +210,17 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         legacy_format: bool | None = None,
         filename_prefix: str | None = None,
     ) -> tuple[str, ...]:
-        prefix = f"{filename_prefix}-" if filename_prefix else ""
-        settings = Path(file_names[0])
-        config = json.loads(settings.read_text(encoding="utf-8"))
+        folder, config_file = Path(save_directory), Path(file_names[0])
         if self._model:
-            model, code = Path(save_directory) / f"{prefix}{native.IN_FOLDER}", Path(save_directory) / CODE.name
+            code, settings = auto_tokenizer.own_class()
+            model = folder / (f"{filename_prefix}-" * bool(filename_prefix) + native.IN_FOLDER)
             native.save(self.tokenizer.model, model)
-            code.write_bytes(CODE.read_bytes())
-            config |= AS_CLASS
-            file_names = (*file_names, str(model), str(code))
+            file_names = (*file_names, str(model))
         else:
-            config["tokenizer_class"] = "PreTrainedTokenizerFast"  # this class needs this package
+            code, settings = auto_tokenizer.fast_class(auto_tokenizer.keeps_class(folder))
             file_names = super()._save_pretrained(save_directory, file_names, legacy_format, filename_prefix)
-        settings.write_text(json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
-        return file_names
+        for name, text in code.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        config = {name: value for name, value in json.loads(config_file.read_bytes()).items() if name != "auto_map"}
+        config_file.write_text(json.dumps(config | settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        return (*file_names, *(str(folder / name) for name in code))
