@@ -1,11 +1,13 @@
 """Compare published tokenizers with cl100k: `python -m benchmarks.models --models .cache/models --data folder`.
 
-The rows of a table take turns, each in a fresh process with one thread. Seconds are CPU time. A ratio is to the first
-row. `make test-models` downloads the tokenizers.
+The rows of a table take turns, each in a fresh process with one thread. Seconds are CPU time, except in transformers,
+where two threads are used. A ratio is to the first row. `make test-models` downloads the tokenizers.
 """
 
 import argparse
+import hashlib
 import json
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -18,6 +20,7 @@ from benchmarks.tables import markdown, measured
 SIZE = 10_000_000
 REPEATED = 3
 FAMILIES = {"Llama 3": "llama-3", "Qwen 3.5": "qwen-3.5", "DeepSeek V3": "deepseek-v3", "GLM 4": "glm-4"}
+CALLED = {"Llama 3": "llama-3", "GPT-2": "gguf-gpt-2", "Qwen 3": "qwen-3"}
 LANGUAGES = {"english": "English", "multilingual": "multilingual text"}
 SHORT = "The theory is in the inaccessible parts."
 
@@ -60,6 +63,40 @@ def load(tool, model):
     return Case(int, job, described)
 
 
+def call(tool, model, path, offsets=False, packages=None):
+    """Encode documents as transformers does: to lists of ids and attention masks, and of offsets if asked.
+
+    `packages` is a folder with version 1.0 of tokenizers, which transformers does not support and which has no offsets.
+    """
+    options = {"return_offsets_mapping": True} if offsets else {}
+    if packages:
+        sys.path.insert(0, packages)
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(model)
+
+        def job(documents):
+            found = tokenizer.encode_batch(documents)
+            return [each.ids for each in found], [each.attention_mask for each in found]
+
+    else:
+        from transformers import PreTrainedTokenizerFast
+
+        from batchbpe.transformers import load
+
+        create = load if tool == "batchbpe" else PreTrainedTokenizerFast.from_pretrained
+        tokenizer = create(Path(model).parent)
+        tokenizer.backend_tokenizer.no_truncation()
+
+        def job(documents):
+            found = tokenizer(documents, **options)
+            return found["input_ids"], found["attention_mask"], found.get("offset_mapping")
+
+    job(["a"])  # builds the encoder
+    digest = lambda rows: hashlib.sha256(json.dumps(rows).encode()).hexdigest()  # noqa: E731
+    return Case(partial(texts.load_pieces, path), job, lambda found: {"ids": digest(found[0])}, again=True)
+
+
 def described(result):
     """Report the CPU time of the calls, which depends less on other programs than the time that passes."""
     times, tokens = result
@@ -97,6 +134,17 @@ def tables(models, data, size):
         params = {"model": of(folder)}
         rows = [Row(tool, tool, "models.load", params | {"tool": tool}, cores=1) for tool in ("batchbpe", "tokenizers")]
         yield Table(f"Loading the tokenizer.json of {label}", rows)
+    libraries = [str(path) for path in models.glob("libraries/lib/python*/site-packages")]
+    for label, folder in CALLED.items():
+        for offsets in (False, True):
+            params = {"model": of(folder), "path": str(samples["English"]), "offsets": offsets}
+            tools = {"batchbpe.transformers": "batchbpe", "transformers, tokenizers 0.23": "transformers"}
+            rows = [Row(name, tool, "models.call", params | {"tool": tool}) for name, tool in tools.items()]
+            if libraries and not offsets:
+                newer = params | {"tool": "tokenizers", "packages": libraries[0]}
+                rows.append(Row("tokenizers 1.0 alone", "tokenizers", "models.call", newer))
+            title = f"Calling the tokenizer of {label} with {megabytes} of English documents"
+            yield Table(title + " and offsets" * offsets + ", 2 threads", rows)
 
 
 def pre_tokenizer(path):
@@ -128,7 +176,7 @@ def main(arguments=None):
     parser.add_argument("--turns", type=int, default=3, help="runs of each row")
     options = parser.parse_args(arguments)
     for table in tables(options.models.resolve(), options.data.resolve(), options.size):
-        records = measured(table, {"batchbpe", "tokenizers"}, options.turns, options.turns)
+        records = measured(table, {"batchbpe", "tokenizers", "transformers"}, options.turns, options.turns)
         print(markdown(table.title, records), flush=True)
 
 

@@ -61,21 +61,26 @@ def test_every_job_writes_tables_and_charts(benchmarks: dict[str, Any], data: Pa
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the benchmarks read /proc")
 def test_published_tokenizers(
-    benchmarks: dict[str, Any], data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    benchmarks: dict[str, Any],
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     models = importlib.import_module("benchmarks.models")
+    monkeypatch.setattr(models, "CALLED", {"Qwen 3": "qwen-3"})
     step = {"type": "Split", "pattern": {"Regex": r"\s+|\S+"}, "behavior": "Isolated", "invert": False}
     whole = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     Tokenizer.train(TEXT, 300).export(tmp_path / "tokenizer.json", "huggingface")
     parts = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
     parts["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [step, whole]}
-    for name in (*models.FAMILIES.values(), "qwen-3"):
+    for name in (*models.FAMILIES.values(), *models.CALLED.values()):
         path = tmp_path / "models/tokenizers" / name / "tokenizer.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(parts), encoding="utf-8")
     models.main(["--models", str(tmp_path / "models"), "--data", str(data), "--size", "2000", "--turns", "1"])
     report = capsys.readouterr().out
-    assert report.count("### ") == 8 and "| GLM 4 | " in report and "| tokenizers | " in report
+    assert report.count("### ") == 10 and "| GLM 4 | " in report and "| tokenizers | " in report
     assert "failed" not in report
 
 

@@ -160,4 +160,8 @@ def test_settings_that_change_ids_are_not_carried(tmp_path: Path) -> None:
     config = {"auto_map": {"AutoTokenizer": ["x.X", None]}, "batchbpe": "outdated", "fix_mistral_regex": True}
     carried = Tokenizer(replace(PLAIN.model, carried={"tokenizer_config": config}))
     carried.export(beside(tmp_path, "mistral"), "transformers", allow_inexact=True)
-    assert json.loads((tmp_path / "tokenizer_config.json").read_text()).keys() == {"tokenizer_class"}
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text()).keys() == {
+        "tokenizer_class",
+        "bos_token",
+        "eos_token",
+    }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -140,8 +141,7 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         sanitize_control_tokens: bool = False,
         **unsupported: Any,
     ) -> Any:
-        if unsupported:
-            raise TypeError(f"unsupported options: {', '.join(sorted(unsupported))}; remove them")
+        _check_supported(unsupported)
         if sanitize_control_tokens:  # encodes the parts of a chat one by one
             given = {name: each for name, each in locals().items() if name not in ("self", "unsupported", "__class__")}
             return super()._encode_plus(**given)
@@ -203,6 +203,27 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
             )
         return super()._encode_without_added_tokens(text)  # type: ignore[no-any-return]
 
+    def train_new_from_iterator(
+        self,
+        text_iterator: Iterable[str | Iterable[str]],
+        vocab_size: int,
+        length: int | None = None,
+        new_special_tokens: Sequence[str] | None = None,
+        **unsupported: Any,
+    ) -> BatchBPETokenizer:
+        """Train a new vocabulary on texts or batches of texts; everything else is taken from this tokenizer.
+
+        See the parameter `like` of `Tokenizer.train`. `length` is accepted for compatibility and ignored.
+
+        >>> tokenizer = load(Tokenizer.train("aaabdaaabac", 258, special_tokens=["</s>"]))
+        >>> tokenizer.train_new_from_iterator([["xyxyxy"], ["xy"]], 258)("xyz")["input_ids"]
+        [256, 122]
+        """
+        _check_supported(unsupported)
+        texts = (text for texts in text_iterator for text in ([texts] if isinstance(texts, str) else texts))
+        special_tokens = [*(new_special_tokens or ())]
+        return load(Tokenizer.train(texts=texts, vocab_size=vocab_size, like=self, special_tokens=special_tokens))
+
     def _save_pretrained(
         self,
         save_directory: str | os.PathLike[str],
@@ -224,3 +245,8 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         config = {name: value for name, value in json.loads(config_file.read_bytes()).items() if name != "auto_map"}
         config_file.write_text(json.dumps(config | settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         return (*file_names, *(str(folder / name) for name in code))
+
+
+def _check_supported(options: Mapping[str, Any]) -> None:
+    if options:
+        raise TypeError(f"unsupported options: {', '.join(sorted(options))}; remove them")
