@@ -187,8 +187,11 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
     ) -> str:
         ids = token_ids["input_ids"] if isinstance(token_ids, dict) else token_ids
         ids = [ids] if isinstance(ids, int) else ids
-        is_plain = not clean_up_tokenization_spaces and type(self._tokenizer.decoder).__name__ == "ByteLevel"
-        if is_plain and not self.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output:
+        cleans_up = chosen(clean_up_tokenization_spaces, self.clean_up_tokenization_spaces)
+        # Recent versions ignore this setting, which removes spaces, unless another one says that it is serious.
+        is_serious = getattr(self, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", True)
+        is_cleaned = cleans_up and (is_serious or clean_up_tokenization_spaces)
+        if not is_cleaned and type(self._tokenizer.decoder).__name__ == "ByteLevel":
             try:
                 return self.tokenizer.core_encoder.decode_text(ids, "replace", skip_special_tokens)
             except (KeyError, ValueError, TypeError, OverflowError):
