@@ -34,7 +34,9 @@ def diff(
     pattern: RankPattern = None,
     json: Json = False,
 ) -> None:
-    """Compare the ids of two vocabularies, and show the parts of new tokens in the old vocabulary.
+    """Compare the ids of two vocabularies.
+
+    The parts of a new token are the old tokens that its text is encoded to (docs/extending.md).
 
     Example: batchbpe diff gpt2.json mine.model -o ids.parquet
     """
