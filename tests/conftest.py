@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from helpers import END, FUZZ_FACTOR, FUZZ_SEED, TEXT, run, without_changed
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from batchbpe import PATTERNS, ChunkCounts, reference
 from batchbpe.experiments import trainings
@@ -27,6 +28,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tests")
+# Hypothesis also draws constants of the modules that are loaded, which depend on the tests that ran before.
+providers.is_local_module_file = lambda _: False
 
 trainings.MIN_TIMED_SECONDS = 0  # tests do not look at times
 

@@ -9,6 +9,7 @@ from collections import Counter
 from itertools import combinations
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 import tokenizers
 from helpers import FUZZ_FACTOR, examples
@@ -16,8 +17,10 @@ from hypothesis import event, given, target
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
-from batchbpe import Tokenizer, reference
+from batchbpe import PATTERNS, Tokenizer, reference
 from batchbpe.formats.byte_level import from_byte_level, to_byte_level
+from batchbpe.formats.huggingface import to_json
+from batchbpe.model import Model
 
 SYLLABLES = ("a", "b", "c", " ", "é")
 BYTES = sorted(set("".join(SYLLABLES).encode()))
@@ -163,3 +166,25 @@ def test_hyp_tokens_next_to_spaces_and_each_other(flags: tuple[str, ...], text: 
     ids = theirs.encode(text).ids
     assert ours.encode(text, "all") == ids
     assert reference_ids(ours, text) == ids
+
+
+def test_chunks_are_not_text() -> None:
+    """Encoding chunks, as inspecting does, does not count bytes that the vocabulary lacks."""
+    byte_ids = tuple(None if byte == 1 else byte for byte in range(256))
+    tokenizer = Tokenizer(Model(PATTERNS["gpt4"], {}, byte_ids=byte_ids))
+    ids, _ = tokenizer.core_encoder.encode_chunks(np.array([97, 1], np.uint8), np.array([0, 2], np.int64), None)
+    assert ids.tolist() == tokenizer.encode("a") == [97]
+    with pytest.warns(UserWarning, match="lacks 1 byte"):
+        tokenizer.encode("a\x01")
+
+
+def test_single_words_are_looked_up_where_they_are_not_found() -> None:
+    letters = {to_byte_level(bytes([byte])): byte for byte in range(256)}
+    theirs = tokenizers.Tokenizer(models.BPE(letters | {"<t>": 256}, [], ignore_merges=True))
+    split = pre_tokenizers.Split(tokenizers.Regex("<t>|."), "isolated")
+    theirs.pre_tokenizer, theirs.decoder = pre_tokenizers.Sequence([split, WHOLE]), decoders.ByteLevel()
+    theirs.add_tokens([AddedToken("<t>", single_word=True)])
+    ours = Tokenizer.from_huggingface(theirs)
+    for text in ("<t>s", "a<t>", " <t> "):
+        assert ours.encode(text) == reference_ids(ours, text) == theirs.encode(text).ids
+    assert Tokenizer.from_huggingface(json.dumps(to_json(ours.model))) == ours

@@ -143,11 +143,14 @@ impl Encoder {
             }
         }
         let chunk = |index: usize| chunks.get(missing[index].0).as_bytes();
-        self.merge_all(missing.len(), chunk, cancel, |index, ranks| {
+        let left_out = self.merge_all(missing.len(), chunk, cancel, |index, ranks| {
             let mark = if ranks.len() == 1 { self.mark } else { 0 };
             gaps[missing[index].1].ids = append(extra, self.ids_of(ranks).map(|id| id | mark))?;
             Ok(())
         })?;
+        if left_out > 0 {
+            self.missing.fetch_add(left_out, Relaxed);
+        }
         Ok(cache.insert_merged(chunks, &self.vocabulary)?)
     }
 }

@@ -329,22 +329,23 @@ impl Encoder {
     }
 
     /// Merges chunks as `MergeTable::apply_all` does, without the bytes that are not tokens. A chunk of which nothing
-    /// is left has no ranks, and `done` is not called for it.
+    /// is left has no ranks, and `done` is not called for it. Returns how many bytes are not tokens.
     fn merge_all<'t>(
         &self,
         count: usize,
         chunk: impl Fn(usize) -> &'t [u8],
         cancel: &Cancel,
         done: impl FnMut(usize, &[u32]) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         if !self.has_missing_bytes {
-            return self.merges.apply_all(count, chunk, cancel, done);
+            self.merges.apply_all(count, chunk, cancel, done)?;
+            return Ok(0);
         }
         let is_missing = |byte: &u8| self.ids[usize::from(*byte)] == MISSING;
-        let mut kept: Vec<Cow<'t, [u8]>> = try_with_capacity(count)?;
+        let (mut kept, mut all_missing): (Vec<Cow<'t, [u8]>>, _) = (try_with_capacity(count)?, 0);
         for chunk in (0..count).map(chunk) {
             let missing = chunk.iter().filter(|byte| is_missing(byte)).count();
-            self.missing.fetch_add(missing, Relaxed);
+            all_missing += missing;
             kept.push(if missing > 0 {
                 let mut present = try_with_capacity(chunk.len() - missing)?;
                 present.extend(chunk.iter().filter(|byte| !is_missing(byte)));
@@ -353,7 +354,8 @@ impl Encoder {
                 Cow::Borrowed(chunk)
             });
         }
-        self.merges.apply_all(count, |index| &kept[index][..], cancel, done)
+        self.merges.apply_all(count, |index| &kept[index][..], cancel, done)?;
+        Ok(all_missing)
     }
 
     fn ids_of(&self, ranks: &[u32]) -> impl ExactSizeIterator<Item = u32> {
@@ -365,7 +367,7 @@ impl Encoder {
         self.dropped.load(Relaxed)
     }
 
-    /// Returns the number of bytes, in the chunks that were merged so far, that are not tokens.
+    /// Returns the number of bytes, in the chunks of texts that were merged so far, that are not tokens.
     pub fn missing(&self) -> usize {
         self.missing.load(Relaxed)
     }

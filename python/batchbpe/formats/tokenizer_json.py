@@ -18,7 +18,7 @@ from ..model import Model
 from ..model.checks import FLAGS
 from ..model.merges import Merges
 from ..patterns import PATTERNS, Split, Step
-from .byte_level import to_byte_level
+from .byte_level import from_byte_level, to_byte_level
 from .carried import check_carried
 from .chains import DIGITS, from_oniguruma, known
 from .phrase_pattern import has_phrases, model_with_phrases, split_pattern
@@ -86,6 +86,14 @@ def _model(
             where="model",
         )
     _check_added_ids(added.ids, ids, len(file))
+    # A token with `single_word` may be left in a text, where it is looked up like any chunk.
+    whole = [name for name, flags in added.flags.items() if ignore_merges and "single_word" in flags]
+    in_vocab = dict(zip(added.ids, ids, strict=False))
+    made = {*ranked.used([in_vocab[name] for name in whole if in_vocab[name] is not None])}
+    for name in whole:
+        value, token = from_byte_level(name), in_vocab[name]
+        if value is not None and token is not None and token not in made:
+            stop_words.append((value, token))
     plain = Model(
         split=replace(split, pattern=split_pattern(split.pattern)[0]) if phrases else split,
         merges=Merges(ranked),

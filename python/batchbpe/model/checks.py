@@ -140,7 +140,8 @@ def check_tokens(model: Model) -> None:
             value = name.encode("utf-8")
         except UnicodeEncodeError as error:
             raise DataError(f"{kind} token {short(name)} has a surrogate at character {error.start}") from None
-        if vocab.get(token) != value or token not in used:  # a merge may make it, too
+        # It may also be what a merge makes, or a stop word.
+        if vocab.get(token) != value or (token not in used and model.stop_words.get(value) != token):
             _add(vocab, token, value, f"{kind} token {short(name)}")
     for token, value in model.decode_only.items():
         if not isinstance(value, bytes):
