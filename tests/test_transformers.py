@@ -171,6 +171,20 @@ def test_files(source: Tokenizer, tmp_path: Path) -> None:
     assert mine.decode(expected["input_ids"][0], skip_special_tokens=True).lstrip() == "aa aaxyz"
 
 
+def test_copies_share_the_core() -> None:
+    """Inference engines copy the tokenizer for each thread."""
+    mine = load(family("llama"))
+    core = mine.tokenizer
+    for copied in (copy.copy(mine), copy.deepcopy(mine)):
+        assert copied.tokenizer is core
+    deep = copy.deepcopy(mine)
+    deep.add_tokens(["more"])
+    assert len(deep) == len(mine) + 1 and mine.tokenizer is core
+    cached = copy.copy(mine)
+    cached.__class__ = type("Cached", (type(mine),), {"__len__": lambda _: 7})
+    assert len(cached) == 7 and cached("ab") == mine("ab")
+
+
 def test_own_class_details() -> None:
     mine = load(own_class())
     assert mine("aa aab<s>")["input_ids"] == own_class().encode("aa aab<s>", "all")
@@ -258,6 +272,22 @@ def test_streaming_by_hugging_face() -> None:
     ids = mine("naïve 🙂 한국어<s>")["input_ids"]
     parts = [stream.step(mine._tokenizer, id) or "" for id in ids]
     assert "".join(parts) == mine.decode(ids, skip_special_tokens=True)
+
+
+def test_calls_of_inference_engines() -> None:
+    """What vLLM and SGLang call besides what is tested above; see docs/serving.md."""
+    mine = _loaded("llama")
+    ids = mine.encode("naïve text", truncation=False, add_special_tokens=False)
+    assert mine.encode("naïve text", truncation=True, max_length=3) == [494, *ids[:1], 495]
+    assert mine.encode("naïve text", add_special_tokens=False) == ids  # an earlier truncation leaves no trace
+    options = {"skip_special_tokens": True, "spaces_between_special_tokens": False}
+    assert mine.batch_decode([ids, [494, *ids]], **options) == ["naïve text"] * 2
+    assert "".join(mine.decode(id) for id in mine.encode("text", add_special_tokens=False)) == "text"
+    assert mine.convert_tokens_to_string(mine.convert_ids_to_tokens(ids)) == "naïve text"
+    assert {*mine.get_vocab().values()} == {*range(len(mine))}
+    assert (mine.is_fast, mine.num_special_tokens_to_add(), mine.bos_token_id) == (True, 2, 494)
+    assert mine.get_added_vocab()["</s>"] == mine.eos_token_id == 495
+    assert json.loads(mine.backend_tokenizer.to_str())["decoder"]["type"] == "ByteLevel"
 
 
 @pytest.mark.parametrize(

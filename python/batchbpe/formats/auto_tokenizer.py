@@ -2,7 +2,7 @@
 
 Beside a config.json of a type in `REPLACED`, transformers 5 ignores `tokenizer_class` and builds a class with its own
 pattern and normalization, without a warning. An `auto_map` prevents this: AutoTokenizer then loads
-`PreTrainedTokenizerFast`, or with `trust_remote_code=True` a subclass in the folder that adds nothing.
+`PreTrainedTokenizerFast`, or with `trust_remote_code=True` the class in the folder, which gives the same ids.
 `tests/test_formats_auto_tokenizer.py` compares the ids for every model type that transformers knows.
 """
 
@@ -30,18 +30,20 @@ STALE = ("added_tokens.json", "special_tokens_map.json", "tekken.json")
 CLASS = "PreTrainedTokenizerFast"
 """The class has the name of its base, so that `save_pretrained` writes a folder that loads without the code."""
 FILE = "tokenization_fast.py"
-CODE = f'''"""A class that adds nothing to {CLASS}.
+OWN_CODE, OWN_CLASS = Path(__file__).parent / "tokenization_batchbpe.py", "BatchBPETokenizer"
+CODE = f'''"""The tokenizer of this folder: the ids of tokenizer.json, with the core of batchbpe if it is installed.
 
-Without it, transformers replaces the pattern of tokenizer.json beside a config.json of some model types, such as qwen2.
+Without this file, transformers replaces the pattern beside a config.json of some model types, such as qwen2.
 """
 
-import transformers
+try:
+    from batchbpe.transformers import {OWN_CLASS} as {CLASS}
+except ImportError:
+    import transformers
 
-
-class {CLASS}(transformers.{CLASS}):
-    pass
+    class {CLASS}(transformers.{CLASS}):
+        pass
 '''
-OWN_CODE, OWN_CLASS = Path(__file__).parent / "tokenization_batchbpe.py", "BatchBPETokenizer"
 
 
 def keeps_class(folder: Path) -> bool:

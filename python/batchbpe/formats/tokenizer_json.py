@@ -86,14 +86,13 @@ def _model(
             where="model",
         )
     _check_added_ids(added.ids, ids, len(file))
-    # A token with `single_word` may be left in a text, where it is looked up like any chunk.
-    whole = [name for name, flags in added.flags.items() if ignore_merges and "single_word" in flags]
-    in_vocab = dict(zip(added.ids, ids, strict=False))
-    made = {*ranked.used([in_vocab[name] for name in whole if in_vocab[name] is not None])}
-    for name in whole:
-        value, token = from_byte_level(name), in_vocab[name]
-        if value is not None and token is not None and token not in made:
-            stop_words.append((value, token))
+    if ignore_merges:
+        # A token with `single_word` may be left in a text, where it is looked up like any chunk.
+        words = [name for name, flags in added.flags.items() if "single_word" in flags and from_byte_level(name)]
+        in_vocab = {name: token for name, token in zip(added.ids, ids, strict=True) if token is not None}
+        found = {name: in_vocab[name] for name in words if name in in_vocab}
+        made = {*ranked.used([*found.values()])}
+        stop_words += [(name.encode(), token) for name, token in found.items() if token not in made]
     plain = Model(
         split=replace(split, pattern=split_pattern(split.pattern)[0]) if phrases else split,
         merges=Merges(ranked),

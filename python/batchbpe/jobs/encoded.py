@@ -78,7 +78,7 @@ def special_of(tokenizer: Tokenizer, allow_special: bool) -> Special:
     """Return which special tokens in a text are encoded as tokens, as the core takes them: all or none.
 
     >>> special_of(Tokenizer.train("aaab", 258, special_tokens=["<eot>"]), allow_special=True)
-    (['<eot>'], [])
+    'all'
     """
     return resolve_special(tokenizer.special_tokens, "all" if allow_special else "none", None)
 

@@ -6,6 +6,7 @@ Its vocabulary, added tokens, chat templates and files are transformers' own.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -116,6 +117,20 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         """Pickle everything but the core, which is rebuilt when it is first used."""
         return {**self.__dict__, "_current": None}
+
+    def __copy__(self) -> BatchBPETokenizer:
+        """Share everything, including the core."""
+        return self._with(self.__dict__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> BatchBPETokenizer:
+        """Share only the core, which is immutable."""
+        current = {"_current": self._current}
+        return self._with({name: copy.deepcopy(each, memo) for name, each in self.__getstate__().items()} | current)
+
+    def _with(self, attributes: dict[str, Any]) -> BatchBPETokenizer:
+        copied = type(self).__new__(type(self))
+        copied.__dict__ |= attributes
+        return copied
 
     def _encode_plus(
         self,
