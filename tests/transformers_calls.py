@@ -42,7 +42,9 @@ def outcome(call: Any, *args: Any, **options: Any) -> Any:
         found = call(*args, **options)
     except Exception as error:
         return type(error)
-    return {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in found.items()}
+    return {
+        name: (str(each.dtype), each.tolist()) if isinstance(each, np.ndarray) else each for name, each in found.items()
+    }
 
 
 def details(found: Any, words: bool = True) -> list[Any]:

@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..formats import auto_tokenizer, native
 from ..formats.huggingface import entries_of, with_added
 from ..formats.placeholders import vocabulary_only
@@ -188,6 +190,8 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
             if len(ids) > self.model_max_length:
                 self._eventual_warn_about_too_long_sequence(ids, max_length, verbose)
                 break
+        if return_tensors in ("np", "pt"):
+            columns = {name: _as_array(rows) for name, rows in columns.items()}
         if not is_batch and return_tensors is None and not return_overflowing_tokens:
             columns = {name: rows if name == "length" else rows[0] for name, rows in columns.items()}
         n_sequences = 1 if all(pair is None for _, pair in inputs) else 2
@@ -263,6 +267,12 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         config = {name: value for name, value in json.loads(config_file.read_bytes()).items() if name != "auto_map"}
         config_file.write_text(json.dumps(config | settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         return (*file_names, *(str(folder / name) for name in code))
+
+
+def _as_array(rows: list[Any]) -> Any:
+    """Convert rows of the same length. transformers does the same, but visits each number."""
+    is_rectangular = bool(rows) and isinstance(rows[0], list) and len({*map(len, rows)}) == 1
+    return np.array(rows, np.int64) if is_rectangular else rows
 
 
 def _check_supported(options: Mapping[str, Any]) -> None:
