@@ -45,7 +45,6 @@ EXCEPTIONS = {
     # Imports inside functions:
     ("tokenizer", "analysis.comparison"),
     ("tokenizer", "analysis.display"),
-    ("formats.tokenization_batchbpe", "transformers"),  # this file is copied into folders for transformers
     ("tokenizer", "analysis.id_map"),
 }
 

@@ -6,9 +6,9 @@
 
 use super::spans::Change;
 use super::{ChunkCache, Encoder, MISSING, Piece, SpecialRules, new_ids, text_blocks};
-use crate::error::{Cancel, Result, try_push, try_with_capacity};
+use crate::error::{Cancel, Error, Result, try_push, try_with_capacity};
 use crate::parallel;
-use crate::split::{Form, Span, Spans};
+use crate::split::{Form, Span};
 
 /// The first character that a token stands for, and the one after the last.
 pub type Offsets = (u32, u32);
@@ -108,6 +108,9 @@ impl Encoder {
         found: &mut WithOffsets,
         cancel: &Cancel,
     ) -> Result<()> {
+        if u32::try_from(text.len()).is_err() {
+            return Err(Error::invalid("offsets are limited to texts of 4 GiB"));
+        }
         let changes = self.aligned_changes(text, special)?;
         let mut characters = Characters::new(text, &changes);
         let WithOffsets { ids, offsets, words } = found;
@@ -135,7 +138,7 @@ impl Encoder {
                     continue;
                 }
             };
-            let mut found = |from: usize, token: &[u8]| {
+            let mut place_token = |from: usize, token: &[u8]| {
                 // An added space stands for the character after it.
                 let to = (from + token.len()).max(text.ceil_char_boundary(added + 1));
                 push((start + from.saturating_sub(added), start + to - added), &|_| spaces(token))
@@ -146,7 +149,7 @@ impl Encoder {
                 let mut from = 0;
                 for &id in ids {
                     let token = self.token(id)?;
-                    found(from, token)?;
+                    place_token(from, token)?;
                     from += token.len();
                 }
             } else {
@@ -154,7 +157,7 @@ impl Encoder {
                     if with_words {
                         try_push(words, word)?;
                     }
-                    Ok(found(from, token)?)
+                    Ok(place_token(from, token)?)
                 })?;
             }
             start += text.len() - added;
@@ -162,7 +165,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Calls `found` with the start, the bytes and the word of each of the `ids` of a text, and returns the next word.
+    /// Calls `visit` with the start, the bytes and the word of each of the `ids` of a text, and returns the next word.
     ///
     /// Tokens are placed one after the other in their chunk, as if it had no bytes that the vocabulary lacks. Chunks of
     /// a phrase are one word.
@@ -172,13 +175,9 @@ impl Encoder {
         ids: &[u32],
         mut word: u32,
         cancel: &Cancel,
-        mut found: impl FnMut(usize, &[u8], u32) -> Result<()>,
+        mut visit: impl FnMut(usize, &[u8], u32) -> Result<()>,
     ) -> Result<u32> {
-        let mut chunks: Vec<Span> = Vec::new();
-        self.splitter.split_in_batches(text, &mut Spans::default(), cancel, |batch| {
-            (0..batch.len()).try_for_each(|index| try_push(&mut chunks, batch.span(index)))?;
-            cancel.check()
-        })?;
+        let chunks = self.chunk_spans(text, cancel)?;
         let present = |&(from, to): &Span, token: &[u8]| {
             let chunk = &text.as_bytes()[from..to];
             let is_present = |byte: &&u8| self.ids[usize::from(**byte)] != MISSING;
@@ -192,7 +191,7 @@ impl Encoder {
                 && let Some(&id) = ids.next()
             {
                 let token = self.token(id)?;
-                found(at, token, word)?;
+                visit(at, token, word)?;
                 at += token.len();
                 let mut len = token.len();
                 while len > rest

@@ -57,12 +57,7 @@ impl Encoder {
         cancel: &Cancel,
         mut found: impl FnMut(Span) -> Result<()>,
     ) -> Result<()> {
-        let mut chunks: Vec<Span> = Vec::new();
-        self.splitter.split_in_batches(text, &mut Spans::default(), cancel, |batch| {
-            (0..batch.len()).try_for_each(|index| try_push(&mut chunks, batch.span(index)))?;
-            cancel.check()
-        })?;
-        let mut bytes = chunks.into_iter().flat_map(|(start, end)| start..end);
+        let mut bytes = self.chunk_spans(text, cancel)?.into_iter().flat_map(|(start, end)| start..end);
         let mut end = 0;
         for &id in ids {
             let mut start = None;
@@ -75,6 +70,16 @@ impl Encoder {
             found((start.unwrap_or(end), end))?;
         }
         Ok(())
+    }
+
+    /// Returns where each chunk of a normalized text starts and ends.
+    pub(super) fn chunk_spans(&self, text: &str, cancel: &Cancel) -> Result<Vec<Span>> {
+        let mut chunks = Vec::new();
+        self.splitter.split_in_batches(text, &mut Spans::default(), cancel, |batch| {
+            (0..batch.len()).try_for_each(|index| try_push(&mut chunks, batch.span(index)))?;
+            cancel.check()
+        })?;
+        Ok(chunks)
     }
 
     pub(super) fn changes(&self, text: &str, special: &SpecialRules) -> Result<Vec<Change>> {

@@ -10,7 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyInt, PyList, PySequence};
+use pyo3::types::{PyBytes, PyInt, PyList, PySequence, PyString};
 
 use super::ranked::RankedTokens;
 use super::{
@@ -43,6 +43,11 @@ fn new_integer(py: Python<'_>, value: u32) -> Bound<'_, PyInt> {
     integer
 }
 
+/// Returns an integer of the list `kept`, or a new one.
+fn integer<'py>(py: Python<'py>, kept: &[Py<PyInt>], value: u32) -> Bound<'py, PyInt> {
+    kept.get(value as usize).map_or_else(|| new_integer(py, value), |integer| integer.bind(py).clone())
+}
+
 /// Returns the number of threads for a text of `size` bytes.
 fn threads_for(size: usize, threads: Option<Threads>) -> usize {
     // Finding the number of cores takes longer than encoding a short text.
@@ -61,26 +66,18 @@ impl Encoder {
 
     fn to_list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
         let integers = self.integers(py)?;
-        let integer = |&id: &u32| match integers.get(id as usize) {
-            Some(integer) => integer.bind(py).clone(),
-            None => new_integer(py, id),
-        };
         // Asking for a little memory would take longer than a short text does.
         if ids.len() >= MIN_CHECKED_IDS {
             let new_integers = ids.iter().filter(|&&id| id as usize >= integers.len()).count();
             check_memory(size_of_val(ids) * 2 + new_integers * size_of::<[u64; 4]>())?;
         }
-        PyList::new(py, ids.iter().map(integer))
+        PyList::new(py, ids.iter().map(|&id| integer(py, integers, id)))
     }
 
     fn to_tuples<'py>(&self, py: Python<'py>, offsets: &[encode::Offsets]) -> PyResult<Bound<'py, PyList>> {
         let integers = self.integers(py)?;
-        let integer = |at: u32| match integers.get(at as usize) {
-            Some(integer) => integer.bind(py).clone(),
-            None => new_integer(py, at),
-        };
         let tuple = |&(start, end): &encode::Offsets| {
-            let (start, end) = (integer(start), integer(end));
+            let (start, end) = (integer(py, integers, start), integer(py, integers, end));
             // SAFETY: the pointers are those of objects, and the call returns a new reference, or null with an exception
             // set. The garbage collector need not track a tuple of integers, and would stop doing so by itself, but
             // visiting millions of them first takes longer than creating them.
@@ -157,11 +154,21 @@ impl Encoder {
 /// The special tokens allowed and disallowed in a text. `None` allows none and disallows all, "all" the opposite.
 type TokenSets = Option<Sets>;
 
-#[derive(FromPyObject)]
 enum Sets {
     These(Vec<String>, Vec<String>),
-    #[expect(dead_code, reason = "the only string that is passed")]
-    All(String),
+    All,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Sets {
+    type Error = PyErr;
+
+    fn extract(sets: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match sets.cast::<PyString>() {
+            Ok(name) if *name == "all" => Ok(Self::All),
+            Ok(name) => Err(PyValueError::new_err(format!("expected \"all\" or two lists, got {name:?}"))),
+            Err(_) => sets.extract().map(|(allowed, disallowed)| Self::These(allowed, disallowed)),
+        }
+    }
 }
 
 fn special_rules(tokens: TokenSets) -> SpecialRules {
@@ -170,7 +177,7 @@ fn special_rules(tokens: TokenSets) -> SpecialRules {
         Some(Sets::These(allowed, disallowed)) => {
             SpecialRules { allowed: These(allowed), disallowed: These(disallowed) }
         }
-        Some(Sets::All(_)) => SpecialRules { allowed: All, disallowed: These(Vec::new()) },
+        Some(Sets::All) => SpecialRules { allowed: All, disallowed: These(Vec::new()) },
         None => SpecialRules { allowed: These(Vec::new()), disallowed: All },
     }
 }

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..arguments import check_string
 from ..errors import ArgumentTypeError, plural
 from ..tokenizer import Tokenizer
-from ..tokenizer.special import resolve_special
+from ..tokenizer.special import special_of
 from ..util.lazy import lazy
 from ..util.surrogates import Errors, combine_surrogates
 from .display import Encoding, Piece, pieces_as_html
@@ -52,8 +52,7 @@ class Comparison:
 
     def _spans(self, name: str) -> tuple[Offsets, Offsets]:
         tokenizer = self.tokenizers[name]
-        special = resolve_special(tokenizer.special_tokens, "all", None)
-        _, starts, ends = tokenizer.core_encoder.encode_with_spans(self.text, special)
+        _, starts, ends = tokenizer.core_encoder.encode_with_spans(self.text, special_of(True))
         return starts, ends
 
     @lazy

@@ -8,11 +8,13 @@ pattern and normalization, without a warning. An `auto_map` prevents this: AutoT
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import parse_json
+from ..errors import parse_json, warn
+from . import native
+from .carried import TEMPLATE
 
 CHECKED = "5.23.0"
 """The latest version of transformers that was checked."""
@@ -25,12 +27,20 @@ REPLACED = (
     "qwen4_exp",
     "siglip2",
 )
+"""The model types for which transformers ignores the class that tokenizer_config.json names."""
 STALE = ("added_tokens.json", "special_tokens_map.json", "tekken.json")
 """Files of another tokenizer that transformers reads besides tokenizer.json, or instead of it."""
 CLASS = "PreTrainedTokenizerFast"
 """The class has the name of its base, so that `save_pretrained` writes a folder that loads without the code."""
 FILE = "tokenization_fast.py"
-OWN_CODE, OWN_CLASS = Path(__file__).parent / "tokenization_batchbpe.py", "BatchBPETokenizer"
+OWN_CLASS = "BatchBPETokenizer"
+OWN_FILE = "tokenization_batchbpe.py"
+OWN_CODE = f'''"""The tokenizer of this folder, which tokenizer.json cannot represent. It requires batchbpe."""
+
+from batchbpe.transformers import {OWN_CLASS}
+
+__all__ = ["{OWN_CLASS}"]
+'''
 CODE = f'''"""The tokenizer of this folder: the ids of tokenizer.json, with the core of batchbpe if it is installed.
 
 Without this file, transformers replaces the pattern beside a config.json of some model types, such as qwen2.
@@ -46,38 +56,49 @@ except ImportError:
 '''
 
 
-def keeps_class(folder: Path) -> bool:
-    """Return whether the folder has a config.json beside which AutoTokenizer loads the class that is specified.
+def needs_code(folder: Path) -> bool:
+    """Return whether AutoTokenizer may ignore the class that tokenizer_config.json names.
 
-    Without a config.json, the files may be copied beside any other, so the answer is no.
+    Without a config.json in the folder, the answer is yes, since the files may be copied next to any other.
     """
     try:
         config = parse_json((folder / "config.json").read_bytes())
     except (OSError, ValueError):
-        return False
+        return True
     if not isinstance(config, Mapping) or "model_name" in config:  # transformers looks up both names
-        return False
-    return isinstance(config.get("model_type"), str) and config["model_type"] not in REPLACED
+        return True
+    return not isinstance(config.get("model_type"), str) or config["model_type"] in REPLACED
 
 
-def fast_class(keeps_class: bool) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the files and settings of a folder with a tokenizer.json. `keeps_class` is what the function returns.
+def fast_class(with_code: bool) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the code and the settings of a folder with a tokenizer.json.
 
-    >>> fast_class(keeps_class=True)[1]["batchbpe"][:33]
+    >>> fast_class(with_code=False)[1]["batchbpe"][:33]
     'Checked with transformers 5.23.0:'
     """
-    settings = {"tokenizer_class": CLASS, "batchbpe": _statement(exceptions=keeps_class)}
-    if keeps_class:
+    settings = {"tokenizer_class": CLASS, "batchbpe": _statement(exceptions=not with_code)}
+    if not with_code:
         return {}, settings
     return {FILE: CODE}, settings | {"auto_map": {"AutoTokenizer": [None, f"{Path(FILE).stem}.{CLASS}"]}}
 
 
 def own_class() -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the files and settings of a folder with a model that needs `batchbpe.transformers.BatchBPETokenizer`."""
-    reference = f"{OWN_CODE.stem}.{OWN_CLASS}"
+    """Return the code and the settings of a folder with a model that tokenizer.json cannot represent."""
+    reference = f"{Path(OWN_FILE).stem}.{OWN_CLASS}"
     settings = {"tokenizer_class": OWN_CLASS, "auto_map": {"AutoTokenizer": [reference, None]}}
-    files = {OWN_CODE.name: OWN_CODE.read_text(encoding="utf-8")}
-    return files, settings | {"batchbpe": _statement(trust=True)}
+    return {OWN_FILE: OWN_CODE}, settings | {"batchbpe": _statement(trust=True)}
+
+
+def remove_stale(folder: Path, written: Collection[str]) -> None:
+    """Remove the files of another tokenizer that transformers would load. Those of other programs cause a warning."""
+    for name in {"tokenizer.json", native.IN_FOLDER, FILE, OWN_FILE} - {*written}:
+        (folder / name).unlink(missing_ok=True)
+    if removed := [name for name in STALE if (folder / name).is_file()]:
+        for name in removed:
+            (folder / name).unlink()
+        warn(f"{folder}: removed {', '.join(removed)}, from which transformers would load other tokens")
+    if TEMPLATE not in written and (folder / TEMPLATE).is_file():
+        warn(f"{folder / TEMPLATE}: kept, but it is not from this tokenizer; transformers uses it")
 
 
 def _statement(*, exceptions: bool = False, trust: bool = False) -> str:

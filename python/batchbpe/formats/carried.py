@@ -66,7 +66,7 @@ def check_carried(model: Model) -> None:
     """  # noqa: E501  the last line is an error message
     for name, (container, types) in _TYPES.items():
         part = model.carried.get(name)
-        for each in _flat(part, container) if part is not None else ():
+        for each in flat(part, container) if part is not None else ():
             if not isinstance(each, Mapping) or each.get("type") not in types:
                 reason = f"expected an object of one of the types {', '.join(types)}, got {short(each)}"
                 raise DataError(reason, where=name)
@@ -95,11 +95,11 @@ _TYPES = {
 }
 
 
-def _flat(part: Any, container: str) -> Iterator[Any]:
+def flat(part: Any, container: str) -> Iterator[Any]:
     """Yield the parts of a sequence, which may contain others, or the part itself if it is none."""
     if isinstance(part, Mapping) and part.get("type") == "Sequence" and isinstance(part.get(container), list):
         for each in part[container]:
-            yield from _flat(each, container)
+            yield from flat(each, container)
     else:
         yield part
 
@@ -177,7 +177,7 @@ def renumbered(carried: Mapping[str, Any], model: Model) -> dict[str, Any]:
 
     parts = {name: part for name, part in deepcopy(dict(carried)).items() if name != "tekken"}
     try:
-        for each in _flat(parts.get("post_processor", {}), "processors"):
+        for each in flat(parts.get("post_processor", {}), "processors"):
             for tokens in each.get("special_tokens", {}).values():
                 tokens["ids"] = [id_of(name, "post_processor") for name in tokens["tokens"]]
             for name in {"cls", "sep"} & each.keys():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -32,6 +32,7 @@ from .unsupported import check_supported, without_unsupported
 DOWNLOADED = "transformers.AutoTokenizer.from_pretrained({})"
 """Code that downloads a tokenizer by its name."""
 SUPPORTED = frozenset({"phrases", "added_tokens", "stop_words", "flags", "decode_only"})
+_MARK = "∎"
 _DECODER = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
 
 
@@ -69,6 +70,44 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
         _check_not_bytes(model)
         vocab |= added
     check_carried(model)
+    phrases = pattern_with_phrases(model) if model.phrases else None
+    return _document(
+        model,
+        added,
+        vocab,
+        merges=[[to_byte_level(model.vocab[part]) for part in pair] for pair in model.merges],
+        ignore_merges=_has_whole_chunks(model),
+        normalizer=normalizer(model.split),
+        pre_tokenizer=pre_tokenizer(model.split, phrases, portable=not allow_inexact),
+    )
+
+
+def vocabulary_only(model: Model) -> dict[str, Any]:
+    """Return a tokenizer.json with the names, special and added tokens of a model, which cannot encode.
+
+    If two tokens have the same bytes, such as a stop word and a merge, the name of the second ends with a mark.
+
+    >>> vocabulary_only(Model(split=r"\\w+", merges={(97, 97): 257}, stop_words={b"aa": 256}))["model"]["vocab"]["aa∎"]
+    257
+    """
+    vocab = {**unused_tokens(model), **model.found_tokens}
+    for token in sorted(model.vocab.keys() - {*model.found_tokens.values()}):
+        name = to_byte_level(model.vocab[token])
+        while name in vocab:
+            name += _MARK
+        vocab[name] = token
+    return _document(model, model.found_tokens, vocab)
+
+
+def _document(
+    model: Model,
+    added: Mapping[str, int],
+    vocab: Mapping[str, int],
+    merges: Sequence[Sequence[str]] = (),
+    ignore_merges: bool = False,
+    normalizer: Any = None,
+    pre_tokenizer: Any = None,
+) -> dict[str, Any]:
     return {
         "version": "1.0",
         "truncation": model.carried.get("truncation"),
@@ -78,10 +117,8 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
             | {flag: flag in model.flags_of(name) for flag in FLAGS}
             for name, token in added.items()
         ],
-        "normalizer": normalizer(model.split),
-        "pre_tokenizer": pre_tokenizer(
-            model.split, pattern_with_phrases(model) if model.phrases else None, portable=not allow_inexact
-        ),
+        "normalizer": normalizer,
+        "pre_tokenizer": pre_tokenizer,
         "post_processor": model.carried.get("post_processor"),
         "decoder": model.carried.get("decoder", _DECODER),
         "model": {
@@ -92,9 +129,9 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
             "end_of_word_suffix": None,
             "fuse_unk": False,
             "byte_fallback": False,
-            "ignore_merges": _has_whole_chunks(model),
+            "ignore_merges": ignore_merges,
             "vocab": dict(sorted(vocab.items(), key=itemgetter(1))),  # version 1.0 depends on the order
-            "merges": [[to_byte_level(model.vocab[part]) for part in pair] for pair in model.merges],
+            "merges": merges,
         },
     }
 
@@ -302,10 +339,8 @@ def is_content(source: object) -> bool:
 
 def _load_object(source: Any) -> Model:
     """Convert a tokenizers or transformers object."""
-    inner_model = getattr(getattr(source, "tokenizer", None), "model", None)
-    if isinstance(inner_model, Model):  # of a `batchbpe.transformers.BatchBPETokenizer`
-        model = inner_model
-    else:
+    model = getattr(source, "own_model", None)  # of a `batchbpe.transformers.BatchBPETokenizer`
+    if not isinstance(model, Model):
         backend = getattr(source, "backend_tokenizer", source)
         if not hasattr(backend, "to_str"):
             reason = "must be a path or a fast tokenizer of tokenizers or transformers"

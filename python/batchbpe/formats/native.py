@@ -18,7 +18,7 @@ from .file_errors import check_version, locate_errors, not_found
 
 FORMAT = "batchbpe"
 IN_FOLDER = "batchbpe.model"
-"""Name of the file in a transformers folder, as in tokenization_batchbpe.py."""
+"""Name of the file in a transformers folder."""
 ADDED_IN = {"phrases": 2, "added_tokens": 3, "flags": 4, "decode_only": 4, "carried": 4}
 """Fields that version 1 of the format does not have, and the version that added each of them."""
 VERSIONS = (1, 2, 3, 4)

@@ -8,12 +8,9 @@ off the embeddings of the largest ids.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from ..errors import DataError, short
 from ..model import Model
-from ..model.checks import FLAGS
-from .byte_level import to_byte_level
 
 MAX_UNUSED = 1 << 16
 """Maximum number of placeholders in an export."""
@@ -55,39 +52,3 @@ def unused_tokens(model: Model, used: Collection[int] | None = None) -> dict[str
             remedy="rename it or change its id",
         )
     return unused
-
-
-_MARK = "∎"
-"""Distinguishes tokens with the same bytes."""
-
-
-def vocabulary_only(model: Model) -> dict[str, Any]:
-    """Return a tokenizer.json with the names, special and added tokens of a model, which cannot encode.
-
-    If two tokens have the same bytes, such as a stop word and a merge, the name of the second ends with a mark.
-
-    >>> vocabulary_only(Model(split=r"\\w+", merges={(97, 97): 257}, stop_words={b"aa": 256}))["model"]["vocab"]["aa∎"]
-    257
-    """
-    names = {**unused_tokens(model), **model.found_tokens}
-    found = {*model.found_tokens.values()}
-    for token in sorted(model.vocab.keys() - found):
-        name = to_byte_level(model.vocab[token])
-        while name in names:
-            name += _MARK
-        names[name] = token
-    return {
-        "version": "1.0",
-        "truncation": model.carried.get("truncation"),
-        "padding": model.carried.get("padding"),
-        "added_tokens": [
-            {"id": token, "content": name, "special": name in model.special_tokens}
-            | {flag: flag in model.flags_of(name) for flag in FLAGS}
-            for name, token in model.found_tokens.items()
-        ],
-        "normalizer": None,
-        "pre_tokenizer": None,
-        "post_processor": model.carried.get("post_processor"),
-        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
-        "model": {"type": "BPE", "vocab": names, "merges": []},
-    }

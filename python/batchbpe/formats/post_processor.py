@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from .carried import flat
+
 
 class Wrapping(NamedTuple):
     """The effect of a post-processor on a single text."""
@@ -14,10 +16,11 @@ class Wrapping(NamedTuple):
     before: tuple[int, ...] = ()
     """Ids of the tokens before the text."""
     after: tuple[int, ...] = ()
+    """Ids of the tokens after the text."""
     types: tuple[tuple[int, ...], int, tuple[int, ...]] = ((), 0, ())
     """Type ids of the tokens before the text, of the text, and after it."""
     trim: bool | None = None
-    """Whether a space was added before the text, if offsets do not include whitespace. Otherwise None."""
+    """None if offsets include whitespace; otherwise whether a space is added before the text."""
 
 
 @lru_cache(maxsize=16)
@@ -28,7 +31,7 @@ def wrapping_of(state: bytes | None) -> Wrapping | None:
     Wrapping(before=(1,), after=(2,), types=((0,), 0, (0,)), trim=None)
     """
     wrapping = Wrapping()
-    for part in _flat(json.loads(state) if state else None):
+    for part in flat(json.loads(state), "processors") if state else ():
         kind = part["type"]
         if kind in ("ByteLevel", "RobertaProcessing") and part["trim_offsets"]:
             if wrapping.trim is not None:
@@ -52,14 +55,6 @@ def wrapping_of(state: bytes | None) -> Wrapping | None:
         (before, types_before), (after, types_after) = _columns(first), _columns(last)
         wrapping = wrapping._replace(before=before, after=after, types=(types_before, kept, types_after))
     return wrapping
-
-
-def _flat(part: Any) -> Iterator[Any]:
-    if part is not None and part["type"] == "Sequence":
-        for each in part["processors"]:
-            yield from _flat(each)
-    elif part is not None:
-        yield part
 
 
 def _pieces(template: Any) -> Iterator[tuple[int | None, int]]:

@@ -18,6 +18,7 @@ from ..model import Model
 from ..model.checks import FLAGS
 from ..model.merges import Merges
 from ..patterns import PATTERNS, Split, Step
+from ..util.utf8 import is_utf8
 from .byte_level import from_byte_level, to_byte_level
 from .carried import check_carried
 from .chains import DIGITS, from_oniguruma, known
@@ -88,11 +89,16 @@ def _model(
     _check_added_ids(added.ids, ids, len(file))
     if ignore_merges:
         # A token with `single_word` may be left in a text, where it is looked up like any chunk.
-        words = [name for name, flags in added.flags.items() if "single_word" in flags and from_byte_level(name)]
         in_vocab = {name: token for name, token in zip(added.ids, ids, strict=True) if token is not None}
-        found = {name: in_vocab[name] for name in words if name in in_vocab}
+        found = {name: token for name, token in in_vocab.items() if "single_word" in added.flags[name]}
         made = {*ranked.used([*found.values()])}
-        stop_words += [(name.encode(), token) for name, token in found.items() if token not in made]
+        for name, token in found.items():
+            value = from_byte_level(name)
+            if value == name.encode() and token not in made:
+                stop_words.append((value, token))
+            elif value is not None and value != name.encode() and is_utf8(value):
+                reason = f"{short(name)} has single_word, and is also the byte-level spelling of {short(value)}"
+                raise DataError(reason, where="added_tokens", remedy="rename the token")
     plain = Model(
         split=replace(split, pattern=split_pattern(split.pattern)[0]) if phrases else split,
         merges=Merges(ranked),

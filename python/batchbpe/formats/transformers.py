@@ -30,20 +30,14 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"cannot write {folder}: it is a file, but this format needs a folder")
     check_parent(folder)
-    files = _files(model, allow_inexact, auto_tokenizer.keeps_class(folder))
+    files = _files(model, allow_inexact, auto_tokenizer.needs_code(folder))
     if folder.is_dir():
         kept = described({**model.carried, "tokenizer_config": config_of(model)})
         replaced = [name for name in _settings(folder) if name not in kept]
         _write(files, folder)
         if replaced:
             warn(f"{folder / CONFIG}: replaced, without its {', '.join(replaced)}")
-        code = (auto_tokenizer.FILE, auto_tokenizer.OWN_CODE.name)
-        for stale in {"tokenizer.json", native.IN_FOLDER, *code} - files.keys():
-            (folder / stale).unlink(missing_ok=True)
-        if removed := [name for name in auto_tokenizer.STALE if (folder / name).is_file()]:
-            for name in removed:
-                (folder / name).unlink()
-            warn(f"{folder}: removed {', '.join(removed)}, from which transformers would load other tokens")
+        auto_tokenizer.remove_stale(folder, files)
         return
     with new_folder(folder) as temporary:
         _write(files, temporary)
@@ -57,11 +51,8 @@ def _settings(folder: Path) -> list[str]:
         return []
 
 
-def _files(model: Model, allow_inexact: bool, keeps_class: bool) -> dict[str, str]:
-    """Return the content of each file. The configuration comes last, because it refers to the others.
-
-    `keeps_class` says whether AutoTokenizer loads the class that the configuration names.
-    """
+def _files(model: Model, allow_inexact: bool, with_code: bool) -> dict[str, str]:
+    """Return the content of each file. The configuration comes last, because it refers to the others."""
     config = config_of(model)
     for name in ("auto_map", "batchbpe", "fix_mistral_regex"):  # the last replaces the pattern
         config.pop(name, None)
@@ -76,7 +67,7 @@ def _files(model: Model, allow_inexact: bool, keeps_class: bool) -> dict[str, st
     if allow_inexact or _fits_tokenizer_json(model):
         fields = huggingface.to_json(model, allow_inexact=allow_inexact, fill_gaps=True)
         files = {"tokenizer.json": json.dumps(fields, ensure_ascii=False)}
-        code, settings = auto_tokenizer.fast_class(keeps_class)
+        code, settings = auto_tokenizer.fast_class(with_code)
         if allow_inexact:
             settings.pop("batchbpe")
     else:

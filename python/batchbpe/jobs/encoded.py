@@ -19,7 +19,7 @@ from ..data.source import Source
 from ..data.text_files import read_blocks
 from ..errors import ArgumentError, listed, plural
 from ..tokenizer import Tokenizer
-from ..tokenizer.special import Special, resolve_special
+from ..tokenizer.special import Special, special_of
 from ..util.progress import Meter, bar
 from ..util.surrogates import Errors, combine_documents
 from .resume import ReadErrors
@@ -74,15 +74,6 @@ def encoding_bar(sources: Sequence[Source], *, show: bool) -> Iterator[Callable[
         yield lambda tokens: update(meter.done, plural(tokens, "token"))
 
 
-def special_of(tokenizer: Tokenizer, allow_special: bool) -> Special:
-    """Return which special tokens in a text are encoded as tokens, as the core takes them: all or none.
-
-    >>> special_of(Tokenizer.train("aaab", 258, special_tokens=["<eot>"]), allow_special=True)
-    'all'
-    """
-    return resolve_special(tokenizer.special_tokens, "all" if allow_special else "none", None)
-
-
 def encode_sources(
     tokenizer: Tokenizer,
     sources: Iterable[Source],
@@ -121,7 +112,7 @@ def encode_documents(
     [([100], [1])]
     """
     at_once = threads_or_all(threads)
-    special = special_of(tokenizer, allow_special)
+    special = special_of(allow_special)
     pool = ThreadPoolExecutor(at_once)
     pending: deque[Future[Iterable[Encoded]]] = deque()
     try:

@@ -22,7 +22,7 @@ from ..data.options import MAX_DOCUMENT_BYTES
 from ..errors import ArgumentError, ArgumentTypeError, listed
 from ..formats.counts_folder import VERSIONS
 from ..formats.counts_parquet import split_metadata
-from ..jobs.encoded import end_token, special_of
+from ..jobs.encoded import end_token
 from ..model import Model
 from ..model.checks import check_special_tokens
 from ..patterns import Split
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
     from ..tokenizer import Tokenizer
+from ..tokenizer.special import special_of
 
 TASK_MEMORY = 256 << 20
 """Default limit for the counts of a task, in bytes."""
@@ -154,7 +155,7 @@ def encode(
     ids = StructField(ids_column, ArrayType(IntegerType(), containsNull=False))
     schema = StructType([*(dataframe.schema[name] for name in names[:-1]), ids])
     end = end_token(tokenizer, end_of_text)
-    special = special_of(tokenizer, allow_special)
+    special = special_of(allow_special)
     task = partial(encode_task, pickle.dumps(model), special, end, names, has_file, errors, max_document_bytes)
     return rows.mapInArrow(task, schema)
 

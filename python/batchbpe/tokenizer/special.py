@@ -17,6 +17,15 @@ Special = tuple[list[str], list[str]] | Literal["all"] | None
 _RESOLVED: dict[str, Special] = {"none_raise": None, "none": ([], []), "all": "all"}
 
 
+def special_of(allow_special: bool) -> Special:
+    """Return that all special tokens in a text are encoded as tokens, or as ordinary text.
+
+    >>> special_of(True), special_of(False)
+    ('all', ([], []))
+    """
+    return _RESOLVED["all" if allow_special else "none"]
+
+
 def resolve_special(
     special_tokens: Collection[str], allowed: AllowedSpecial, disallowed: DisallowedSpecial | None
 ) -> Special:
@@ -34,13 +43,11 @@ def resolve_special(
         return _RESOLVED[allowed]  # as fast as possible: short texts take half a microsecond
     names = set(special_tokens)
     if isinstance(allowed, str):
-        if allowed not in ("none_raise", "all", "none"):
+        if allowed not in _RESOLVED:
             reason = 'must be "all", "none", "none_raise" or a collection of special tokens'
             raise ArgumentError("allowed_special", allowed, reason)
-        if disallowed is None:
-            disallowed = "all" if allowed == "none_raise" else ()
         allowed = names if allowed == "all" else ()
-    elif disallowed is None:
+    if disallowed is None:
         disallowed = "all"
     if isinstance(disallowed, str) and disallowed != "all":
         raise ArgumentError("disallowed_special", disallowed, 'must be "all" or a collection of special tokens')

@@ -6,22 +6,21 @@ Its vocabulary, added tokens, chat templates and files are transformers' own.
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..formats import auto_tokenizer, native
-from ..formats.huggingface import entries_of, with_added
-from ..formats.placeholders import vocabulary_only
+from ..formats import auto_tokenizer, load_any, native
+from ..formats.file_errors import locate_errors
+from ..formats.huggingface import entries_of, vocabulary_only, with_added
 from ..model import Model
 from ..tokenizer import Tokenizer
-from ..tokenizer.paper import BatchTokenizer
 
 if TYPE_CHECKING:
     from .call import Call, chosen, inputs_of, state_of
@@ -41,28 +40,49 @@ else:
     from .call import Call, chosen, inputs_of, state_of
 
 
-def load(source: Any) -> BatchBPETokenizer:
+def load(source: Any, **settings: Any) -> BatchBPETokenizer:
     """Return a transformers tokenizer that encodes and decodes with the core of this package.
 
     `source` is a `Tokenizer`, a transformers tokenizer, or the path of anything that `Tokenizer.from_file` loads.
+    `settings`, such as `padding_side="left"`, replace those of the source, as in `from_pretrained`.
 
     >>> tokenizer = load(Tokenizer.train("aaabdaaabac", 260, special_tokens=["<|endoftext|>"]))
     >>> tokenizer("aaabd<|endoftext|>")
     {'input_ids': [258, 100, 259], 'attention_mask': [1, 1, 1]}
     """
-    if isinstance(source, str | os.PathLike):
-        if any((Path(source) / name).is_file() for name in BatchBPETokenizer.vocab_files_names.values()):
-            return BatchBPETokenizer.from_pretrained(os.fspath(source))  # type: ignore[no-any-return]
-        source = Tokenizer.from_file(source)
-    elif isinstance(source, Model | BatchTokenizer):
-        source = Tokenizer(source) if isinstance(source, Model) else source.tokenizer
-    elif not isinstance(source, Tokenizer):
-        source = Tokenizer.from_huggingface(source)
+    is_path = isinstance(source, str | os.PathLike)
+    if is_path and any((Path(source) / name).is_file() for name in BatchBPETokenizer.vocab_files_names.values()):
+        with locate_errors(source):
+            loaded = BatchBPETokenizer.from_pretrained(os.fspath(source), **settings)
+            loaded.tokenizer  # noqa: B018  raises an error if it is not byte-level
+        return loaded  # type: ignore[no-any-return]
+    tokenizer = source
+    if not isinstance(source, Tokenizer):
+        tokenizer = Tokenizer(load_any("source", source, "use a byte-level tokenizer"))
     with TemporaryDirectory() as folder:
-        source.export(Path(folder) / "tokenizer", "transformers")
-        loaded = BatchBPETokenizer.from_pretrained(str(Path(folder) / "tokenizer"))
-    loaded.name_or_path = loaded.init_kwargs["name_or_path"] = source.name
+        tokenizer.export(Path(folder) / "tokenizer", "transformers")
+        loaded = BatchBPETokenizer.from_pretrained(str(Path(folder) / "tokenizer"), **settings)
+    name = Path(source).stem if is_path else getattr(source, "name_or_path", tokenizer.name)
+    loaded.name_or_path = loaded.init_kwargs["name_or_path"] = name
     return loaded  # type: ignore[no-any-return]
+
+
+class _Core:
+    """The tokenizer that was last built, and the state of the backend that it was built from.
+
+    It is not part of pickles, nor of the hashes by which `datasets` finds cached results. Copies share it.
+    """
+
+    def __init__(self) -> None:
+        self.built: tuple[Any, Tokenizer] | None = None
+
+    def __reduce__(self) -> Any:
+        return _Core, ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Core:
+        copied = _Core()
+        copied.built = self.built
+        return copied
 
 
 class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
@@ -80,7 +100,7 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         but cannot encode.
         """
         self._model = native.load(vocab_file) if vocab_file else None
-        self._current: tuple[Any, Tokenizer] | None = None
+        self._core = _Core()
         if self._model:
             self._tokenizer = Backend.from_str(json.dumps(vocabulary_only(self._model)))
         super().__init__(**kwargs)
@@ -104,35 +124,29 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         """
         backend = self._tokenizer
         state = (backend.get_vocab_size(), state_of(backend.normalizer), state_of(backend.pre_tokenizer))
-        if self._current is None or self._current[0] != state:
-            if self._model:
-                tokenizer = Tokenizer(with_added(self._model, entries_of(self.added_tokens_decoder)))
-            else:
-                tokenizer = Tokenizer.from_huggingface(backend)
-            self._current = state, tokenizer
-        return self._current[1]
+        built = self._core.built
+        if built is None or built[0] != state:
+            self._core.built = built = state, Tokenizer.from_huggingface(self)
+        return built[1]
+
+    @property
+    def own_model(self) -> Model | None:
+        """The model if no tokenizer.json can represent it, with tokens and a post-processor that were set since.
+
+        >>> load(Tokenizer.train("aaabdaaabac", 259)).own_model
+        """
+        if self._model is None:
+            return None
+        carried = {**self._model.carried}
+        for name in ("post_processor", "decoder"):
+            state = state_of(getattr(self._tokenizer, name))
+            carried |= {name: json.loads(state) if state else None}
+        carried = {name: part for name, part in carried.items() if part is not None}
+        return replace(with_added(self._model, entries_of(self.added_tokens_decoder)), carried=carried)
 
     def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
-        self._current = None  # the flags of a token that exists may change
+        self._core.built = None  # the flags of a token that exists may change
         return int(super()._add_tokens(new_tokens, special_tokens))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle everything but the core, which is rebuilt when it is first used."""
-        return {**self.__dict__, "_current": None}
-
-    def __copy__(self) -> BatchBPETokenizer:
-        """Share everything, including the core."""
-        return self._with(self.__dict__)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> BatchBPETokenizer:
-        """Share only the core, which is immutable."""
-        current = {"_current": self._current}
-        return self._with({name: copy.deepcopy(each, memo) for name, each in self.__getstate__().items()} | current)
-
-    def _with(self, attributes: dict[str, Any]) -> BatchBPETokenizer:
-        copied = type(self).__new__(type(self))
-        copied.__dict__ |= attributes
-        return copied
 
     def _encode_plus(
         self,
@@ -163,16 +177,19 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
             given = {name: each for name, each in locals().items() if name not in ("self", "unsupported", "__class__")}
             return super()._encode_plus(**given)
         call = Call(
-            owner=self,
             tokenizer=self.tokenizer,
-            allowed_special="none" if chosen(split_special_tokens, self.split_special_tokens) else "all",
+            names_of=self.convert_ids_to_tokens,
+            allow_special=not chosen(split_special_tokens, self.split_special_tokens),
             add_special_tokens=add_special_tokens,
+            post_processor=self._tokenizer.post_processor,
             truncation=TruncationStrategy(truncation_strategy),
+            truncation_side=self.truncation_side,
             max_length=max_length,
             stride=stride,
             padding=PaddingStrategy(padding_strategy),
-            multiple=pad_to_multiple_of or 1,
             padding_side=padding_side or self.padding_side,
+            multiple=pad_to_multiple_of or 1,
+            pad={"pad_id": self.pad_token_id, "pad_type_id": self.pad_token_type_id, "pad_token": self.pad_token},
         )
         inputs, is_batch = inputs_of(text, text_pair, is_split_into_words)
         wanted = {
@@ -207,9 +224,9 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         ids = token_ids["input_ids"] if isinstance(token_ids, dict) else token_ids
         ids = [ids] if isinstance(ids, int) else ids
         cleans_up = chosen(clean_up_tokenization_spaces, self.clean_up_tokenization_spaces)
-        # Recent versions ignore this setting, which removes spaces, unless another one says that it is serious.
-        is_serious = getattr(self, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", True)
-        is_cleaned = cleans_up and (is_serious or clean_up_tokenization_spaces)
+        # Recent versions ignore the setting, which removes spaces, unless this one forces it.
+        is_forced = getattr(self, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", True)
+        is_cleaned = cleans_up and (is_forced or clean_up_tokenization_spaces)
         if not is_cleaned and type(self._tokenizer.decoder).__name__ == "ByteLevel":
             try:
                 return self.tokenizer.core_encoder.decode_text(ids, "replace", skip_special_tokens)
@@ -231,6 +248,7 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         vocab_size: int,
         length: int | None = None,
         new_special_tokens: Sequence[str] | None = None,
+        show_progress: bool = True,
         **unsupported: Any,
     ) -> BatchBPETokenizer:
         """Train a new vocabulary on texts or batches of texts; everything else is taken from this tokenizer.
@@ -238,13 +256,15 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         See the parameter `like` of `Tokenizer.train`. `length` is accepted for compatibility and ignored.
 
         >>> tokenizer = load(Tokenizer.train("aaabdaaabac", 258, special_tokens=["</s>"]))
-        >>> tokenizer.train_new_from_iterator([["xyxyxy"], ["xy"]], 258)("xyz")["input_ids"]
+        >>> tokenizer.train_new_from_iterator([["xyxyxy"], ["xy"]], 258, show_progress=False)("xyz")["input_ids"]
         [256, 122]
         """
         _check_supported(unsupported)
         texts = (text for texts in text_iterator for text in ([texts] if isinstance(texts, str) else texts))
-        special_tokens = [*(new_special_tokens or ())]
-        return load(Tokenizer.train(texts=texts, vocab_size=vocab_size, like=self, special_tokens=special_tokens))
+        special_tokens, progress = [*(new_special_tokens or ())], show_progress
+        return load(
+            Tokenizer.train(None, vocab_size, texts=texts, like=self, special_tokens=special_tokens, progress=progress)
+        )
 
     def _save_pretrained(
         self,
@@ -254,19 +274,22 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         filename_prefix: str | None = None,
     ) -> tuple[str, ...]:
         folder, config_file = Path(save_directory), Path(file_names[0])
-        if self._model:
+        if model := self.own_model:
             code, settings = auto_tokenizer.own_class()
-            model = folder / (f"{filename_prefix}-" * bool(filename_prefix) + native.IN_FOLDER)
-            native.save(self.tokenizer.model, model)
-            file_names = (*file_names, str(model))
+            model_file = folder / (f"{filename_prefix}-" * bool(filename_prefix) + native.IN_FOLDER)
+            native.save(model, model_file)
+            file_names = (*file_names, str(model_file))
         else:
-            code, settings = auto_tokenizer.fast_class(auto_tokenizer.keeps_class(folder))
+            code, settings = auto_tokenizer.fast_class(auto_tokenizer.needs_code(folder))
             file_names = super()._save_pretrained(save_directory, file_names, legacy_format, filename_prefix)
         for name, text in code.items():
             (folder / name).write_text(text, encoding="utf-8")
         config = {name: value for name, value in json.loads(config_file.read_bytes()).items() if name != "auto_map"}
         config_file.write_text(json.dumps(config | settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        return (*file_names, *(str(folder / name) for name in code))
+        file_names = (*file_names, *(str(folder / name) for name in code))
+        if not filename_prefix:
+            auto_tokenizer.remove_stale(folder, [Path(name).name for name in file_names])
+        return file_names
 
 
 def _as_array(rows: list[Any]) -> Any:

@@ -9,42 +9,50 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentTypeError
 from ..formats.post_processor import Wrapping, wrapping_of
 from ..tokenizer import Tokenizer
-from ..tokenizer.special import Special, resolve_special
+from ..tokenizer.special import special_of
 
 if TYPE_CHECKING:
+    Backend: Any
+    BPE: Any
     Encoding: Any
     PaddingStrategy: Any
     TruncationStrategy: Any
 else:
     from tokenizers import Encoding
+    from tokenizers import Tokenizer as Backend
+    from tokenizers.models import BPE
     from transformers.tokenization_utils_base import PaddingStrategy, TruncationStrategy
 
 
 @dataclass(frozen=True)
 class Call:
-    """The options of a call that decide which tokens there are."""
+    """The settings that decide which tokens there are, as they are when a tokenizer is called."""
 
-    owner: Any
     tokenizer: Tokenizer
-    allowed_special: Literal["all", "none"]
+    names_of: Callable[[list[int]], list[str]]
+    allow_special: bool
     add_special_tokens: bool
+    post_processor: Any
     truncation: Any
+    truncation_side: str
     max_length: int | None
     stride: int
     padding: Any
-    multiple: int
     padding_side: str
+    multiple: int
+    pad: dict[str, Any]
+    """The id, the type id and the name of the token for padding."""
 
     def encode(
         self, inputs: list[tuple[Any, Any]], wanted: dict[str, bool], with_overflow: bool
     ) -> tuple[dict[str, list[Any]], Sequence[Any], list[int]]:
-        """Return the columns of the output, the encodings, and from which input each of them is."""
-        wrapping = wrapping_of(state_of(self.owner.backend_tokenizer.post_processor))
+        """Return the columns of the output, the encodings, and the index of the input of each encoding."""
+        wrapping = wrapping_of(state_of(self.post_processor))
         if wrapping and not with_overflow and self._is_simple(inputs, wrapping):
             columns = self._columns([text for text, _ in inputs], wrapping, wanted)
             widths = [len(ids) for ids in columns["input_ids"]]
@@ -63,10 +71,6 @@ class Call:
         return columns, found, samples
 
     @property
-    def _special(self) -> Special:
-        return resolve_special((), self.allowed_special, None)
-
-    @property
     def _is_truncated(self) -> bool:
         return self.truncation != TruncationStrategy.DO_NOT_TRUNCATE and self.max_length is not None
 
@@ -76,7 +80,7 @@ class Call:
             return False
         if not self._is_truncated:
             return True
-        is_from_right = self.owner.truncation_side == "right"
+        is_from_right = self.truncation_side == "right"
         is_usual = self.truncation != TruncationStrategy.ONLY_SECOND and not self.stride
         return is_usual and self._room(wrapping) > 0 and (is_from_right or not wrapping.trim)
 
@@ -90,12 +94,12 @@ class Call:
         offsets: list[Any] = []
         if wanted["offset_mapping"]:
             encode = self.tokenizer.core_encoder.encode_batch_with_offsets
-            ids, offsets = encode(texts, self._special, wrapping.trim, None)
+            ids, offsets = encode(texts, special_of(self.allow_special), wrapping.trim, None)
         else:
-            ids = self.tokenizer.encode_batch(texts, self.allowed_special)
+            ids = self.tokenizer.encode_batch(texts, "all" if self.allow_special else "none")
         if self._is_truncated:
             room = self._room(wrapping)
-            kept = slice(room) if self.owner.truncation_side == "right" else slice(-room, None)
+            kept = slice(room) if self.truncation_side == "right" else slice(-room, None)
             ids, offsets = ([row[kept] if len(row) > room else row for row in rows] for rows in (ids, offsets))
         before, after = (wrapping.before, wrapping.after) if self.add_special_tokens else ((), ())
         types_before, kept_type, types_after = (
@@ -113,10 +117,10 @@ class Call:
                 return [row + [fill] * (width - len(row)) for row in rows]
             return [[fill] * (width - len(row)) + row for row in rows]
 
-        columns = {"input_ids": column(ids, before, after, self.owner.pad_token_id)}
+        columns = {"input_ids": column(ids, before, after, self.pad["pad_id"])}
         if wanted["token_type_ids"]:
             types = [[kept_type] * length for length in lengths]
-            columns["token_type_ids"] = column(types, types_before, types_after, self.owner.pad_token_type_id)
+            columns["token_type_ids"] = column(types, types_before, types_after, self.pad["pad_type_id"])
         ones = ([1] * len(before), [1] * len(after))
         if wanted["attention_mask"]:
             columns["attention_mask"] = column([[1] * length for length in lengths], *ones, 0)
@@ -136,30 +140,33 @@ class Call:
 
     def _encoding(self, text: Any, pair: Any) -> Any:
         """Encode a text, or a pair, as an `Encoding` of Hugging Face's library, which truncates it and adds tokens."""
-        backend = self.owner.backend_tokenizer
-        self.owner.set_truncation_and_padding(
-            PaddingStrategy.DO_NOT_PAD, self.truncation, self.max_length, self.stride, None, None
-        )
+        backend = Backend(BPE())  # that of the tokenizer is shared by threads, and its settings may have changed
+        if self.post_processor is not None:
+            backend.post_processor = self.post_processor
+        if self._is_truncated:
+            options = {"stride": self.stride, "strategy": self.truncation.value, "direction": self.truncation_side}
+            backend.enable_truncation(self.max_length, **options)
         raw = [self._raw(each, type_id) for type_id, each in enumerate((text, pair)) if each is not None]
         return backend.post_process(*raw, add_special_tokens=self.add_special_tokens)
 
     def _raw(self, text: str | Sequence[str], type_id: int) -> Any:
-        encode = self.tokenizer.core_encoder.encode_with_words
+        encode, special = self.tokenizer.core_encoder.encode_with_words, special_of(self.allow_special)
         if isinstance(text, str):
-            ids, offsets, words = encode(text, self._special)
+            ids, offsets, words = encode(text, special)
             indices, texts = words.tolist(), [text] * len(ids)
         else:
             ids, offsets, indices, texts = [], [], [], []
             for index, word in enumerate(text):
-                more_ids, more_offsets, _ = encode(word, self._special)
-                ids, offsets = ids + more_ids, offsets + more_offsets
-                indices, texts = indices + [index] * len(more_ids), texts + [word] * len(more_ids)
+                more_ids, more_offsets, _ = encode(word, special)
+                ids += more_ids
+                offsets += more_offsets
+                indices += [index] * len(more_ids)
+                texts += [word] * len(more_ids)
         found = {*self.tokenizer.model.found_tokens.values()}
-        tokens = self.owner.convert_ids_to_tokens(ids)
         # An added token is called as in the text, with the whitespace that it strips.
         tokens = [
             text[start:end] if id in found else token
-            for id, token, text, (start, end) in zip(ids, tokens, texts, offsets, strict=True)
+            for id, token, text, (start, end) in zip(ids, self.names_of(ids), texts, offsets, strict=True)
         ]
         zeros = [0] * len(ids)
         state = {
@@ -171,10 +178,8 @@ class Call:
         return encoding
 
     def _padded(self, encoding: Any, width: int) -> Any:
-        owner = self.owner
         if self.padding != PaddingStrategy.DO_NOT_PAD:
-            token = {"pad_id": owner.pad_token_id, "pad_type_id": owner.pad_token_type_id, "pad_token": owner.pad_token}
-            encoding.pad(width, direction=self.padding_side, **token)
+            encoding.pad(width, direction=self.padding_side, **self.pad)
         return encoding
 
 
@@ -198,7 +203,8 @@ class _Encodings(Sequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         for each in range(len(self))[index] if isinstance(index, slice) else [range(len(self))[index]]:
-            self._made[each] = self._made[each] or self._make(each)
+            if self._made[each] is None:
+                self._made[each] = self._make(each)
         return self._made[index]
 
     def __reduce__(self) -> Any:
@@ -216,8 +222,7 @@ def inputs_of(text: Any, pair: Any, is_split_into_words: bool) -> tuple[list[tup
     elif isinstance(pair, list | tuple) and len(pair) == len(text):
         pairs = [*zip(text, pair, strict=True)]
     else:
-        expected = f"must be a list of {len(text)} texts, as text is"
-        raise ArgumentTypeError("text_pair", pair, expected)
+        raise ArgumentTypeError("text_pair", pair, f"must be a list of {len(text)} texts, one for each text")
     for first, second in pairs:
         _checked(first, is_split_into_words)
         if second is not None:
