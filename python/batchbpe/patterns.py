@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from . import _core
 from ._core import PatternError as PatternError
@@ -108,9 +108,13 @@ class Split:
 
         >>> Split.of("gpt2").pattern == PATTERNS["gpt2"], Split.of(r" ?\\w+").pattern
         (True, ' ?\\\\w+')
-        >>> print(Split.of("gpt2", "NFC"))
-        NFC > gpt2
+        >>> print(Split.of("gpt2", "NFC"), "or", Split.of("NFC > gpt2"))
+        NFC > gpt2 or NFC > gpt2
         """
+        if isinstance(pattern, str):
+            form, _, name = pattern.partition(" > ")
+            if form in get_args(Normalization) and name in PATTERNS:  # as a split is printed
+                pattern = cls(PATTERNS[name], normalization=cast(Normalization, form))
         if isinstance(pattern, Split):
             if pattern.normalization not in ("none", normalization or pattern.normalization):
                 reason = f"must be that of the given split, {pattern.normalization}"

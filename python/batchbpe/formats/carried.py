@@ -51,6 +51,11 @@ def of_object(tokenizer: Any) -> dict[str, Any]:
     config = {name: getattr(tokenizer, name, None) for name in names}
     kinds = (str, int, float, bool)
     config = {name: value for name, value in config.items() if isinstance(value, kinds)}
+    named = {name: getattr(tokenizer, name, None) for name in getattr(tokenizer, "SPECIAL_TOKENS_ATTRIBUTES", ())}
+    config |= {name: token for name, token in named.items() if isinstance(token, str)}
+    for name in ("extra_special_tokens", "additional_special_tokens"):
+        if isinstance(tokens := getattr(tokenizer, name, None), list) and tokens:
+            config["additional_special_tokens"] = [*map(str, tokens)]
     template = getattr(tokenizer, "chat_template", None)
     return {"tokenizer_config": config} | ({"chat_template": template} if isinstance(template, str) else {})
 

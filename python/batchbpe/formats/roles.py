@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,9 @@ RECOGNIZED: Mapping[str, tuple[str, ...]] = {
 
 Tokens that begin and end a text come before <|endoftext|>, which can do both, and before those of a turn in a chat.
 """
+LISTED = "additional_special_tokens"
+"""The setting that lists special tokens without a role, which transformers does not always take from tokenizer.json."""
+_LISTED_SINCE_5 = "extra_special_tokens"
 _CONFIG = {"clean_up_tokenization_spaces": False, "model_max_length": int(1e30)}
 """The settings of a model that carries none."""
 
@@ -151,13 +154,36 @@ def by_name(special_tokens: Collection[str]) -> dict[str, str]:
 def config_of(model: Model) -> dict[str, Any]:
     """Return the settings for tokenizer_config.json: those that a model carries, with roles by name if it has none.
 
-    >>> config_of(Model(r"\\w+", {}, special_tokens={"</s>": 256}))["eos_token"]
-    '</s>'
+    A model without settings gets a list of the special tokens that have no role.
+
+    >>> config = config_of(Model(r"\\w+", {}, special_tokens={"</s>": 256, "<x>": 257}))
+    >>> config["eos_token"], config[LISTED]
+    ('</s>', ['<x>'])
     """
     config = dict(model.carried.get("tokenizer_config", _CONFIG))
     if not any(config.get(name) for name in ROLES):
-        config |= {f"{role}_token": name for role, name in by_name(model.special_tokens).items()}
+        roles = by_name(model.special_tokens)
+        config |= {f"{role}_token": name for role, name in roles.items()}
+        others = [name for name in model.special_tokens if name not in roles.values()]
+        if others and "tokenizer_config" not in model.carried:
+            config[LISTED] = others
     return config
+
+
+def with_listed(model: Model, new: Iterable[str]) -> Model:
+    """Return a model whose settings, if it carries any, list new special tokens.
+
+    >>> model = Model(r"\\w+", {}, special_tokens={"<x>": 256}, carried={"tokenizer_config": {"pad_token": "<p>"}})
+    >>> with_listed(model, ["<x>"]).carried["tokenizer_config"]
+    {'pad_token': '<p>', 'additional_special_tokens': ['<x>']}
+    """
+    config = model.carried.get("tokenizer_config")
+    if config is None or isinstance(config.get(_LISTED_SINCE_5), Mapping):  # the latter names each of them
+        return model
+    key = _LISTED_SINCE_5 if _LISTED_SINCE_5 in config else LISTED
+    listed = [*(config.get(key) or ())]
+    listed += [name for name in new if name not in map(content_of, listed)]
+    return replace(model, carried={**model.carried, "tokenizer_config": {**config, key: listed} if listed else config})
 
 
 def roles_of(model: Model) -> dict[str, str]:

@@ -13,6 +13,7 @@ from ..arguments import check_integer
 from ..choices import Normalization, PolicyName, Ties
 from ..errors import ArgumentError, Message, Setting, plural, short
 from ..formats import load_any
+from ..formats.roles import with_listed
 from ..model import Model
 from ..model.checks import check_special_tokens
 from ..options import check_choice, check_numbers, option, shell_options
@@ -210,8 +211,10 @@ class TrainingOptions(Search):
         free = (token for token in count(model.n_vocab) if token not in used)
         ids = {name: given[name] if name in given else next(free) for name in self.new_tokens}
         if self.like:
-            return completed(model, self.like, ids)
-        return replace(model, special_tokens={**model.special_tokens, **ids})
+            model = completed(model, self.like, ids)
+        else:
+            model = replace(model, special_tokens={**model.special_tokens, **ids})
+        return with_listed(model, [name for name in self.special_tokens if name in ids])
 
     def as_metadata(self) -> dict[str, Any]:
         """Return what a model file records about its training."""
