@@ -127,9 +127,17 @@ def check_config(config: Mapping[str, Any]) -> None:
         roles[name] = [*(tokens.values() if isinstance(tokens, Mapping) else tokens)]
     for name, tokens in roles.items():
         for token in tokens:
-            content = token.get("content") if isinstance(token, Mapping) else token
-            if token is not None and not isinstance(content, str):
+            if token is not None and not isinstance(content_of(token), str):
                 raise DataError(f"expected a special token, got {short(token)}", where=name)
+
+
+def content_of(token: Any) -> Any:
+    """Return the name of a token in a tokenizer_config.json: a string, or an object that has it as its content.
+
+    >>> content_of("<s>"), content_of({"content": "<s>", "lstrip": True})
+    ('<s>', '<s>')
+    """
+    return token.get("content") if isinstance(token, Mapping) else token
 
 
 def _named_tokens(part: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -212,8 +220,7 @@ def described(carried: Mapping[str, Any]) -> list[str]:
     names += ["model_max_length"] * (isinstance(length, int | float) and length < _NO_LIMIT)
     names += (name for name in _SWITCHES if config.get(name))
     for name in ROLES:
-        value = config.get(name)
-        value = value.get("content") if isinstance(value, Mapping) else value
+        value = content_of(config.get(name))
         if value and not (name in ("bos_token", "eos_token") and str(value) == END):
             names.append(name)
     return names
