@@ -20,7 +20,7 @@ from .file_errors import locate_errors
 CONFIG = "tokenizer_config.json"
 TEMPLATE = "chat_template.jinja"
 END = "<|endoftext|>"
-"""The special token that transformers exports use as the beginning and the end of a text."""
+"""Gets the roles bos and eos if no other name does."""
 ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _SWITCHES = ("add_bos_token", "add_eos_token", "add_prefix_space", "clean_up_tokenization_spaces")
 _NO_LIMIT = 1e20
@@ -96,7 +96,7 @@ _TYPES = {
 
 
 def _flat(part: Any, container: str) -> Iterator[Any]:
-    """Yield the parts of a sequence, which may contain others, or the part itself if it is none."""
+    """Yield the parts of a sequence, which may contain others, or the part itself if it is not a sequence."""
     if isinstance(part, Mapping) and part.get("type") == "Sequence" and isinstance(part.get(container), list):
         for each in part[container]:
             yield from _flat(each, container)

@@ -77,7 +77,7 @@ class RoleOptions:
         return {role: name for role in RECOGNIZED if (name := getattr(self, role)) is not None}
 
     def check(self, special_tokens: Collection[str]) -> None:
-        """Raise if a role is given to something else than a special token.
+        """Raise if a role is given to anything other than a special token.
 
         >>> RoleOptions(eos="</s>").check(["<s>"])
         Traceback (most recent call last):
