@@ -152,7 +152,7 @@ def test_adding_tokens() -> None:
         ({"add_tokens": 0, "base": base}, "add_tokens must be at least 1, got 0"),
         (
             {"add_tokens": 1, "base": base, "special_tokens": ["<a>", "<b>"]},
-            "must be at least 2, the new special tokens, got 1",
+            r"must be at least 2 \(the number of new special tokens\), got 1",
         ),
         ({"add_tokens": 1 << 24, "base": base}, "add_tokens must be at most 2096886, got"),
     ):

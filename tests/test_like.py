@@ -17,6 +17,7 @@ from batchbpe import BatchTokenizer, ChunkCounts, Model, Tokenizer, train
 from batchbpe.errors import ArgumentError, DataError
 from batchbpe.formats.byte_level import to_byte_level
 from batchbpe.patterns import Split
+from batchbpe.training.like import counting_for
 
 TEXT = Path(topics.__file__).read_text(encoding="utf-8")[:200_000]
 HELD_OUT = Path(argparse.__file__).read_text(encoding="utf-8") + "Cafe\u0301 naïve 語 1234 \u00a0x²"
@@ -252,5 +253,8 @@ def test_settings_that_name_other_tokens(part: dict[str, Any], where: str) -> No
     remedy = "which is neither special nor a byte; add it with special_tokens"
     with pytest.raises(DataError, match=f"^{where}, {remedy}"):
         train(untouched(), SIZE, like=source)  # before anything is read
+    with pytest.raises(DataError, match=f"^{where}, {remedy}"):
+        counting_for(source, [])
+    assert name in counting_for(source, [name])[1]
     model = train(TEXT, SIZE, like=source, special_tokens=[name])
     assert str(model.special_tokens[name]) in json.dumps(dict(model.carried))

@@ -1,6 +1,5 @@
 """Id maps between published vocabularies: nothing is lost, and an extension moves nothing."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +48,7 @@ def test_an_extension(name: str) -> None:
 )
 def test_a_transplant(old: str, new: str) -> None:
     base, tokenizer = load(old), load(new)
-    start = time.monotonic()
     id_map = tokenizer.id_map(base)
-    assert time.monotonic() - start < 5  # about 0.3 s
     assert id_map.counts["moved"] > 30_000
     for each in (id_map, id_map.reverse):
         assert_parts_have_the_bytes(each)

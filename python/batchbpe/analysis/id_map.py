@@ -1,6 +1,6 @@
 """`IdMap`: how the ids of a vocabulary relate to those of another, to give a language model the new vocabulary.
 
-docs/extending.md shows how to extend or transplant an embedding matrix with it.
+docs/embeddings.md shows how to extend or transplant an embedding matrix with it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ import numpy.typing as npt
 
 from .._core import Encoder
 from ..arguments import check_integer
-from ..errors import ArgumentTypeError
+from ..formats import Loadable, load_any
 from ..model import Model, UnknownTokenError
 from ..storage.atomic import replacing
+from ..tokenizer import Tokenizer
 from ..util.lazy import lazy
 from ..util.utf8 import is_utf8
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from ..tokenizer import Tokenizer
 
 Ids = npt.NDArray[np.int64]
 _ORDINARY = ("stop words", "bytes and merges", "phrases")
@@ -51,14 +50,12 @@ class IdMap:
     offsets: Ids
     """New id i has the parts from `offsets[i]` to `offsets[i + 1]`. There is one offset more than new ids."""
 
-    def __init__(self, tokenizer: Tokenizer, base: Tokenizer) -> None:
+    def __init__(self, tokenizer: Loadable, base: Loadable) -> None:
         """Compare the vocabulary of `tokenizer`, the new one, with that of `base`."""
-        for name, each in {"tokenizer": tokenizer, "base": base}.items():
-            if not isinstance(getattr(each, "model", None), Model):
-                raise ArgumentTypeError(name, each, "must be a Tokenizer", remedy="see Tokenizer.from_file")
-        self.tokenizer, self.base = tokenizer, base
-        self.old_ids = _same_tokens(tokenizer.model, base.model)
-        self.ids, self.offsets = _all_parts(tokenizer.model, base.model, self.old_ids)
+        self.tokenizer, self.base = _loaded("tokenizer", tokenizer), _loaded("base", base)
+        new, old = self.tokenizer.model, self.base.model
+        self.old_ids = _same_tokens(new, old)
+        self.ids, self.offsets = _all_parts(new, old, self.old_ids)
 
     @lazy
     def tokens(self) -> Ids:
@@ -165,6 +162,10 @@ class IdMap:
     def __repr__(self) -> str:
         """Show the number of tokens for each change."""
         return f"IdMap({', '.join(f'{change}={number}' for change, number in self.counts.items())})"
+
+
+def _loaded(parameter: str, source: Loadable) -> Tokenizer:
+    return source if isinstance(source, Tokenizer) else Tokenizer(load_any(parameter, source))
 
 
 def _by_kind(model: Model) -> Iterator[tuple[str, Sequence[int], Sequence[bytes]]]:

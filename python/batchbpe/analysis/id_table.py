@@ -77,7 +77,7 @@ def json_rows(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _with_hex(table: pa.Table) -> pa.Table:
-    digits = [(value or b"").hex() for value in table["bytes"].to_pylist()]
+    digits = [row["bytes"].hex() for row in table.select(["bytes"]).to_pylist()]
     return table.set_column(table.column_names.index("bytes"), "hex", pa.array(digits, pa.string()))
 
 
@@ -90,7 +90,7 @@ def write_table(table: pa.Table, path: Path, suffix: str) -> None:
     elif suffix == ".csv":
         import pyarrow.csv as csv
 
-        parts = [" ".join(map(str, row or ())) for row in table["parts"].to_pylist()]
+        parts = [" ".join(map(str, row["parts"])) for row in table.select(["parts"]).to_pylist()]
         in_text = _with_hex(table).drop_columns("parts").append_column("parts", pa.array(parts, pa.string()))
         csv.write_csv(in_text, path)
     else:

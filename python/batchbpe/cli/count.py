@@ -87,13 +87,12 @@ def count(
 
     Example: batchbpe count data/*.parquet -o counts.parquet
     """
-    from .._core import MAX_MERGES
     from ..data.corpus import Corpus
     from ..data.options import default_max_document_bytes, from_keywords
     from ..jobs.count import CountOptions, count_files
-    from ..options import picked
     from ..patterns import Split
-    from ..training.options import TrainingOptions, split_for
+    from ..training.like import counting_for
+    from ..training.options import split_for
     from ..util.memory import peak_memory
 
     not_on_spark = {
@@ -111,12 +110,11 @@ def count(
     max_memory_bytes = None if max_memory is None else int(max_memory * 1e9)
     reading.setdefault("max_document_bytes", default_max_document_bytes(max_memory_bytes))
     read_options, sampling = from_keywords(cast("Reading", reading))
-    # What `train --like` expects of the counts, for any size.
-    given = {"vocab_size": MAX_MERGES, "special_tokens": special_token or [], "like": like}
-    training = picked(TrainingOptions, given)
+    model, special_tokens = counting_for(like, special_token or [])
+    given_models = {} if model is None else {"like": model}
     options = CountOptions(
-        split=split_for(training, pattern, normalization) or Split.of("gpt4"),
-        special_tokens=training.found_tokens,
+        split=split_for(given_models, pattern, normalization) or Split.of("gpt4"),
+        special_tokens=special_tokens,
         max_chunk_bytes=max_chunk_bytes,
         reading=read_options,
         sampling=sampling,

@@ -15,6 +15,8 @@ from .output import note, print_json, print_rows, print_table
 from .usage import UsageError, number
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ..analysis.id_map import IdMap
 
 CHANGES = {"added": "parts", "moved": "old id", "removed": "replaced by"}
@@ -26,7 +28,7 @@ MAX_PARTS = 8
 @command
 def diff(
     base: Annotated[Path, typer.Argument(help="The old model, in any format.", readable=False)],
-    mine: Annotated[Path, typer.Argument(help="The new model, in any format.", readable=False)],
+    new: Annotated[Path, typer.Argument(help="The new model, in any format.", readable=False)],
     output: Annotated[
         Path | None, option("Table of all tokens: .parquet, .csv or .json.", "--output", "-o", metavar="FILE")
     ] = None,
@@ -36,27 +38,29 @@ def diff(
 ) -> None:
     """Compare the ids of two vocabularies.
 
-    The parts of a new token are the old tokens that its text is encoded to (docs/extending.md).
+    The parts of a new token are the old tokens that its text is encoded to (docs/embeddings.md).
 
     Example: batchbpe diff gpt2.json mine.model -o ids.parquet
     """
-    from ..analysis.id_table import check_suffix
+    from ..analysis.id_table import check_suffix, json_rows
     from ..storage.atomic import check_writable
 
     if output is not None:
         check_suffix("output", output)
-        if output.exists() and any(each.exists() and each.samefile(output) for each in _files(base, mine)):
+        if output.exists() and any(each.exists() and each.samefile(output) for each in _files(base, new)):
             raise UsageError(f"--output must not be a file of a model, got {output}")
         check_writable(output)
-    old, new = (load(path, pattern, needed=False) for path in (base, mine))
-    id_map = new.id_map(old)
+    base_tokenizer, new_tokenizer = (load(path, pattern, needed=False) for path in (base, new))
+    id_map = new_tokenizer.id_map(base_tokenizer)
     if output is not None:
         id_map.save(output)
     examples = _examples(id_map, limit)
     if json:
-        print_json({"base": len(old), "mine": len(new)} | id_map.counts | {"examples": examples})
+        sizes = {"base_tokens": len(base_tokenizer), "new_tokens": len(new_tokenizer)}
+        rows = {change: json_rows(table) for change, table in examples.items()}
+        print_json(sizes | id_map.counts | {"examples": rows})
     else:
-        _print_summary({"base": str(base), "mine": str(mine)}, id_map)
+        _print_summary({"base": str(base), "new": str(new)}, id_map)
         _print_examples(examples, id_map)
     if output is not None:
         note(str(output), json)
@@ -67,27 +71,25 @@ def _files(*models: Path) -> Iterator[Path]:
         yield from model.iterdir() if model.is_dir() else [model]
 
 
-def _examples(id_map: IdMap, limit: int) -> dict[str, list[dict[str, Any]]]:
+def _examples(id_map: IdMap, limit: int) -> dict[str, pa.Table]:
     """Return the first rows of the table for each change."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from ..analysis.id_table import json_rows
-
     table = id_map.table()
     found = {change: table.filter(pc.equal(table["change"], pa.scalar(change))).slice(0, limit) for change in CHANGES}
-    return {change: json_rows(rows.drop_columns("change")) for change, rows in found.items()}
+    return {change: rows.drop_columns("change") for change, rows in found.items()}
 
 
 def _print_summary(names: dict[str, str], id_map: IdMap) -> None:
     import numpy as np
 
-    old, new = id_map.base, id_map.tokenizer
-    splits = [old.model.split.name, new.model.split.name]
+    base, new = id_map.base, id_map.tokenizer
+    splits = [base.model.split.name, new.model.split.name]
     parts = np.diff(id_map.offsets)[id_map.tokens[id_map.changes == "added"]]
     rows: dict[str, Any] = {
         **names,
-        "tokens": f"{len(old):,} → {len(new):,}",
+        "tokens": f"{len(base):,} → {len(new):,}",
         "pattern": " → ".join(dict.fromkeys(splits)),
         **id_map.counts,
         "parts per added token": float(parts.mean()) if len(parts) else None,
@@ -97,10 +99,11 @@ def _print_summary(names: dict[str, str], id_map: IdMap) -> None:
     print_rows("", rows)
 
 
-def _print_examples(examples: dict[str, list[dict[str, Any]]], id_map: IdMap) -> None:
+def _print_examples(examples: dict[str, pa.Table], id_map: IdMap) -> None:
     from ..analysis.display import quoted_token
 
-    for change, rows in examples.items():
+    for change, table in examples.items():
+        rows = table.to_pylist()
         is_removed = change == "removed"
         vocab = (id_map.tokenizer if is_removed else id_map.base).vocab
         cells = []
@@ -108,7 +111,7 @@ def _print_examples(examples: dict[str, list[dict[str, Any]]], id_map: IdMap) ->
             parts = [f"{part} {quoted_token(vocab[part])}" for part in row["parts"][:MAX_PARTS]]
             parts += ["…"] * (len(row["parts"]) > MAX_PARTS)
             last = str(row["old_id"]) if change == "moved" else " + ".join(parts) or None
-            token = quoted_token(bytes.fromhex(row["hex"]))
+            token = quoted_token(row["bytes"])
             cells.append([str(row["old_id" if is_removed else "id"]), token, last])
         if rows:
             sys.stdout.write("\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ArgumentError, listed, plural
-from ..formats import FORMATS, Format, save_file
+from ..formats import FORMATS, Format
 from ..formats.roles import RoleOptions
 from .app import command, contains_counts, load
 from .options import ROLES, Json, ModelFile, Quiet, RankPattern, option, takes
@@ -164,10 +164,10 @@ def export(
     """
     if output.exists() and model.exists() and model.samefile(output):
         raise UsageError(f"--output must not be the model, {output}")
-    given = RoleOptions(**options)
     tokenizer = load(model, pattern)
-    save_file(tokenizer.model, output, to, allow_inexact=allow_inexact, roles=given)
-    roles = tokenizer.roles | given.roles if FORMATS[to].stores_roles else {}
+    tokenizer.export(output, to, allow_inexact=allow_inexact, **options)
+    given = {role: name for role, name in options.items() if name is not None and role != "chat_template"}
+    roles = tokenizer.roles | given if FORMATS[to].stores_roles else {}
     if json:
         print_json({"output": str(output), "format": to, "roles": roles})
     shown = ", ".join(f"{role} {name}" for role, name in roles.items())

@@ -99,12 +99,12 @@ Loadable: TypeAlias = "Model | HasModel | str | os.PathLike[str] | HasContent | 
 """Everything that `load_any` accepts."""
 
 
-def load_any(parameter: str, source: Loadable, remedy: Message) -> Model:
+def load_any(parameter: str, source: Loadable, remedy: Message = "use a byte-level tokenizer") -> Model:
     """Return the model of a tokenizer, of a path, or of an object of `tokenizers` or transformers.
 
     `parameter` is the argument that errors name. `remedy` is added to an error about what the file contains.
 
-    >>> load_any("base", 3, "")
+    >>> load_any("base", 3)
     Traceback (most recent call last):
     ...
     batchbpe.errors.ArgumentTypeError: base must be a Tokenizer, a Model, a path, or a fast tokenizer of tokenizers or transformers, got 3

@@ -1,6 +1,6 @@
-"""What `AutoTokenizer` makes of an exported folder, which depends on the model's config.json next to it.
+"""How `AutoTokenizer` loads an exported folder, which depends on the model's config.json next to it.
 
-Beside a config.json of a type in `REPLACED`, transformers 5 ignores `tokenizer_class` and builds a class with its own
+Next to a config.json of a type in `REPLACED`, transformers 5 ignores `tokenizer_class` and builds a class with its own
 pattern and normalization, without a warning. An `auto_map` prevents this: AutoTokenizer then loads
 `PreTrainedTokenizerFast`, or with `trust_remote_code=True` the class in the folder, which gives the same ids.
 `tests/test_formats_auto_tokenizer.py` compares the ids for every model type that transformers knows.
@@ -43,7 +43,7 @@ __all__ = ["{OWN_CLASS}"]
 '''
 CODE = f'''"""The tokenizer of this folder: the ids of tokenizer.json, with the core of batchbpe if it is installed.
 
-Without this file, transformers replaces the pattern beside a config.json of some model types, such as qwen2.
+Without this file, transformers replaces the pattern next to a config.json of some model types, such as qwen2.
 """
 
 try:
@@ -105,6 +105,6 @@ def _statement(*, exceptions: bool = False, trust: bool = False) -> str:
     """Return what tokenizer_config.json says about the checks."""
     types = f"any model type except {', '.join(REPLACED)}" if exceptions else "any model type"
     argument = " with trust_remote_code=True" * trust
-    text = f"Checked with transformers {CHECKED}: beside a config.json of {types}, AutoTokenizer{argument} gives the"
+    text = f"Checked with transformers {CHECKED}: next to a config.json of {types}, AutoTokenizer{argument} gives the"
     remedy = " For the exceptions, export into the folder with the config.json." * exceptions
     return f"{text} ids of batchbpe.{remedy}"

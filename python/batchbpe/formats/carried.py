@@ -20,7 +20,7 @@ from .file_errors import locate_errors
 CONFIG = "tokenizer_config.json"
 TEMPLATE = "chat_template.jinja"
 END = "<|endoftext|>"
-"""The special token that transformers exports use as the beginning and the end of a text."""
+"""Gets the roles bos and eos if no other name does."""
 ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _SWITCHES = ("add_bos_token", "add_eos_token", "add_prefix_space", "clean_up_tokenization_spaces")
 _NO_LIMIT = 1e20
@@ -101,7 +101,7 @@ _TYPES = {
 
 
 def flat(part: Any, container: str) -> Iterator[Any]:
-    """Yield the parts of a sequence, which may contain others, or the part itself if it is none."""
+    """Yield the parts of a sequence, which may contain others, or the part itself if it is not a sequence."""
     if isinstance(part, Mapping) and part.get("type") == "Sequence" and isinstance(part.get(container), list):
         for each in part[container]:
             yield from flat(each, container)
@@ -132,9 +132,17 @@ def check_config(config: Mapping[str, Any]) -> None:
         roles[name] = [*(tokens.values() if isinstance(tokens, Mapping) else tokens)]
     for name, tokens in roles.items():
         for token in tokens:
-            content = token.get("content") if isinstance(token, Mapping) else token
-            if token is not None and not isinstance(content, str):
+            if token is not None and not isinstance(content_of(token), str):
                 raise DataError(f"expected a special token, got {short(token)}", where=name)
+
+
+def content_of(token: Any) -> Any:
+    """Return the name of a token in a tokenizer_config.json: a string, or an object that has it as its content.
+
+    >>> content_of("<s>"), content_of({"content": "<s>", "lstrip": True})
+    ('<s>', '<s>')
+    """
+    return token.get("content") if isinstance(token, Mapping) else token
 
 
 def _named_tokens(part: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -217,8 +225,7 @@ def described(carried: Mapping[str, Any]) -> list[str]:
     names += ["model_max_length"] * (isinstance(length, int | float) and length < _NO_LIMIT)
     names += (name for name in _SWITCHES if config.get(name))
     for name in ROLES:
-        value = config.get(name)
-        value = value.get("content") if isinstance(value, Mapping) else value
+        value = content_of(config.get(name))
         if value and not (name in ("bos_token", "eos_token") and str(value) == END):
             names.append(name)
     return names

@@ -15,7 +15,7 @@ from ..arguments import check_string
 from ..errors import ArgumentError, ArgumentTypeError, Message, Setting, listed
 from ..model import Model
 from ..options import option
-from .carried import END, ROLES
+from .carried import END, ROLES, content_of
 from .file_errors import locate_errors
 
 RECOGNIZED: Mapping[str, tuple[str, ...]] = {
@@ -80,7 +80,7 @@ class RoleOptions:
         return {role: name for role in RECOGNIZED if (name := getattr(self, role)) is not None}
 
     def check(self, special_tokens: Collection[str]) -> None:
-        """Raise if a role is given to something else than a special token.
+        """Raise if a role is given to anything other than a special token.
 
         >>> RoleOptions(eos="</s>").check(["<s>"])
         Traceback (most recent call last):
@@ -192,8 +192,8 @@ def roles_of(model: Model) -> dict[str, str]:
     >>> roles_of(Model(r"\\w+", {}, carried={"tokenizer_config": {"pad_token": {"content": "!"}}}))
     {'pad': '!'}
     """
-    tokens = {role: config_of(model).get(f"{role}_token") for role in RECOGNIZED}
-    names = {role: each.get("content") if isinstance(each, Mapping) else each for role, each in tokens.items()}
+    config = config_of(model)
+    names = {role: content_of(config.get(f"{role}_token")) for role in RECOGNIZED}
     return {role: str(name) for role, name in names.items() if name}
 
 

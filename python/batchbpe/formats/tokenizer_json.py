@@ -188,7 +188,7 @@ def _type(part: Any) -> str:
 
 
 def _parts(part: Any, name: str) -> list[dict[str, Any]]:
-    """Return the parts of a sequence, which may contain others, or the part itself if it is none."""
+    """Return the parts of a sequence, which may contain others, or the part itself if it is not a sequence."""
     if part is None:
         return []
     if not isinstance(part, dict):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from ..arguments import check_path
 from ..errors import DataError, short
-from ..formats import Format, huggingface, load_file, native, save_file
+from ..formats import Format, Loadable, huggingface, load_file, native, save_file
 from ..formats import tiktoken as rank_file
 from ..formats.file_errors import locate_errors
 from ..formats.phrase_pattern import pattern_with_phrases
@@ -226,13 +226,12 @@ class Tokenizer(Codec):
         names = unique_names([getattr(each, "name", "") for each in tokenizers])
         return Comparison(dict(zip(names, tokenizers, strict=True)), text, errors=errors)
 
-    def id_map(self, base: Tokenizer) -> IdMap:
+    def id_map(self, base: Loadable) -> IdMap:
         """Relate the ids of this vocabulary to those of another: which tokens are the same, and the parts of new ones.
 
-        A language model for `base` can be given this vocabulary with it: see docs/extending.md. A token is the same if
-        it has the same name or the same bytes. Otherwise, its parts are the ids to which `base` encodes it: a special
-        token, an added token or a phrase as ordinary text, and any other token as one chunk. Bytes that `base` lacks
-        have no parts.
+        `base` can be a tokenizer of this package, of `tokenizers` or of transformers, a model, or a path. If it lacks a
+        token, the parts of the token are the ids to which `base` encodes it. docs/embeddings.md shows how to give a
+        language model this vocabulary with them.
 
         >>> base = Tokenizer.train("aaabdaaabac", 257)
         >>> longer = Tokenizer.train("aaabdaaabac", 259, base=base)

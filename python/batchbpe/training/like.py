@@ -6,12 +6,21 @@ template, …) with the new ids. Merges, stop words, phrases and decode-only tok
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..errors import Setting
+from ..formats import Loadable, load_any
 from ..formats.byte_level import from_byte_level
 from ..formats.carried import renumbered
 from ..model import Model
+from ..model.checks import check_special_tokens
+
+
+def load_like(source: Loadable) -> Model:
+    """Return the model of the tokenizer that `like` names."""
+    remedy = ("use a byte-level tokenizer, or ", Setting("pattern"), " and ", Setting("special_tokens"))
+    return load_any("like", source, remedy)
 
 
 def tokens_of(like: Model) -> list[str]:
@@ -30,7 +39,9 @@ def tokens_of(like: Model) -> list[str]:
 
 
 def completed(model: Model, like: Model, ids: Mapping[str, int]) -> Model:
-    """Add tokens with these ids to a trained model, and what else it takes. Tokens that `like` lacks are special.
+    """Add tokens with these ids, and everything else from `like`, to a trained model.
+
+    Tokens that `like` lacks are special.
 
     >>> like = Model(r"\\w+", {}, special_tokens={"<s>": 0}, byte_ids=range(1, 257), flags={"<s>": {"lstrip"}})
     >>> completed(Model(r"\\w+", {}), like, {"<s>": 256}).flags
@@ -44,3 +55,20 @@ def completed(model: Model, like: Model, ids: Mapping[str, int]) -> Model:
         flags={name: flags for name, flags in like.flags.items() if name in ids},
     )
     return replace(whole, carried=renumbered(like.carried, whole))
+
+
+def counting_for(like: Loadable | None, special_tokens: Sequence[str]) -> tuple[Model | None, list[str]]:
+    """Return the model of `like`, and the tokens that counts for training like it leave out.
+
+    >>> like = Model(r"\\w+", {}, special_tokens={"<s>": 256})
+    >>> counting_for(like, ["</s>"])[1]
+    ['<s>', '</s>']
+    """
+    check_special_tokens(special_tokens)
+    if like is None:
+        return None, [*special_tokens]
+    model = load_like(like)
+    names = [*dict.fromkeys([*tokens_of(model), *special_tokens])]
+    ids = {name: token for token, name in enumerate(names, 256)}
+    completed(Model(model.split, merges={}), model, ids)  # raises as training would
+    return model, names

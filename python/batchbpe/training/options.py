@@ -18,7 +18,7 @@ from ..model import Model
 from ..model.checks import check_special_tokens
 from ..options import check_choice, check_numbers, option, shell_options
 from ..patterns import Split, split_given
-from .like import completed, tokens_of
+from .like import completed, load_like, tokens_of
 
 if TYPE_CHECKING:
     from ..policies import Policy
@@ -97,10 +97,9 @@ class TrainingOptions(Search):
             remedy: Message = (Setting("base"), " extends a vocabulary, ", Setting("like"), " trains a new one")
             raise ArgumentError("like", self.like, reason, remedy=remedy)
         if self.base is not None:
-            object.__setattr__(self, "base", load_any("base", self.base, "use a byte-level tokenizer"))
+            object.__setattr__(self, "base", load_any("base", self.base))
         if self.like is not None:
-            remedy = ("use a byte-level tokenizer, or ", Setting("pattern"), " and ", Setting("special_tokens"))
-            object.__setattr__(self, "like", load_any("like", self.like, remedy))
+            object.__setattr__(self, "like", load_like(self.like))
         for name in self.special_tokens:
             for parameter, model in self.given_models.items():
                 if name in model.added_tokens:
@@ -131,7 +130,8 @@ class TrainingOptions(Search):
         if self.add_tokens > most:
             raise ArgumentError("add_tokens", self.add_tokens, f"must be at most {most}")
         if self.add_tokens < special:
-            raise ArgumentError("add_tokens", self.add_tokens, f"must be at least {special}, the new special tokens")
+            reason = f"must be at least {special} (the number of new special tokens)"
+            raise ArgumentError("add_tokens", self.add_tokens, reason)
         object.__setattr__(self, "vocab_size", self.base.vocab_size + self.add_tokens)
         object.__setattr__(self, "add_tokens", None)
 
@@ -200,7 +200,9 @@ class TrainingOptions(Search):
         return [name for name in self.found_tokens if name not in added]
 
     def completed(self, model: Model) -> Model:
-        """Add `new_tokens` to a trained model, and what else it takes from `like`. Tokens without an id get the next.
+        """Add `new_tokens`, and everything else from `like`, to a trained model.
+
+        Tokens without an id get the next free one.
 
         >>> options = TrainingOptions(vocab_size=300, special_tokens=["<s>"])
         >>> dict(options.completed(Model(split=r"\\w+", merges={})).special_tokens)
@@ -229,14 +231,14 @@ class TrainingOptions(Search):
 
 
 def split_for(
-    options: TrainingOptions, pattern: Split | str | None, normalization: Normalization | None = None
+    given_models: Mapping[str, Model], pattern: Split | str | None, normalization: Normalization | None = None
 ) -> Split | None:
     """Return the split to count with: the given one, or that of `base` or `like`. They must agree.
 
-    >>> print(split_for(TrainingOptions(vocab_size=300), "gpt2"))
+    >>> print(split_for(TrainingOptions(vocab_size=300).given_models, "gpt2"))
     gpt2
     """
-    for name, model in options.given_models.items():
+    for name, model in given_models.items():
         if pattern is None and normalization not in (None, model.split.normalization):
             reason = ("must be that of ", Setting(name), f", {model.split.normalization}")
             raise ArgumentError("normalization", normalization, reason, remedy="leave it out")

@@ -113,7 +113,8 @@ def train(
     if phrases:
         check_room(phrase_options, options)
         check_rereadable(corpus)
-    counts = count_corpus(corpus, split_for(options, pattern, normalization), options.found_tokens, progress, threads)
+    split = split_for(options.given_models, pattern, normalization)
+    counts = count_corpus(corpus, split, options.found_tokens, progress, threads)
     if on_counts:
         on_counts(counts)
     if phrases:
