@@ -4,6 +4,8 @@ import copy
 import json
 import pickle
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -235,7 +237,8 @@ def test_pickled_output() -> None:
     found = mine(["a b", "c"], padding=True)
     again = pickle.loads(pickle.dumps(found))
     assert [again.word_ids(each) for each in range(2)] == [found.word_ids(each) for each in range(2)]
-    assert details(mine(["a b"])) == details(mine(["a b"]))
+    again._n_sequences = found.n_sequences  # which transformers does not pickle
+    assert details(again) == details(found)
     assert [each.ids for each in found.encodings[:]] == found["input_ids"]
 
 
@@ -255,13 +258,98 @@ def test_datasets_map(tmp_path: Path) -> None:
 
 def test_collator() -> None:
     mine = _loaded("llama")
-    batch = mine.pad([mine(text) for text in TEXTS], return_tensors="np")
-    assert (
-        batch["input_ids"].shape
-        == batch["attention_mask"].shape
-        == (len(TEXTS), max(len(mine(t)["input_ids"]) for t in TEXTS))
-    )
-    assert isinstance(batch["input_ids"], np.ndarray)
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=mine.backend_tokenizer, pad_token="<pad>")
+    found, expected = (each.pad([each(text) for text in TEXTS], return_tensors="np") for each in (mine, theirs))
+    assert isinstance(found["input_ids"], np.ndarray)
+    assert all(np.array_equal(found[name], expected[name]) for name in ("input_ids", "attention_mask"))
+
+
+@pytest.mark.parametrize("export", [True, False])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_folder_has_the_files_of_one_tokenizer(order: int, export: bool, tmp_path: Path) -> None:
+    (tmp_path / "chat_template.jinja").write_text(TEMPLATE)
+    for source in [family("llama"), own_class()][::order]:
+        with pytest.warns(UserWarning, match="kept, but") if source == own_class() else nullcontext():
+            if export:
+                source.export(tmp_path, "transformers")
+            else:
+                load(source).save_pretrained(tmp_path)
+    assert load(tmp_path).tokenizer == Tokenizer.from_file(tmp_path) == source
+
+
+@pytest.mark.parametrize("source", [own_class(), family("gpt2")], ids=["own", "gpt2"])
+def test_settings_that_change_later(source: Tokenizer, tmp_path: Path) -> None:
+    mine = load(source)
+    mine("a")
+    mine.bos_token, mine.add_bos_token = "<s>", True
+    bos = source.special_tokens["<s>"]
+    mine.save_pretrained(tmp_path)
+    for each in (mine, load(mine), load(tmp_path), load(Tokenizer.from_huggingface(mine))):
+        assert each("a b")["input_ids"][0] == bos
+        assert each.bos_token == Tokenizer.from_huggingface(each).roles["bos"] == "<s>"
+
+
+def test_encodings_are_those_of_the_call() -> None:
+    mine = load(family("llama"))
+    found = mine(["to be or not"], truncation=True, max_length=5, padding="max_length")
+    expected = found["input_ids"][0]
+    mine.truncation_side, mine.padding_side, mine.pad_token = "left", "left", "<mask>"
+    mine.backend_tokenizer.post_processor = None
+    assert found[0].ids == expected
+
+
+def test_threads() -> None:
+    """Options of calls in other threads have no effect. Those of transformers do, since its threads share settings."""
+    mine = _loaded("llama")
+
+    def lengths(length: int) -> set[int]:
+        found = [mine("to be " * 20, "or not " * 20, truncation=True, max_length=length) for _ in range(100)]
+        return {len(each["input_ids"]) for each in found} | {len(each.word_ids()) for each in found}
+
+    with ThreadPoolExecutor(4) as threads:
+        assert [*threads.map(lengths, range(10, 30, 5))] == [{10}, {15}, {20}, {25}]
+
+
+def test_the_hash_of_a_tokenizer_does_not_change() -> None:
+    """`datasets` finds cached results by it."""
+    fingerprint = pytest.importorskip("datasets.fingerprint")
+    mine = load(family("llama"))
+    before = fingerprint.Hasher.hash(mine)
+    mine(["a", "b"], ["c", "d"], truncation=True, max_length=9).word_ids()
+    assert fingerprint.Hasher.hash(mine) == before
+
+
+def test_special_tokens_without_a_role(tmp_path: Path) -> None:
+    first = Tokenizer.train(TEXT, 300, special_tokens=["</s>", "<x>"])
+    old = load(first)
+    assert old.all_special_tokens == ["</s>", "<x>"]
+    first.export(tmp_path / "first", "transformers")
+    for source in (old, transformers.AutoTokenizer.from_pretrained(tmp_path / "first"), tmp_path / "first"):
+        like = Tokenizer.train(TEXT, 310, like=source, special_tokens=["<y>"])
+        longer = Tokenizer.train(TEXT, 310, base=source, special_tokens=["<y>"])
+        for each in (like, longer):
+            each.export(tmp_path / "folder", "transformers")
+            assert transformers.AutoTokenizer.from_pretrained(tmp_path / "folder").all_special_tokens[-1] == "<y>"
+            assert load(each).all_special_tokens == ["</s>", "<x>", "<y>"]
+    new = old.train_new_from_iterator([TEXT], 310, new_special_tokens=["<y>"], show_progress=False)
+    assert new.all_special_tokens == ["</s>", "<x>", "<y>"]
+
+
+def test_other_models_are_refused_when_they_are_loaded(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer as Backend
+    from tokenizers.models import WordPiece
+
+    Backend(WordPiece({"[UNK]": 0}, unk_token="[UNK]")).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ValueError, match=rf"{tmp_path.name}.*WordPiece"):
+        load(tmp_path)
+    with pytest.raises(Exception, match="WordLevel"):
+        load(own_class()).backend_tokenizer.encode("some text")
+
+
+def test_settings_of_load(tmp_path: Path) -> None:
+    family("llama").export(tmp_path / "folder", "transformers")
+    for source in (tmp_path / "folder", family("llama")):
+        assert load(source, padding_side="left", pad_token="</s>").pad_token == "</s>"
 
 
 def test_streaming_by_hugging_face() -> None:

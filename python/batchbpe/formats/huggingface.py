@@ -83,7 +83,7 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
 
 
 def vocabulary_only(model: Model) -> dict[str, Any]:
-    """Return a tokenizer.json with the names, special and added tokens of a model, which cannot encode.
+    """Return a tokenizer.json with the names, special and added tokens of a model, which cannot encode text.
 
     If two tokens have the same bytes, such as a stop word and a merge, the name of the second ends with a mark.
 
@@ -96,7 +96,9 @@ def vocabulary_only(model: Model) -> dict[str, Any]:
         while name in vocab:
             name += _MARK
         vocab[name] = token
-    return _document(model, model.found_tokens, vocab)
+    document = _document(model, model.found_tokens, vocab)
+    document["model"] = {"type": "WordLevel", "vocab": vocab, "unk_token": ""}  # raises an error for a text
+    return document
 
 
 def _document(
