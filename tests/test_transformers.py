@@ -264,6 +264,7 @@ def test_collator() -> None:
     assert all(np.array_equal(found[name], expected[name]) for name in ("input_ids", "attention_mask"))
 
 
+@pytest.mark.filterwarnings("ignore:.*replaced, without")
 @pytest.mark.parametrize("export", [True, False])
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_folder_has_the_files_of_one_tokenizer(order: int, export: bool, tmp_path: Path) -> None:

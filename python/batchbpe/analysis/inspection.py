@@ -11,6 +11,8 @@ from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays
 from ..data.corpus import Data, Files
 from ..errors import ArgumentError
+from ..formats.carried import described
+from ..formats.roles import roles_of
 from ..model import Model
 from ..model.tree import MergeTree
 from ..patterns import explain
@@ -74,6 +76,10 @@ class ModelSummary:
     merges: int
     stop_words: int
     special_tokens: Mapping[str, int]
+    roles: Mapping[str, str]
+    """The special tokens with a role in transformers, such as bos."""
+    chat_template: bool
+    """Whether there is one."""
     pattern: str
     split: str
     """How text becomes chunks: the name of the pattern, and what happens before."""
@@ -150,6 +156,8 @@ def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
         merges=len(model.merges),
         stop_words=len(model.stop_words),
         special_tokens=dict(model.special_tokens),
+        roles=roles_of(model),
+        chat_template="chat_template" in described(model.carried),
         pattern=model.pattern,
         split=model.split.name,
         pattern_engine=explain(model.split).engine,

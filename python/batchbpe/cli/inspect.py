@@ -11,6 +11,7 @@ import typer
 
 from ..errors import ArgumentError, listed, plural
 from ..formats import FORMATS, Format
+from ..formats.native import IN_FOLDER
 from ..formats.roles import RoleOptions
 from .app import command, contains_counts, load
 from .options import ROLES, Json, ModelFile, Quiet, RankPattern, option, takes
@@ -111,8 +112,9 @@ def _print_model(title: str, summary: ModelSummary, json: bool) -> None:
         rows[name] = token and f"{_quoted(token)} ({plural(token.bytes, 'byte')})"
     if log := training_log(summary.training):
         rows["training"]["batches"] = len(log.size)
-    if not summary.added_tokens:
-        del rows["added_tokens"]
+    for name in ("added_tokens", "roles", "chat_template"):
+        if not rows[name]:
+            del rows[name]
     if not summary.phrases:
         del rows["phrases"], rows["longest_phrase"]
     print_rows(title, {name.replace("_", " "): value for name, value in rows.items()})
@@ -171,4 +173,7 @@ def export(
     if json:
         print_json({"output": str(output), "format": to, "roles": roles})
     shown = ", ".join(f"{role} {name}" for role, name in roles.items())
-    note(f"roles: {shown}\n{output}" if roles else str(output), quiet or json)
+    notes = [f"roles: {shown}"] * bool(roles)
+    if to == "transformers" and (output / IN_FOLDER).is_file():
+        notes.append("tokenizer.json cannot represent this model; load the folder with trust_remote_code=True")
+    note("\n".join([*notes, str(output)]), quiet or json)

@@ -125,8 +125,10 @@ def train(
     made += [plural(len(tokenizer.phrases), "phrase")] * bool(tokenizer.phrases)
     added = [plural(len(tokenizer.special_tokens), "special token")]
     added += [plural(len(tokenizer.model.added_tokens), "added token")] * bool(tokenizer.model.added_tokens)
+    known = tokenizer.model.training.get("base_vocab_size")
     note(
-        f"trained {plural(len(tokenizer.vocab), 'token')}: {plural(len(tokenizer.stop_words), 'stop word')}, "
+        f"trained {plural(len(tokenizer.vocab), 'token')}{f' ({known:,} of the base)' if known else ''}: "
+        f"{plural(len(tokenizer.stop_words), 'stop word')}, "
         f"{' and '.join(added)}, {' and '.join(made)} in "
         f"{plural(len(sizes), 'batch')} "
         f"(mean size {mean:.0f}); {counted[-1] - start:.1f} s reading, {seconds:.1f} s training, "

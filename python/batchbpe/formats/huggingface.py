@@ -21,7 +21,7 @@ from ..model.checks import FLAGS
 from ..storage.atomic import replacing
 from . import native, vocab_merges
 from .byte_level import from_byte_level, to_byte_level
-from .carried import CONFIG, ROLES, check_carried, of_folder, of_object
+from .carried import CONFIG, ROLES, check_carried, of_folder, of_object, warn_not_written
 from .file_errors import check_model_path, locate_errors, not_found
 from .phrase_pattern import pattern_with_phrases
 from .placeholders import unused_tokens
@@ -46,6 +46,7 @@ def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
     fields = to_json(model, allow_inexact=allow_inexact)
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(fields, ensure_ascii=False), "utf-8")
+    warn_not_written(model, "tokenizer.json", {*model.carried} - {"tokenizer_config", "chat_template", "tekken"})
 
 
 def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = False) -> dict[str, Any]:
