@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -137,8 +138,10 @@ def _loaded(name: str) -> BatchBPETokenizer:
 
 def test_ids_come_from_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = _loaded("llama")
-    monkeypatch.setattr(Tokenizer, "encode_batch", lambda *_, **__: [[1, 2, 3]])
+    core = SimpleNamespace(encode_batch=lambda *_: [[1, 2, 3]], decode_text=lambda *_: "decoded")
+    monkeypatch.setitem(mine.tokenizer.__dict__, "core_encoder", core)
     assert mine("text", add_special_tokens=False)["input_ids"] == [1, 2, 3]
+    assert mine.decode([97]) == "decoded"
 
 
 def test_chat_template(folder: Path) -> None:
@@ -193,6 +196,7 @@ def test_own_class_details() -> None:
     assert mine.tokenize("aa aab") == ["aa∎", "Ġ", "aa", "b"]
     assert mine("aa aab", return_offsets_mapping=True)["offset_mapping"] == [(0, 2), (2, 3), (3, 5), (5, 6)]
     assert mine.convert_tokens_to_ids(mine.convert_ids_to_tokens([256, 257, 258])) == [256, 257, 258]
+    assert mine.convert_tokens_to_string(mine.tokenize("aa")) == mine.decode([257, 9999]) == "aa"
     assert len(mine) == 261
     with pytest.raises(NotImplementedError, match="sanitize_control_tokens"):
         mine._encode_without_added_tokens("a")
@@ -347,6 +351,33 @@ def test_other_models_are_refused_when_they_are_loaded(tmp_path: Path) -> None:
         load(own_class()).backend_tokenizer.encode("some text")
 
 
+def test_tokens_of_text_that_others_strip() -> None:
+    """The library of Hugging Face encodes whitespace twice if a token before strips it."""
+    mine = load(family("plain"))
+    mine.add_tokens([transformers.AddedToken("<x>", rstrip=True), "  ", transformers.AddedToken("ﬁ", normalized=True)])
+    for text in ("<x>  \né", "<x>  \nb", "<x>    ﬁ ab", "é<x>   <x>  é"):
+        expected, found = mine.backend_tokenizer.encode(text), mine(text, return_offsets_mapping=True)
+        assert (found["input_ids"], found["offset_mapping"]) == (expected.ids, expected.offsets)
+        assert (found.word_ids(), found.tokens()) == (expected.word_ids, expected.tokens)
+
+
+def test_tokens_that_cannot_be_added() -> None:
+    mine = _loaded("llama")
+    with pytest.raises(ValueError, match=r"new_tokens must not be the byte-level spelling of another token, b'\\xe9'"):
+        mine.add_tokens(["é"])
+    assert mine("é")["input_ids"][1:-1] == mine.tokenizer.encode("é")
+
+
+def test_settings_of_objects(tmp_path: Path) -> None:
+    family("llama").export(tmp_path / "folder", "transformers")
+    settings = {"split_special_tokens": True, "model_input_names": ["input_ids"], "image_token": "<mask>"}
+    theirs = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path / "folder", **settings)
+    theirs.chat_template = {"default": TEMPLATE, "other": "{{ 1 }}"}
+    mine = load(theirs)
+    assert dict(mine("<s>a")) == dict(theirs("<s>a"))
+    assert (mine.image_token, mine.chat_template) == ("<mask>", theirs.chat_template)
+
+
 def test_settings_of_load(tmp_path: Path) -> None:
     family("llama").export(tmp_path / "folder", "transformers")
     for source in (tmp_path / "folder", family("llama")):
@@ -390,7 +421,10 @@ def test_calls_of_inference_engines() -> None:
         (("a",), {"return_offset_mapping": True}, "unsupported options: return_offset_mapping"),
         (("\ud800",), {}, "surrogate"),
         (("\ud800",), {"return_offsets_mapping": True}, "surrogate"),
+        ((["a", "b"], ["c", "\ud83d\ude42"]), {}, "surrogate"),
         (("a",), {"padding": "longer"}, "longer"),
+        (("a",), {"padding": True, "padding_side": "RIGHT"}, "padding_side must be 'left' or 'right', got 'RIGHT'"),
+        (("a",), {"padding": True, "pad_to_multiple_of": -3}, "pad_to_multiple_of must be at least 1"),
     ],
 )
 def test_bad_input(args: tuple[Any, ...], options: dict[str, Any], error: str) -> None:

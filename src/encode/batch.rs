@@ -66,7 +66,7 @@ impl Encoder {
             try_push(&mut spans, Spans::default())?;
         }
         let mut marked = take(&mut cache.marked);
-        let mut end = 0;
+        let (mut end, mut is_apart) = (0, false); // `is_apart`: there is a gap before the next id
         let dropped = self.splitter.split_in_batches(text, &mut spans[0], cancel, |chunks| {
             cancel.check()?;
             if self.phrases.is_none() {
@@ -78,8 +78,10 @@ impl Encoder {
             for touching in chunks.touching() {
                 let first = marked.len();
                 self.encode_batch_of_chunks(touching, cache, &mut marked, cancel)?;
-                if touching.span(0).0 > end {
-                    marked[first] &= !TOUCHES;
+                is_apart |= touching.span(0).0 > end;
+                if is_apart && let Some(id) = marked.get_mut(first) {
+                    *id &= !TOUCHES;
+                    is_apart = false;
                 }
                 end = touching.span(touching.len() - 1).1;
             }

@@ -39,7 +39,7 @@ pub use pair_ranks::MAX_MERGES;
 pub use phrases::Phrase;
 use phrases::{ID, Phrases, TOUCHES, WHOLE};
 pub use ranked::{MAX_ID, MISSING, RankedTokens};
-use special_tokens::{Cut, Matcher, Passes, SpecialTokens};
+use special_tokens::{Cut, Matcher, Passes, Place, SpecialTokens};
 pub use special_tokens::{Flags, FoundToken, SpecialRules, SpecialSet};
 use tokens::Tokens;
 
@@ -80,8 +80,8 @@ enum Piece<'t> {
     Raw(&'t str),
     /// Normalized text, which is owned only if it differs from the original, and the number of bytes added before it.
     Text(Cow<'t, str>, usize),
-    /// A special or added token, and the number of bytes of its text.
-    Token(u32, usize),
+    /// A special or added token.
+    Token(u32, Place),
 }
 
 impl Piece<'_> {
@@ -97,7 +97,7 @@ impl Piece<'_> {
         match self {
             Piece::Raw(text) => Piece::Text(Cow::Owned(text.to_owned()), 0),
             Piece::Text(text, added) => Piece::Text(Cow::Owned(text.into_owned()), added),
-            Piece::Token(id, len) => Piece::Token(id, len),
+            Piece::Token(id, place) => Piece::Token(id, place),
         }
     }
 }
@@ -411,7 +411,7 @@ impl Encoder {
         };
         raw.cut(text, |cut| match cut {
             Cut::Text(text) => self.cut_at_normalized(&passes, text, &mut pieces),
-            Cut::Token(id, len) => Ok(try_push(&mut pieces, Piece::Token(id, len))?),
+            Cut::Token(id, place) => Ok(try_push(&mut pieces, Piece::Token(id, place))?),
         })?;
         Ok(pieces)
     }
@@ -437,7 +437,7 @@ impl Encoder {
             None => self.cut_into_pieces(text, pieces),
             Some(matcher) => matcher.cut(text, |cut| match cut {
                 Cut::Text(text) => self.cut_into_pieces(text, pieces),
-                Cut::Token(id, len) => Ok(try_push(pieces, Piece::Token(id, len))?),
+                Cut::Token(id, place) => Ok(try_push(pieces, Piece::Token(id, place))?),
             }),
         }
     }

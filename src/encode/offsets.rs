@@ -129,12 +129,13 @@ impl Encoder {
             let (text, added) = match piece {
                 Piece::Raw(text) => (self.splitter.normalize_characters(text), 0),
                 Piece::Text(text, added) => (text, added),
-                Piece::Token(_, len) => {
-                    push((start, start + len), &|(from, to)| white_characters(&text[from..to]))?;
+                Piece::Token(_, place) => {
+                    let span = place.after(start);
+                    push(span, &|(from, to)| white_characters(&text[from..to]))?;
                     if with_words {
                         try_push(words, word)?;
                     }
-                    (start, word) = (start + len, word + 1);
+                    (start, word) = (span.1, word + 1);
                     continue;
                 }
             };
@@ -234,7 +235,7 @@ impl Aligned {
     }
 }
 
-/// Converts places in a normalized text, which do not decrease, to characters of the text.
+/// Converts places in a normalized text, which hardly ever decrease, to characters of the text.
 struct Characters<'t> {
     text: &'t [u8],
     is_ascii: bool,
@@ -256,6 +257,7 @@ impl<'t> Characters<'t> {
         }
         let (start, end) = self.original((start, end));
         self.count += starts(&self.text[self.at.min(start)..start]);
+        self.count -= starts(&self.text[start..self.at.max(start)]); // see `Place::back`
         self.at = start;
         let is_inside = self.text.get(start).is_some_and(|byte| is_continuation(*byte));
         (self.count - u32::from(is_inside), self.count + starts(&self.text[start..end.max(start)]))

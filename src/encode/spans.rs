@@ -31,9 +31,10 @@ impl Encoder {
             let (text, added) = match piece {
                 Piece::Raw(text) => (self.splitter.normalize_characters(text), 0),
                 Piece::Text(text, added) => (text, added),
-                Piece::Token(_, len) => {
-                    try_push(&mut spans, (start, start + len))?;
-                    start += len;
+                Piece::Token(_, place) => {
+                    let span = place.after(start);
+                    try_push(&mut spans, span)?;
+                    start = span.1;
                     continue;
                 }
             };
@@ -43,8 +44,10 @@ impl Encoder {
             })?;
             start += text.len() - added;
         }
+        let mut done = 0; // a token may start before this if the one before it has stripped whitespace
         for span in &mut spans {
-            *span = (original(&changes, span.0), original(&changes, span.1));
+            *span = (original(&changes, span.0).max(done), original(&changes, span.1).max(done));
+            done = span.1;
         }
         Ok((ids, spans))
     }
@@ -99,12 +102,12 @@ impl Encoder {
         match &self.special.passes(&special.allowed, &self.splitter)?.raw {
             None => add(text, 0),
             Some(raw) => raw.cut(text, |cut| {
-                start += match cut {
+                start = match cut {
                     Cut::Text(gap) => {
                         add(gap, start);
-                        gap.len()
+                        start + gap.len()
                     }
-                    Cut::Token(_, len) => len,
+                    Cut::Token(_, place) => place.after(start).1,
                 };
                 Ok(())
             })?,

@@ -59,10 +59,24 @@ pub struct Matcher {
 }
 
 /// What `Matcher::cut` cuts a text into.
+/// Where the text of a token is, including whitespace that it strips.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// How far it starts before the end of what comes before it: that may have stripped whitespace of this token.
+    back: usize,
+    len: usize,
+}
+
+impl Place {
+    /// Returns where the text starts and ends. What comes before it ends at `end`.
+    pub fn after(self, end: usize) -> (usize, usize) {
+        (end - self.back, end - self.back + self.len)
+    }
+}
+
 pub enum Cut<'t> {
     Text(&'t str),
-    /// The id of a token and the number of bytes of its text, including whitespace that it strips.
-    Token(u32, usize),
+    Token(u32, Place),
 }
 
 impl Matcher {
@@ -104,8 +118,7 @@ impl Matcher {
             if done < start {
                 piece(Cut::Text(&text[done..start]))?;
             }
-            // The token before may have stripped whitespace that this one consists of.
-            piece(Cut::Token(id, end.saturating_sub(start.max(done))))?;
+            piece(Cut::Token(id, Place { back: done.saturating_sub(start), len: end - start }))?;
             done = end;
         }
         if done < text.len() { piece(Cut::Text(&text[done..])) } else { Ok(()) }

@@ -23,6 +23,7 @@ END = "<|endoftext|>"
 """Gets the roles bos and eos if no other name does."""
 ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _SWITCHES = ("add_bos_token", "add_eos_token", "add_prefix_space", "clean_up_tokenization_spaces")
+_OBJECT_SETTINGS = ("model_max_length", "padding_side", "truncation_side", "model_input_names", "split_special_tokens")
 _NO_LIMIT = 1e20
 """transformers writes larger values of `model_max_length` if there is no limit."""
 
@@ -47,16 +48,17 @@ def of_folder(folder: Path) -> dict[str, Any]:
 
 def of_object(tokenizer: Any) -> dict[str, Any]:
     """Return the settings of a transformers tokenizer as parts."""
-    names = ("model_max_length", "padding_side", "truncation_side", *_SWITCHES, *ROLES)
-    config = {name: getattr(tokenizer, name, None) for name in names}
-    kinds = (str, int, float, bool)
-    config = {name: value for name, value in config.items() if isinstance(value, kinds)}
-    named = {name: getattr(tokenizer, name, None) for name in getattr(tokenizer, "SPECIAL_TOKENS_ATTRIBUTES", ())}
-    config |= {name: token for name, token in named.items() if isinstance(token, str)}
+    names = (*_OBJECT_SETTINGS, *_SWITCHES, *ROLES, *getattr(tokenizer, "SPECIAL_TOKENS_ATTRIBUTES", ()))
+    values = {name: getattr(tokenizer, name, None) for name in names}
+    config: dict[str, Any] = {
+        name: value for name, value in values.items() if isinstance(value, str | int | float | list)
+    }
     for name in ("extra_special_tokens", "additional_special_tokens"):
         if isinstance(tokens := getattr(tokenizer, name, None), list) and tokens:
             config["additional_special_tokens"] = [*map(str, tokens)]
     template = getattr(tokenizer, "chat_template", None)
+    if isinstance(template, dict):
+        config["chat_template"] = [{"name": name, "template": text} for name, text in template.items()]
     return {"tokenizer_config": config} | ({"chat_template": template} if isinstance(template, str) else {})
 
 

@@ -30,7 +30,7 @@ def wrapping_of(state: bytes | None) -> Wrapping | None:
     >>> wrapping_of(b'{"type": "BertProcessing", "cls": ["<s>", 1], "sep": ["</s>", 2]}')
     Wrapping(before=(1,), after=(2,), types=((0,), 0, (0,)), trim=None)
     """
-    wrapping = Wrapping()
+    wrapping, is_wrapped = Wrapping(), False
     for part in flat(json.loads(state), "processors") if state else ():
         kind = part["type"]
         if kind in ("ByteLevel", "RobertaProcessing") and part["trim_offsets"]:
@@ -39,8 +39,9 @@ def wrapping_of(state: bytes | None) -> Wrapping | None:
             wrapping = wrapping._replace(trim=part["add_prefix_space"])
         if kind == "ByteLevel":
             continue
-        if wrapping.before or wrapping.after:
+        if is_wrapped:
             return None
+        is_wrapped = True
         if kind == "TemplateProcessing":
             pieces = [*_pieces(part)]
             texts = [index for index, (token, _) in enumerate(pieces) if token is None]

@@ -47,6 +47,7 @@ class DecodeStream:
         >>> stream.step(195), stream.finish(), stream.step(169)
         ('', '\\\\xc3', '\\\\xa9')
         """
-        rest = self._decoder.decode(b"", final=True)
-        self._decoder.reset()
-        return rest
+        try:
+            return self._decoder.decode(b"", final=True)
+        finally:
+            self._decoder.reset()

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..arguments import check_integer
+from ..errors import ArgumentError, short
 from ..formats import auto_tokenizer, load_any, native
+from ..formats.byte_level import from_byte_level
 from ..formats.file_errors import locate_errors
 from ..formats.huggingface import entries_of, vocabulary_only, with_added
 from ..model import Model
@@ -145,6 +148,11 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         return replace(with_added(self._model, entries_of(self.added_tokens_decoder)), carried=carried)
 
     def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
+        for token in map(str, new_tokens):
+            value = from_byte_level(token)
+            if value not in (None, token.encode()) and self._tokenizer.token_to_id(token) is not None:
+                reason = f"must not be the byte-level spelling of another token, {short(value)}"
+                raise ArgumentError("new_tokens", token, reason)
         self._core.built = None  # the flags of a token that exists may change
         return int(super()._add_tokens(new_tokens, special_tokens))
 
@@ -176,6 +184,10 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         if sanitize_control_tokens:  # encodes the parts of a chat one by one
             given = {name: each for name, each in locals().items() if name not in ("self", "unsupported", "__class__")}
             return super()._encode_plus(**given)
+        side, multiple = padding_side or self.padding_side, pad_to_multiple_of or 1
+        if side not in ("left", "right"):
+            raise ArgumentError("padding_side", side, "must be 'left' or 'right'")
+        check_integer("pad_to_multiple_of", multiple, least=1)
         call = Call(
             tokenizer=self.tokenizer,
             names_of=self.convert_ids_to_tokens,
@@ -187,8 +199,8 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
             max_length=max_length,
             stride=stride,
             padding=PaddingStrategy(padding_strategy),
-            padding_side=padding_side or self.padding_side,
-            multiple=pad_to_multiple_of or 1,
+            padding_side=side,
+            multiple=multiple,
             pad={"pad_id": self.pad_token_id, "pad_type_id": self.pad_token_type_id, "pad_token": self.pad_token},
         )
         inputs, is_batch = inputs_of(text, text_pair, is_split_into_words)
@@ -198,7 +210,10 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
             "special_tokens_mask": return_special_tokens_mask,
             "offset_mapping": return_offsets_mapping,
         }
-        columns, encodings, samples = call.encode(inputs, wanted, return_overflowing_tokens)
+        try:
+            columns, encodings, samples = call.encode(inputs, wanted, return_overflowing_tokens)
+        except UnicodeEncodeError as error:
+            raise ArgumentError("text", error.object, "must not contain surrogates") from None
         if return_length:
             columns["length"] = [len(ids) for ids in columns["input_ids"]]
         if return_overflowing_tokens:
@@ -230,10 +245,19 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
         if not is_cleaned and type(self._tokenizer.decoder).__name__ == "ByteLevel":
             try:
                 return self.tokenizer.core_encoder.decode_text(ids, "replace", skip_special_tokens)
-            except (KeyError, ValueError, TypeError, OverflowError):
-                pass  # unknown ids: transformers leaves them out, or decodes placeholders
+            except (KeyError, ValueError, TypeError, OverflowError):  # unknown ids, which transformers leaves out
+                if self._model and not any(id < 0 for id in ids):
+                    return self.tokenizer.decode(
+                        filter(self.tokenizer.vocab.__contains__, ids), skip_special_tokens=skip_special_tokens
+                    )
         options = {"clean_up_tokenization_spaces": clean_up_tokenization_spaces, **kwargs}
         return str(super()._decode(token_ids, skip_special_tokens, **options))
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        """Return the text of tokens."""
+        if self._model:  # the backend does not know that a name ends with a mark
+            return str(self.decode(self.convert_tokens_to_ids(tokens)))
+        return str(super().convert_tokens_to_string(tokens))
 
     def _encode_without_added_tokens(self, text: str) -> list[int]:
         if self._model:

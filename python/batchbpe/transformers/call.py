@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentTypeError
@@ -91,12 +91,11 @@ class Call:
 
     def _columns(self, texts: list[str], wrapping: Wrapping, wanted: dict[str, bool]) -> dict[str, list[Any]]:
         """Encode single texts, each of which is truncated and then padded."""
-        offsets: list[Any] = []
+        core, special, offsets = self.tokenizer.core_encoder, special_of(self.allow_special), list[Any]()
         if wanted["offset_mapping"]:
-            encode = self.tokenizer.core_encoder.encode_batch_with_offsets
-            ids, offsets = encode(texts, special_of(self.allow_special), wrapping.trim, None)
+            ids, offsets = core.encode_batch_with_offsets(texts, special, wrapping.trim, None)
         else:
-            ids = self.tokenizer.encode_batch(texts, "all" if self.allow_special else "none")
+            ids = core.encode_batch(texts, special, None)
         if self._is_truncated:
             room = self._room(wrapping)
             kept = slice(room) if self.truncation_side == "right" else slice(-room, None)
@@ -162,12 +161,15 @@ class Call:
                 offsets += more_offsets
                 indices += [index] * len(more_ids)
                 texts += [word] * len(more_ids)
-        found = {*self.tokenizer.model.found_tokens.values()}
-        # An added token is called as in the text, with the whitespace that it strips.
-        tokens = [
-            text[start:end] if id in found else token
-            for id, token, text, (start, end) in zip(ids, self.names_of(ids), texts, offsets, strict=True)
-        ]
+        tokens = self.names_of(ids)
+        model = self.tokenizer.model
+        split = replace(model.split, prefix_space=False)
+        found = {token: "normalized" in model.flags_of(name) for name, token in model.found_tokens.items()}
+        for index, id in enumerate(ids):
+            if id in found:  # it is called as in the text, with the whitespace that it strips
+                start, end = offsets[index]
+                name = texts[index][start:end]
+                tokens[index] = split.normalize(name) if found[id] else name
         zeros = [0] * len(ids)
         state = {
             "ids": ids, "type_ids": [type_id] * len(ids), "tokens": tokens, "words": indices, "offsets": offsets,
@@ -217,6 +219,8 @@ def inputs_of(text: Any, pair: Any, is_split_into_words: bool) -> tuple[list[tup
     is_batch = is_list and (not is_split_into_words or (bool(text) and isinstance(text[0], list | tuple)))
     if not is_batch:
         return [(_checked(text, is_split_into_words), _checked(pair, is_split_into_words) if pair else None)], False
+    if pair is None and all(type(each) is str for each in text):
+        return [(each, None) for each in text], True
     if pair is None:
         pairs = [each if _is_pair(each, is_split_into_words) else (each, None) for each in text]
     elif isinstance(pair, list | tuple) and len(pair) == len(text):
