@@ -150,7 +150,8 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
     def _add_tokens(self, new_tokens: Any, special_tokens: bool = False) -> int:
         for token in map(str, new_tokens):
             value = from_byte_level(token)
-            if value not in (None, token.encode()) and self._tokenizer.token_to_id(token) is not None:
+            is_known = self._tokenizer.token_to_id(token) is not None
+            if is_known and value not in (None, token.encode()) and token not in self.added_tokens_encoder:
                 reason = f"must not be the byte-level spelling of another token, {short(value)}"
                 raise ArgumentError("new_tokens", token, reason)
         self._core.built = None  # the flags of a token that exists may change
