@@ -248,11 +248,16 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
                 return self.tokenizer.core_encoder.decode_text(ids, "replace", skip_special_tokens)
             except (KeyError, ValueError, TypeError, OverflowError):  # unknown ids, which transformers leaves out
                 if self._model and not any(id < 0 for id in ids):
-                    return self.tokenizer.decode(
-                        filter(self.tokenizer.vocab.__contains__, ids), skip_special_tokens=skip_special_tokens
-                    )
+                    return self._decode_known(ids, skip_special_tokens)
         options = {"clean_up_tokenization_spaces": clean_up_tokenization_spaces, **kwargs}
         return str(super()._decode(token_ids, skip_special_tokens, **options))
+
+    def _decode_known(self, ids: list[int], skip_special_tokens: bool) -> str:
+        """Decode without unknown ids, and placeholders as their names."""
+        skipped = {*self.tokenizer.special_tokens.values()} if skip_special_tokens else set()
+        vocab, name_of = self.tokenizer.vocab, self._tokenizer.id_to_token
+        values = (vocab[id] if id in vocab else (name_of(id) or "").encode() for id in ids if id not in skipped)
+        return b"".join(values).decode("utf-8", "replace")
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         """Return the text of tokens."""
