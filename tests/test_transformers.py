@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import unicodedata
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -359,6 +360,22 @@ def test_tokens_of_text_that_others_strip() -> None:
         expected, found = mine.backend_tokenizer.encode(text), mine(text, return_offsets_mapping=True)
         assert (found["input_ids"], found["offset_mapping"]) == (expected.ids, expected.offsets)
         assert (found.word_ids(), found.tokens()) == (expected.word_ids, expected.tokens)
+
+
+@settings(max_examples=60)
+@given(text=st.text(st.sampled_from("abé日 \n1🙂")))
+def test_hyp_offsets_with_missing_bytes(text: str) -> None:
+    """Hugging Face's library places tokens as if the bytes that the vocabulary lacks were not there."""
+    if "missing" not in _FAMILIES:
+        byte_ids = tuple(None if byte in b"b\xa5" else byte for byte in range(256))
+        _FAMILIES["missing"] = load(Model(PATTERNS["gpt4"], {(32, 97): 256, (230, 151): 257}, byte_ids=byte_ids))
+    mine = _FAMILIES["missing"]
+    expected = mine.backend_tokenizer.encode(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = mine(text, return_offsets_mapping=True)
+        assert (found["input_ids"], found["offset_mapping"]) == (expected.ids, expected.offsets)
+        assert found.word_ids() == expected.word_ids
 
 
 def test_tokens_that_cannot_be_added() -> None:

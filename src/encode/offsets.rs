@@ -139,9 +139,9 @@ impl Encoder {
                     continue;
                 }
             };
-            let mut place_token = |from: usize, token: &[u8]| {
+            let mut place_token = |(from, to): Span, token: &[u8]| {
                 // An added space stands for the character after it.
-                let to = (from + token.len()).max(text.ceil_char_boundary(added + 1));
+                let to = to.max(text.ceil_char_boundary(added + 1));
                 push((start + from.saturating_sub(added), start + to - added), &|_| spaces(token))
             };
             let ids = &ids[first..];
@@ -150,15 +150,15 @@ impl Encoder {
                 let mut from = 0;
                 for &id in ids {
                     let token = self.token(id)?;
-                    place_token(from, token)?;
+                    place_token((from, from + token.len()), token)?;
                     from += token.len();
                 }
             } else {
-                word = self.for_each_word(&text, ids, word, cancel, |from, token, word| {
+                word = self.for_each_word(&text, ids, word, cancel, |span, token, word| {
                     if with_words {
                         try_push(words, word)?;
                     }
-                    Ok(place_token(from, token)?)
+                    Ok(place_token(span, token)?)
                 })?;
             }
             start += text.len() - added;
@@ -166,17 +166,17 @@ impl Encoder {
         Ok(())
     }
 
-    /// Calls `visit` with the start, the bytes and the word of each of the `ids` of a text, and returns the next word.
+    /// Calls `visit` with the place, the bytes and the word of each of the `ids` of a text, and returns the next word.
     ///
-    /// Tokens are placed one after the other in their chunk, as if it had no bytes that the vocabulary lacks. Chunks of
-    /// a phrase are one word.
+    /// Tokens are placed one after the other in the byte-level spelling of their chunk, as if it had no bytes that the
+    /// vocabulary lacks. Chunks of a phrase are one word.
     fn for_each_word(
         &self,
         text: &str,
         ids: &[u32],
         mut word: u32,
         cancel: &Cancel,
-        mut visit: impl FnMut(usize, &[u8], u32) -> Result<()>,
+        mut visit: impl FnMut(Span, &[u8], u32) -> Result<()>,
     ) -> Result<u32> {
         let chunks = self.chunk_spans(text, cancel)?;
         let present = |&(from, to): &Span, token: &[u8]| {
@@ -188,12 +188,27 @@ impl Encoder {
         while let Some(chunk) = chunks.next() {
             let next = ids.peek().map_or(Ok(&[][..]), |id| self.token(**id))?;
             let (mut at, mut rest) = (chunk.0, present(chunk, next));
+            let mut spelled = Vec::new(); // where each byte of the spelling is in the text
+            if rest < chunk.1 - chunk.0 {
+                for place in chunk.0..chunk.1 {
+                    (0..spelled_len(text.as_bytes()[place])).try_for_each(|_| try_push(&mut spelled, place))?;
+                }
+                at = 0;
+            }
             while rest > 0
                 && let Some(&id) = ids.next()
             {
                 let token = self.token(id)?;
-                visit(at, token, word)?;
-                at += token.len();
+                let end =
+                    at + if spelled.is_empty() { token.len() } else { token.iter().copied().map(spelled_len).sum() };
+                let span = if spelled.is_empty() {
+                    (at, end)
+                } else {
+                    let place = |at: usize| spelled[at.min(spelled.len() - 1)];
+                    (place(at), place(end - 1) + 1)
+                };
+                visit(span, token, word)?;
+                at = end;
                 let mut len = token.len();
                 while len > rest
                     && let Some(next) = chunks.next()
@@ -215,6 +230,11 @@ impl Encoder {
         aligned.extend(changes.into_iter().map(|change| Aligned::new(form, text, change)));
         Ok(aligned)
     }
+}
+
+/// Returns the number of bytes of the character that stands for a byte in byte-level spelling.
+fn spelled_len(byte: u8) -> usize {
+    if byte.is_ascii_graphic() { 1 } else { 2 }
 }
 
 /// A part of a text that is normalized.

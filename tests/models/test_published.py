@@ -15,7 +15,7 @@ from batchbpe.errors import DataError
 from batchbpe.formats.byte_level import to_byte_level
 from batchbpe.formats.roles import RoleOptions
 
-pytestmark = pytest.mark.filterwarnings("ignore:the vocabulary lacks")
+pytestmark = pytest.mark.filterwarnings("ignore:the vocabulary lacks", "ignore:the tokenizer.json does not contain")
 
 
 def test_same_ids_of_real_text(published: Published) -> None:
