@@ -2,13 +2,17 @@
 
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import jinja2
 import pytest
 import transformers
 from published import Published
 from transformers_calls import check_equal
 
 from batchbpe.transformers import load
+
+pytestmark = pytest.mark.filterwarnings("ignore:the vocabulary lacks")
 
 
 @pytest.fixture
@@ -30,8 +34,12 @@ def test_chats(published: Published) -> None:
     theirs, mine = transformers.PreTrainedTokenizerFast.from_pretrained(folder), load(folder)
     if not theirs.chat_template:
         pytest.skip("no chat template")
-    chat = [{"role": "user", "content": "What's 12 × 7?"}, {"role": "assistant", "content": "84 🙂"}]
-    chat.append({"role": "user", "content": "Việt Nam, 한국어?"})
+    texts = {"What's 12 × 7?": "user", "84 🙂": "assistant", "Việt Nam, 한국어?": "user"}
+    chat: list[dict[str, Any]] = [{"role": role, "content": text} for text, role in texts.items()]
+    try:
+        theirs.apply_chat_template(chat)
+    except jinja2.UndefinedError:  # the template expects parts of a message
+        chat = [each | {"content": [{"type": "text", "text": each["content"]}]} for each in chat]
     prompt = {"add_generation_prompt": True}
     assert mine.apply_chat_template(chat, **prompt) == theirs.apply_chat_template(chat, **prompt)
 
