@@ -6,7 +6,7 @@ use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
 use super::*;
-use crate::error::NEVER;
+use crate::error::{Error, NEVER};
 use crate::split::{Form, NAMED};
 
 /// Generates distinct merges of the letters a to d and of earlier merges.
