@@ -6,12 +6,13 @@ DEV := .venv/dev
 SOURCES := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 DATA ?= benchmarks/data
 MODELS ?= .cache/models
+FRAMEWORKS ?= .cache/frameworks
 
 SECONDS ?= 60
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 FUZZ := split count encode ranks csv
 
-.PHONY: help demo test test-models tools lint format docs bench bench-instructions fuzz coverage clean
+.PHONY: help demo test test-models test-frameworks tools lint format docs bench bench-instructions fuzz coverage clean
 
 help: ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
@@ -40,6 +41,12 @@ test: $(DEV) $(BUILD) lint ## build, lint and run all tests
 test-models: $(DEV) $(BUILD) ## download published tokenizers to MODELS=.cache/models (1 GB), and compare the ids of each
 	$(BIN)/python tests/models/download.py $(MODELS)
 	BATCHBPE_TEST_MODELS=$(MODELS) $(BIN)/python -m pytest --numprocesses auto --dist loadgroup tests/models
+
+test-frameworks: $(DEV) $(BUILD) ## install training frameworks and llama.cpp in FRAMEWORKS=.cache/frameworks (7 GB), and let them read our files
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/pip install --quiet --requirement tests/frameworks/requirements.txt
+	$(FRAMEWORKS)/bin/pip install --quiet --no-deps litgpt==0.5.13 megatron-core==0.16.1
+	PYTHONPATH=python $(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
 tools: ## install Java and chromium, for the Spark and viewer tests (Debian, as root)
 	@missing=; for tool in java:default-jre-headless chromium:chromium; do \
