@@ -48,6 +48,7 @@ def audit(
     files: Files | None = None,
     frequencies: npt.NDArray[np.uint64] | None = None,
     text_column: str = "text",
+    document: str = "file",
     errors: Errors = "strict",
     threads: int | None = None,
 ) -> Audit:
@@ -59,7 +60,7 @@ def audit(
     data: text that the vocabulary should serve; anything that `ChunkCounts.count` accepts.
     texts, files: as in `ChunkCounts.count`, instead of data.
     frequencies: number of occurrences of each token, such as `Evaluation.frequencies`, instead of data.
-    text_column, errors, threads: as in `evaluate`.
+    text_column, document, errors, threads: as in `evaluate`.
 
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
     >>> audit(tokenizer, ["aaab"]).scaffolds
@@ -79,6 +80,7 @@ def audit(
             texts=texts,
             files=files,
             text_column=text_column,
+            document=document,
             errors=errors,
             threads=threads,
         )

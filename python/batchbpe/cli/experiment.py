@@ -14,7 +14,17 @@ import typer
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short
 from ..storage.atomic import check_writable, writing
 from .app import as_option, as_typed, command
-from .options import PATTERN_HELP, Json, NormalizationForm, Quiet, ReplaceErrors, TextColumn, error_policy, option
+from .options import (
+    PATTERN_HELP,
+    Document,
+    Json,
+    NormalizationForm,
+    Quiet,
+    ReplaceErrors,
+    TextColumn,
+    error_policy,
+    option,
+)
 from .output import note, print_json, print_rows, print_table
 from .usage import UsageError, number, one_of, refuse
 
@@ -62,6 +72,7 @@ def experiment(
         option("Option and values for sweep, e.g. stop_list_size=0,100. Can be repeated.", metavar="NAME=VALUE,..."),
     ] = None,
     text_column: TextColumn = "text",
+    document: Document = "file",
     replace_errors: ReplaceErrors = False,
     seed: Annotated[int, option("Random seed for --heldout-share.", **number(int, least=0))] = 0,
     resume: Annotated[bool, option("Continue an interrupted sweep.", "--resume")] = False,
@@ -90,7 +101,7 @@ def experiment(
     refuse({"sweep needs --grid, for example --grid vocab_size=8000,16000": sweep and not grid})
     _check_folder(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
-    options: dict[str, Any] = {"text_column": text_column, "errors": error_policy(replace_errors)}
+    options: dict[str, Any] = {"text_column": text_column, "document": document, "errors": error_policy(replace_errors)}
     split = (
         options
         | {"seed": seed, "normalization": normalization}

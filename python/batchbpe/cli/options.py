@@ -120,12 +120,19 @@ JsonlField = Annotated[
     str | None,
     option("Like --text-column, for jsonl only. Standard input is then read as jsonl.", metavar="NAME"),
 ]
+Document = Annotated[
+    str,
+    option(
+        "What is a document in text files; blank-line is for paragraphs, and a separator is removed.",
+        metavar="file|line|blank-line|SEPARATOR",
+    ),
+]
 LimitBytes = Annotated[
-    int | None, option("Stop after N bytes of text; rows and jsonl lines are never split.", **number(int, least=1))
+    int | None, option("Stop after N bytes of text; only whole text files are cut.", **number(int, least=1))
 ]
 Sample = Annotated[
     float | None,
-    option("Fraction of documents to use, e.g. 0.1. A text file is one document.", show_default="1.0", **number(float)),
+    option("Fraction of documents to use, e.g. 0.1.", show_default="1.0", **number(float)),
 ]
 Seed = Annotated[int, option("Random seed for --sample.", **number(int, least=0))]
 
@@ -158,13 +165,14 @@ def reads(**changes: Any) -> Callable[[Command], Command]:
     types = {
         "text_column": TextColumn,
         "jsonl_field": JsonlField,
+        "document": Document,
         "limit_bytes": LimitBytes,
         "sample": Sample,
         "seed": Seed,
         "replace_errors": ReplaceErrors,
         "max_document_bytes": document_limit("1 GiB"),
     }
-    defaults = {"text_column": "text", "seed": 0, "replace_errors": False}
+    defaults = {"text_column": "text", "document": "file", "seed": 0, "replace_errors": False}
     return _with_options(
         "reading", {name: (each, defaults.get(name)) for name, each in (types | changes).items()}, _set
     )

@@ -6,16 +6,22 @@ value, `corpus.Corpus`. The tests compare `Reading` and the command line with th
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Real
 from typing import ClassVar, TypedDict
 
 from ..arguments import check_string
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, Setting
 from ..options import check_numbers, option, picked
 from ..util.surrogates import Errors, check_errors
 
 MAX_DOCUMENT_BYTES = 1 << 30
+NAMES = {
+    "file": "file", "line": "line", "newline": "line", "blank-line": "blank-line", "paragraph": "blank-line"
+}  # fmt: skip
+"""Words that are hardly meant as separators, and what they mean."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,9 @@ class ReadOptions:
     jsonl_field: str | None = option(
         None, "Field of jsonl files that contains the text, if not `text_column`. Standard input is then jsonl."
     )
+    document: str = option(
+        "file", 'What is a document in text files: the "file", each "line", "blank-line" (paragraphs), or a separator.'
+    )
     errors: Errors = option("strict", '"strict", or "replace" to replace invalid UTF-8 with U+FFFD.')
     max_document_bytes: int = option(
         MAX_DOCUMENT_BYTES, "Largest row, line, or part of a text file that cannot be cut.", least=1
@@ -46,8 +55,38 @@ class ReadOptions:
         check_string("text_column", self.text_column)
         if self.jsonl_field is not None:
             check_string("jsonl_field", self.jsonl_field)
+        check_document(self.document)
         check_errors(self.errors)
         check_numbers(self)
+
+
+def check_document(document: str) -> None:
+    r"""Raise unless `document` is "file", "line", "blank-line" or a separator. Likely mistakes are errors.
+
+    >>> check_document("lines")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: document must be "file", "line", "blank-line" or a separator, got 'lines'; use document="line"
+    >>> check_document(r"\n---\n")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: document must not contain escaped characters, got '\\n---\\n'; pass a line feed, which shells write as $'\n'
+    """  # noqa: E501  the last line is an error message
+    check_string("document", document)
+    if document in ("file", "line", "blank-line"):
+        return
+    if not document:
+        raise ArgumentError("document", document, "must not be empty", remedy=("use ", Setting("document", "file")))
+    if re.search("[\ud800-\udfff]", document):
+        reason = "must not contain surrogates"
+        raise ArgumentError("document", document, reason, remedy="pass characters, encoded in UTF-8 in a shell")
+    if re.search(r"\\[nrt](?![a-z])", document):
+        remedy = r"pass a line feed, which shells write as $'\n'"
+        raise ArgumentError("document", document, "must not contain escaped characters", remedy=remedy)
+    similar = get_close_matches(document.lower(), NAMES, 1, 0.8) if re.fullmatch("[A-Za-z_ -]+", document) else []
+    if similar:
+        reason = 'must be "file", "line", "blank-line" or a separator'
+        raise ArgumentError("document", document, reason, remedy=("use ", Setting("document", NAMES[similar[0]])))
 
 
 @dataclass(frozen=True)
@@ -63,7 +102,7 @@ class Sampling:
     sample: float = option(1.0, "Fraction of the documents to use, chosen by `seed`.")
     seed: int = option(0, "Random seed for the sample.", least=0)
     limit_bytes: int | None = option(
-        None, "Stop after this many bytes of text. Only a text file is cut; other documents are used whole.", least=1
+        None, "Stop after this many bytes of text. Only a whole text file is cut; other documents are not.", least=1
     )
 
     def __post_init__(self) -> None:
@@ -85,6 +124,7 @@ class ReadKeywords(TypedDict, total=False):
 
     text_column: str
     jsonl_field: str | None
+    document: str
     errors: Errors
     max_document_bytes: int
 

@@ -21,8 +21,8 @@ from .source import Source
 class DocumentSampler:
     """Draws documents of one source at random, reproducibly and independently of the folder of the file.
 
-    The draw depends on the seed, the file name and the position in the file. A text file is a single document, and many
-    may have the same name, so for text files it depends on the size as well.
+    The draw depends on the seed, the file name and the position in the file. A whole text file is one document, and
+    many may have the same name, so for these it depends on the size as well.
 
     >>> from batchbpe.data.documents import Texts
     >>> sampler = DocumentSampler(Source("a/b.parquet", lambda _: []), seed=1)

@@ -40,6 +40,7 @@ def chunks(
     pattern: Split | str | None = None,
     normalization: Normalization | None = None,
     text_column: str = "text",
+    document: str = "file",
     points: int = POINTS,
     errors: Errors = "strict",
     progress: bool = False,
@@ -53,7 +54,7 @@ def chunks(
     data: anything that `ChunkCounts.count` accepts, or an `ExperimentData`.
     texts, files: as in `ChunkCounts.count`, instead of `data`.
     points: number of points on the growth curve.
-    pattern, normalization, text_column, errors, progress: as in `ChunkCounts.count`.
+    pattern, normalization, text_column, document, errors, progress: as in `ChunkCounts.count`.
 
     >>> result = chunks(["to be or not to be"] * 3)
     >>> result.table.to_pylist()[-1]
@@ -62,7 +63,7 @@ def chunks(
     """
     if isinstance(data, ExperimentData):
         data = data.counts + data.heldout
-    corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))
+    corpus = Corpus(data, texts, files, ReadOptions(text_column, document=document, errors=errors))
     counts, measured = _read(corpus, split_given(pattern, normalization), progress)
     if not counts.unique:
         raise DataError("the data contains no chunks", remedy="provide more data")

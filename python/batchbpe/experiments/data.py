@@ -55,6 +55,7 @@ class ExperimentData:
         heldout_share: float = HELDOUT_SHARE,
         seed: int = 0,
         text_column: str = "text",
+        document: str = "file",
         errors: Errors = "strict",
         threads: int | None = None,
         progress: bool = False,
@@ -72,7 +73,7 @@ class ExperimentData:
         normalization: Unicode normalization form of the text, such as NFC.
         heldout_share: fraction to hold out, between 0 and 1.
         seed: random seed for choosing what to hold out.
-        text_column, errors, threads, progress: as in `ChunkCounts.count`.
+        text_column, document, errors, threads, progress: as in `ChunkCounts.count`.
 
         >>> data = ExperimentData.of(["to be or not to be"] * 100)
         >>> data.counts.total + data.heldout.total, 0 < data.heldout.total < data.counts.total
@@ -83,7 +84,8 @@ class ExperimentData:
         """
         if isinstance(data, ExperimentData) and texts is files is None:
             return data
-        corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))  # type: ignore[arg-type]
+        options = ReadOptions(text_column, document=document, errors=errors)
+        corpus = Corpus(data, texts, files, options)  # type: ignore[arg-type]
         held = None if heldout is None else Corpus(heldout, options=corpus.options)
         return cls.of_corpus(corpus, held, split_given(pattern, normalization), heldout_share, seed, threads, progress)
 

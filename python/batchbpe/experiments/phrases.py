@@ -40,6 +40,7 @@ def phrases(
     heldout_share: float = HELDOUT_SHARE,
     seed: int = 0,
     text_column: str = "text",
+    document: str = "file",
     errors: Errors = "strict",
     progress: bool = False,
     **options: Any,
@@ -55,7 +56,7 @@ def phrases(
     shares: fractions of the vocabulary that are phrases; the first is the reference.
     kinds: values of `phrase_chunks`.
     heldout_share, seed: fraction of the documents to hold out, and random seed for choosing them.
-    text_column, errors: as in `ChunkCounts.count`.
+    text_column, document, errors: as in `ChunkCounts.count`.
     progress: whether to display a progress bar.
     options: other options of `train`.
 
@@ -66,12 +67,12 @@ def phrases(
     """
     if not shares or not vocab_sizes or not kinds:
         raise ArgumentError("shares", list(shares), "must contain at least one number, as must vocab_sizes and kinds")
-    corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))
+    corpus = Corpus(data, texts, files, ReadOptions(text_column, document=document, errors=errors))
     check_rereadable(corpus)
     split = _HeldOut(corpus, None if heldout is None else Corpus(heldout, options=corpus.options), heldout_share, seed)
     held = list(split.heldout())
     if not held:
-        remedy = ("provide more documents, or ", Setting("heldout"), "; a text file is one document")
+        remedy = ("provide more documents, or ", Setting("heldout"), "; ", Setting("document"), " splits text files")
         raise DataError("the held-out text is empty", remedy=remedy)
     rows: list[dict[str, Any]] = []
     wanted: list[float | Literal["auto"]] = [*shares, "auto"]

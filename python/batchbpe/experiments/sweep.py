@@ -58,6 +58,7 @@ def sweep(
     heldout_share: float = HELDOUT_SHARE,
     seed: int = 0,
     text_column: str = "text",
+    document: str = "file",
     errors: Errors = "strict",
     progress: bool = False,
 ) -> Result:
@@ -72,7 +73,7 @@ def sweep(
         identified by their names, even when a sweep is resumed.
     folder: folder in which the result of each combination is saved. Two sweeps cannot use it at the same time.
     resume: whether to reuse the results in the folder. If not, they are removed.
-    normalization, heldout_share, seed, text_column, errors: as in `ExperimentData.of`.
+    normalization, heldout_share, seed, text_column, document, errors: as in `ExperimentData.of`.
     progress: whether to display a progress bar.
 
     >>> grid = {"vocab_size": [258, 260], "stop_list_size": [0, 1]}
@@ -80,7 +81,7 @@ def sweep(
     [260, 260, 258, 258]
 
     """
-    corpus = Corpus(data, texts, files, ReadOptions(text_column, errors=errors))
+    corpus = Corpus(data, texts, files, ReadOptions(text_column, document=document, errors=errors))
     other = None if heldout is None else Corpus(heldout, options=corpus.options)
     grid, policies = _normalized(grid)
     folder = None if folder is None else Path(folder)
@@ -89,7 +90,8 @@ def sweep(
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder))
-        options = [heldout_share, seed, text_column, errors, *([normalization] if normalization else [])]
+        options: list[Any] = [heldout_share, seed, text_column, errors, *([normalization] if normalization else [])]
+        options += [{"document": document}] if document != "file" else []
         results = _Results(folder, _description(corpus, other, *options), resume)
         combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         todo = [each for each in combinations if results.find(each) is None]

@@ -29,12 +29,13 @@ STANDARD_INPUT = "standard input"
 def _text(location: Location, options: ReadOptions) -> Source:
     from ..documents import TextFile
     from ..source import Source
+    from .texts import text_documents
 
     name = str(location)
 
     def read(source: Source) -> Iterable[Documents]:
         stream = partial(open_stream, location, split_suffix(location)[1], source.move)
-        return [TextFile(name, stream, max_document_bytes=options.max_document_bytes)]
+        return text_documents(TextFile(name, stream, max_document_bytes=options.max_document_bytes), options)
 
     return Source(name, read, size_of(location), read_once=name if _is_pipe(location) else "")
 
@@ -108,14 +109,16 @@ def _is_pipe(location: Location) -> bool:
 
 
 def standard_input(options: ReadOptions) -> Source:
-    """Return standard input as a source: jsonl if `jsonl_field` is given, otherwise one text."""
+    """Return standard input as a source: jsonl if `jsonl_field` is given, otherwise text."""
     import sys
 
     from ..documents import TextFile
     from ..source import Source
     from .jsonl import jsonl_documents
+    from .texts import text_documents
 
     stream = sys.stdin.buffer
     file = TextFile(STANDARD_INPUT, lambda: stream, opens_once=True, max_document_bytes=options.max_document_bytes)
-    documents: Iterable[Documents] = [file] if options.jsonl_field is None else jsonl_documents(stream, options)
+    is_text = options.jsonl_field is None
+    documents = text_documents(file, options) if is_text else jsonl_documents(stream, options)
     return Source(STANDARD_INPUT, lambda _: documents, read_once=STANDARD_INPUT)
