@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -235,6 +236,58 @@ def test_the_commands(spark, place):
     assert sorted(ids) == sorted(expected)
     assert max(document.count(599) for document in ids) == 2
     assert f'"tokens": {sum(map(len, ids))}' in encoded.stdout
+
+
+@pytest.fixture
+def divided(spark):
+    """Spark divides text files into parts of 100 bytes."""
+    names = ["spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes"]
+    for name in names:
+        spark.conf.set(name, 100)
+    yield
+    for name in names:
+        spark.conf.unset(name)
+
+
+@pytest.mark.parametrize("document", ["line", "blank-line", "|", "\n\n", "aab", "語", "<|endoftext|>"])
+def test_documents_of_text_files(spark, place, divided, document):
+    """Separators overlap themselves and the ends of the parts that Spark reads."""
+    choose = random.Random(document).choice
+    parts = [*"aab \t\r\n語é|", "\r\n", "\n\n", " \r\n", END, " to be", document]
+    for number in range(3):
+        path = place / "texts" / f"{number}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes("".join(choose(parts) for _ in range(150 * number)).encode())
+    inputs = [f"{place}/texts/*.txt", "--document", document, "-q"]
+    for command, there, here in (
+        (["count"], ["folder"], ["here.parquet"]),
+        (["encode", "mine.model"], ["ids"], ["bin", "--format", "parquet"]),
+    ):
+        for engine, (output, *rest) in {"spark": there, "local": here}.items():
+            done = run([*command, *inputs, "--engine", engine, "-o", str(place / output), *rest])
+            assert done.exit_code == 0, done.output
+    assert ChunkCounts.load("folder") == ChunkCounts.load("here.parquet")
+    ids, expected = (pq.read_table(folder).column("ids").to_pylist() for folder in ("ids", "bin/shard_000000.parquet"))
+    assert len(ids) > 10 and sorted(ids) == sorted(expected)
+
+
+def test_errors_about_documents_of_text_files(spark, place):
+    path = place / "bad.txt"
+    path.write_bytes(b"to be\r\nor\xe2\r\n\r\nnot\r\n")
+    for options, problem in {
+        "--document line": "bad.txt: invalid UTF-8 at byte 2 of a document; --replace-errors replaces it",
+        "--document blank-line": "bad.txt: the text is invalid UTF-8 at byte 9; --replace-errors replaces it",
+        "--document line --max-document-bytes 4": "bad.txt: a document has 5 bytes, more than --max-document-bytes 4",
+        "--document blank-line --max-document-bytes 4 --replace-errors": "bad.txt: the document at byte 0 has 12 bytes",
+    }.items():
+        failed = run(["count", str(path), *options.split(), "--engine", "spark", "-o", str(place / "folder")])
+        assert failed.exit_code == 1
+        assert problem in failed.stderr and failed.stderr.count("\n") == 1, failed.stderr
+    for document in ("line", "blank-line"):
+        options = ["--document", document, "--replace-errors", "-q"]
+        done = run(["count", str(path), *options, "--engine", "spark", "-o", str(place / document)])
+        assert done.exit_code == 0, done.output
+        assert ChunkCounts.load(document) == ChunkCounts.count(files=path, document=document, errors="replace")
 
 
 def test_command_errors(spark, place, invalid):

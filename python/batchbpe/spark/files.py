@@ -16,6 +16,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +31,10 @@ from ..jobs.encode import EncodeOptions, EncodeReport
 from ..tokenizer import Tokenizer
 from . import count_chunks, encode, quoted
 from .task_errors import reported_error
+from .tasks import split_task
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 BATCH_ROWS = 1000
 """Rows per arrow batch. Spark's default of 10,000 may take gigabytes if documents are long."""
@@ -42,8 +44,8 @@ NOT_READ = (".json", ".zip", ".tar", *(suffix for suffix, format in FORMATS.item
 def count_files(inputs: Sequence[str], output: str, options: CountOptions, master: str | None = None) -> CountReport:
     """Count the chunks of files into a new folder, sorted by count within each file.
 
-    Of the options, only `pattern`, `special_tokens`, `errors`, `columns` and `max_document_bytes` are used. `master` is
-    the cluster; by default that of Spark's configuration, or this machine.
+    Of the options, only `split`, `special_tokens` and `reading` are used. `master` is the cluster; by default that of
+    Spark's configuration, or this machine.
     """
     with _session(master) as session, _new_folder(session, output):
         from pyspark.sql import Observation, functions
@@ -78,7 +80,7 @@ def encode_files(
 ) -> EncodeReport:
     """Encode files into a new folder of parquet files with the column `ids`, a list for each document.
 
-    Of the options, only `end_of_text`, `allow_special`, `errors`, `columns` and `max_document_bytes` are used.
+    Of the options, only `end_of_text`, `allow_special` and `reading` are used.
     """
     with _session(master) as session, _new_folder(session, output):
         from pyspark.sql import Observation, functions
@@ -232,7 +234,7 @@ def _read(session: SparkSession, inputs: Sequence[str], options: ReadOptions) ->
     for format, paths in by_format.items():
         reader = session.read.option("recursiveFileLookup", True)
         if format == "text":
-            frame, column = reader.text(paths, wholetext=True), "value"
+            frame, column = _read_texts(reader, paths, options), "value"
         elif format == "json":
             column = field_of(options)
             schema = f"{quoted(column)} STRING"
@@ -245,6 +247,22 @@ def _read(session: SparkSession, inputs: Sequence[str], options: ReadOptions) ->
     for other in frames[1:]:
         frame = frame.union(other)
     return frame
+
+
+def _read_texts(reader: DataFrameReader, paths: list[str], options: ReadOptions) -> DataFrame:
+    """Read the documents of text files as the column `value`."""
+    separator = "\n" if options.document == "line" else options.document
+    if len(separator.encode()) > 1:  # Spark misses some of these where it divides a file
+        whole = reader.text(paths, wholetext=True)
+        if options.document == "file":
+            return whole
+        return whole.select("value", "_metadata.file_path").mapInArrow(partial(split_task, options), "value string")
+    documents = reader.text(paths, lineSep=separator)
+    if options.document == "line":
+        # As binary, because Spark would count characters, and the text may be invalid UTF-8.
+        shorter = "cast(substring(cast(value as binary), 1, octet_length(value) - 1) as string)"
+        documents = documents.selectExpr(f"if(endswith(value, char(13)), {shorter}, value) as value")
+    return documents.filter("value != ''")
 
 
 def _format(path: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -14,6 +16,8 @@ import pyarrow as pa
 from .._core import ChunkTable, Encoder, InvalidUtf8
 from ..counts.text_counter import TextCounter
 from ..data.documents import invalid_utf8, too_large
+from ..data.options import ReadOptions
+from ..data.readers.texts import split_documents
 from ..data.untrusted.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
 from ..errors import DataError
 from ..jobs.encoded import Encoded
@@ -115,6 +119,20 @@ def encode_task(
             ids = _encode(encoder, replace_invalid(piece) if errors == "replace" else piece, special, end, file)
             others = rows.columns[: len(names) - 1]
             yield pa.RecordBatch.from_arrays([*(each.slice(row, len(piece)) for each in others), ids], [*names])
+
+
+@reporting
+def split_task(options: ReadOptions, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Yield the documents of whole text files, whose names are in the last column."""
+    for file, rows in _by_file(batches, has_file=True, max_document_bytes=sys.maxsize):
+        data, offsets = bytes_and_offsets(rows.columns[0])
+        for start, end in pairwise(offsets):
+            try:
+                for documents in split_documents(io.BytesIO(data[start:end].data), options):
+                    yield pa.RecordBatch.from_arrays([documents.array.cast(pa.string())], ["value"])
+            except DataError as error:
+                error.locate(file)
+                raise
 
 
 @lru_cache(maxsize=1)
