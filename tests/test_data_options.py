@@ -33,7 +33,7 @@ PARTIAL = [audit, ExperimentData.of, chunks, phrases, sweep]
 def test_signatures(function: Callable[..., Any]) -> None:
     parameters = inspect.signature(function).parameters
     found = [name for name in OPTIONS if name in parameters]
-    assert found == list(OPTIONS) if function in COMPLETE else {"text_column", "errors"} <= set(found)
+    assert found == list(OPTIONS) if function in COMPLETE else {"text_column", "document", "errors"} <= set(found)
     for name in found:
         default, annotation = parameters[name].default, str(parameters[name].annotation)
         assert (default, annotation) == (OPTIONS[name].default, OPTIONS[name].type), name

@@ -253,11 +253,12 @@ def divided(spark):
 def test_documents_of_text_files(spark, place, divided, document):
     """Separators overlap themselves and the ends of the parts that Spark reads."""
     choose = random.Random(document).choice
-    parts = [*"aab \t\r\n語é|", "\r\n", "\n\n", " \r\n", END, " to be", document]
+    separator = {"line": "\r\n", "blank-line": "\n \n"}.get(document, document)
+    parts = ["a", "\n", "\r\n", " ", "語", "to be", *[*separator, separator] * 4]
     for number in range(3):
         path = place / "texts" / f"{number}.txt"
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes("".join(choose(parts) for _ in range(150 * number)).encode())
+        path.write_bytes("".join(choose(parts) for _ in range(500 * number)).encode())
     inputs = [f"{place}/texts/*.txt", "--document", document, "-q"]
     for command, there, here in (
         (["count"], ["folder"], ["here.parquet"]),
