@@ -89,6 +89,26 @@ def test_hyp_limit(text: str, document: str, size: int, limit: int) -> None:
         assert flat(split(text.encode(), document, max(size, 20), max_document_bytes=limit)) == expected
 
 
+def test_memory_is_bounded() -> None:
+    """A document is refused before it has been read completely. A separator is not part of it, even if cut."""
+
+    class Endless(io.BytesIO):
+        size = 0
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            Endless.size += size or 0
+            return b" " * (size or 0)
+
+    for document in SEPARATORS:
+        Endless.size = 0
+        with pytest.raises(
+            ValueError, match=r"^the document at byte 0 is too long, more than max_document_bytes=1000;"
+        ):
+            next(split_documents(Endless(), ReadOptions(document=document, max_document_bytes=1000)))
+        assert Endless.size < 2 * (1000 + ReadOptions.BATCH_CHARACTERS)
+    assert flat(split(b"abc\n---\nabc\n---\n", "\n---\n", 1, max_document_bytes=3)) == ["abc", "abc"]
+
+
 class Trickle(io.RawIOBase):
     """A pipe that returns one to three bytes at a time."""
 
@@ -327,7 +347,7 @@ def test_functions_read_the_same_documents(corpus: Path) -> None:
                 "groups": evaluate_groups({"": tokenizer}, by_file=True, **how).metrics(""),
                 "audit": audit(tokenizer, **how),
                 "chunks": chunks(**how).table.to_pylist()[-1],
-                "sweep": sweep(**how, grid=grid, heldout="to be or not to be").table.to_pylist(),
+                "sweep": sweep(**how, grid=grid, heldout="to be or not to be").table["tokens"].to_pylist(),
                 "phrases": phrases(**how, heldout=["to be"], vocab_sizes=[290], shares=[0]).table.to_pylist(),
             }
         )

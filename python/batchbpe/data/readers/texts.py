@@ -70,8 +70,8 @@ def _bounds(text: bytes, document: str, last: bool) -> tuple[Positions, int]:
     bounds = np.zeros(2 * len(starts) + 2, np.int64)
     bounds[1:-1:2], bounds[2::2], bounds[-1] = starts, ends, len(text)
     if document in END_OF_TEXT:  # lines may end with "\r\n"
-        has_end = bounds[1::2] > bounds[::2]
-        bounds[1::2][has_end] -= np.frombuffer(text, np.uint8)[bounds[1::2][has_end] - 1] == ord("\r")
+        stops = bounds[1::2]
+        stops[stops > 0] -= np.frombuffer(text, np.uint8)[stops[stops > 0] - 1] == ord("\r")
     return (bounds, len(text)) if last else (bounds[:-2], int(bounds[-2]))
 
 
