@@ -123,8 +123,7 @@ JsonlField = Annotated[
 Document = Annotated[
     str,
     option(
-        "What is a document in text files; blank-line is for paragraphs, and a separator is removed.",
-        metavar="file|line|blank-line|SEPARATOR",
+        "What is a document in text files: file, line, blank-line (paragraphs), or a separator.", metavar="SEPARATOR"
     ),
 ]
 LimitBytes = Annotated[
@@ -152,7 +151,7 @@ def error_policy(replace_errors: bool) -> Errors:
 
 def document_limit(default: str) -> Any:
     """Return the option --max-document-bytes."""
-    help = "Maximum size of a row, a jsonl line, or a piece of text that cannot be cut."
+    help = "Maximum size of a document, or of a piece of a text file that cannot be cut."
     return Annotated[int | None, option(help, show_default=default, **number(int, least=1, most=1 << 40))]
 
 

@@ -43,7 +43,7 @@ class ReadOptions:
     )
     errors: Errors = option("strict", '"strict", or "replace" to replace invalid UTF-8 with U+FFFD.')
     max_document_bytes: int = option(
-        MAX_DOCUMENT_BYTES, "Largest row, line, or part of a text file that cannot be cut.", least=1
+        MAX_DOCUMENT_BYTES, "Largest document, or part of a whole text file that cannot be cut.", least=1
     )
 
     BATCH_CHARACTERS: ClassVar[int] = 2_000_000
