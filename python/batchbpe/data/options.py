@@ -21,7 +21,7 @@ MAX_DOCUMENT_BYTES = 1 << 30
 NAMES = {
     "file": "file", "line": "line", "newline": "line", "blank-line": "blank-line", "paragraph": "blank-line"
 }  # fmt: skip
-"""Words that are hardly meant as separators, and what they mean."""
+"""Words that are probably not separators, and what is probably meant."""
 
 
 @dataclass(frozen=True)
