@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from ..arguments import check_path
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Message
 from ..model import Model
-from . import huggingface, minbpe, native, tekken, tiktoken, transformers
+from . import golden, huggingface, minbpe, native, tekken, tiktoken, transformers
 from .file_errors import check_model_path, locate_errors, not_found
 from .published import OPENAI
 from .roles import RoleOptions, with_roles
@@ -136,7 +136,7 @@ def save_file(
     allow_inexact: bool = False,
     roles: RoleOptions | None = None,
 ) -> None:
-    """Write a model in a format.
+    """Write a model in a format, and a test file next to it or in the folder: see `golden`.
 
     `allow_inexact` writes the model even if the format cannot represent it exactly. `roles` are added to those that the
     model carries; formats that do not store them raise an error.
@@ -155,4 +155,9 @@ def save_file(
         if not FORMATS[format].stores_roles:
             roles.refuse(format)
         model = with_roles(model, roles)
-    FORMATS[format].save(model, Path(path), allow_inexact=allow_inexact)
+    path, save = Path(path), FORMATS[format].save
+    if FORMATS[format].is_format is None:  # a folder, which contains the test file
+        save(model, path, allow_inexact=allow_inexact)
+        return
+    with golden.beside(model, path):
+        save(model, path, allow_inexact=allow_inexact)

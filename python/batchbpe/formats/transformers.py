@@ -15,7 +15,7 @@ from ..errors import warn
 from ..model import Model
 from ..storage.atomic import new_folder, replacing_all, writing
 from ..storage.locks import check_parent
-from . import auto_tokenizer, huggingface, native
+from . import auto_tokenizer, golden, huggingface, native
 from .carried import CONFIG, TEMPLATE, described, of_folder
 from .placeholders import unused_tokens
 from .roles import config_of
@@ -30,6 +30,7 @@ def save(model: Model, folder: Path, *, allow_inexact: bool = False) -> None:
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"cannot write {folder}: it is a file, but this format needs a folder")
     check_parent(folder)
+    golden.check_replaceable(folder / golden.IN_FOLDER)
     files = _files(model, allow_inexact, auto_tokenizer.needs_code(folder))
     if folder.is_dir():
         kept = described({**model.carried, "tokenizer_config": config_of(model)})
@@ -78,6 +79,7 @@ def _files(model: Model, allow_inexact: bool, with_code: bool) -> dict[str, str]
     config |= settings
     if "chat_template" in model.carried:
         files[TEMPLATE] = model.carried["chat_template"]
+    files[golden.IN_FOLDER] = golden.render(model)
     return {**files, CONFIG: json.dumps(config, indent=2, ensure_ascii=False)}
 
 

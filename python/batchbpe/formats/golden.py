@@ -1,0 +1,144 @@
+"""`tokenizer.test.json`: texts with their ids, written next to each export, to check any engine without this package.
+
+It is JSON in ASCII, so that no editor normalizes the texts, with one case per line: see docs/verify.md. The ids are
+those of the model: with `allow_inexact`, the exported file may give others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, OutputExistsError, parse_json, short
+from ..model import Model
+from ..storage.atomic import replacing, writing
+from ..storage.locks import check_parent
+from .file_errors import check_version, locate_errors
+from .golden_texts import texts_for
+
+FORMAT = "batchbpe-test"
+VERSION = 1
+SUFFIX = ".test.json"
+IN_FOLDER = f"tokenizer{SUFFIX}"
+"""Name of the file in a folder."""
+ENCODING = "Special tokens in a text are encoded as tokens. Nothing is added: no bos, no eos."
+
+
+@dataclass(frozen=True)
+class Golden:
+    """The content of a test file."""
+
+    model: str
+    """`Model.identity` of the model that encoded the texts."""
+    vocab_size: int
+    n_vocab: int
+    cases: dict[str, list[int]]
+    """The ids of each text."""
+
+
+def path_beside(path: Path) -> Path:
+    """Return the path of the test file of an exported file or folder.
+
+    >>> path_beside(Path("mine.tiktoken")).name
+    'mine.test.json'
+    """
+    return path / IN_FOLDER if path.is_dir() else path.with_name(f"{path.stem}{SUFFIX}")
+
+
+def render(model: Model) -> str:
+    """Return the content of the test file of a model.
+
+    >>> print(render(Model(split=r"\\w+", merges={(97, 97): 256})).splitlines()[9])
+    {"text":"a","ids":[97]},
+    """
+    texts = texts_for(model)
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "encoding": ENCODING,
+        "model": model.identity,
+        "vocab_size": model.vocab_size,
+        "n_vocab": model.n_vocab,
+    }
+    lines = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in head.items())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some patterns do not match all of the texts
+        ids = model.encoder().encode_batch(texts, "all", None)
+    encoded = zip(texts, ids, strict=True)
+    cases = ",\n".join(json.dumps({"text": text, "ids": each}, separators=(",", ":")) for text, each in encoded)
+    return f'{{\n{lines}"cases": [\n{cases}\n]\n}}\n'
+
+
+@contextmanager
+def beside(model: Model, path: Path) -> Iterator[None]:
+    """Write the test file of an exported file, if the caller writes that file: both are written, or neither.
+
+    Pipes and other special files have none.
+    """
+    check_parent(path)  # so that an error names the file that was asked for
+    if path.exists() and not path.is_file():
+        yield
+        return
+    target = path_beside(path)
+    check_replaceable(target)
+    content = render(model)
+    with replacing(target) as temporary:
+        with writing(target), temporary.open("w", encoding="ascii") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # a full disk is noticed before the export is replaced
+        yield
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise if a file exists that is not a test file: the user has not asked to replace it."""
+    if not path.exists():
+        return
+    with locate_errors(path), path.open("rb") as file:
+        is_ours = f'"{FORMAT}"'.encode() in file.read(200)
+    if not is_ours:
+        reason = f"{path} exists and is not a test file of batchbpe, which is written next to the export"
+        raise OutputExistsError(reason, remedy="rename it, or choose another name for the export")
+
+
+def load(path: Path) -> Golden:
+    """Read a test file. Errors name the file and the case.
+
+    >>> import tempfile
+    >>> model = Model(split=r"\\w+", merges={(97, 97): 256})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with beside(model, Path(folder) / "mine.gguf"):
+    ...         pass
+    ...     load(Path(folder) / "mine.test.json").cases["aa"]
+    [256]
+    """
+    with locate_errors(path):
+        fields = parse_json(path.read_bytes(), "not a test file of batchbpe, or damaged: ")
+        if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+            raise DataError(f'not a test file of batchbpe: expected an object with "format": "{FORMAT}"')
+        check_version(fields.get("version"), VERSION)
+        cases: dict[str, list[int]] = {}
+        rows = _field(fields, "cases", list)
+        for number, row in enumerate(rows):
+            is_case = isinstance(row, dict) and isinstance(row.get("text"), str) and isinstance(row.get("ids"), list)
+            if not is_case or not all(type(token) is int and token >= 0 for token in row["ids"]):
+                raise DataError(f"expected a text and its ids, got {short(row)}", where=f"case {number}")
+            cases[row["text"]] = row["ids"]
+        if not cases:
+            raise DataError("there are no cases", remedy="export the model again")
+        return Golden(
+            _field(fields, "model", str), _field(fields, "vocab_size", int), _field(fields, "n_vocab", int), cases
+        )
+
+
+def _field(fields: dict[str, Any], name: str, kind: type) -> Any:
+    if type(fields.get(name)) is not kind:
+        names = {list: "an array", int: "an integer", str: "a string"}
+        raise DataError(f"must be {names[kind]}, got {short(fields.get(name))}", where=f'field "{name}"')
+    return fields[name]
