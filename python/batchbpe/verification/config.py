@@ -1,0 +1,67 @@
+"""A model's `config.json`: does it fit the tokenizer?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, parse_json, plural, short
+from ..formats.file_errors import locate_errors
+from ..formats.roles import roles_of
+from ..model import Model
+
+NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+"""Where the settings of the language model are in the configuration of a multimodal model."""
+ROLES = ("bos", "eos", "pad")
+
+
+def check_config(path: Path, model: Model, *, is_required: bool) -> tuple[list[str], list[str]]:
+    """Return what is wrong with a configuration, and what is worth knowing.
+
+    `is_required` raises an error if it has no vocabulary size.
+    """
+    with locate_errors(path):
+        fields = parse_json(path.read_bytes(), "not a valid config.json: ")
+        sections = [*_sections(fields)] if isinstance(fields, Mapping) else []
+        found = ((name, section["vocab_size"]) for name, section in sections if "vocab_size" in section)
+        name, size = next(found, ("vocab_size", None))
+        if size is None and is_required:
+            raise DataError("there is no vocab_size", remedy="pass the config.json of the model")
+        if size is not None and type(size) is not int:
+            raise DataError(f"must be an integer, got {short(size)}", where=f'field "{name}"')
+    problems, notes = [], [*_role_notes(path, sections, model)]
+    if size is not None and size < model.n_vocab:
+        problems.append(
+            f"{path}: {name} is {size:,}, but the largest id is {model.n_vocab - 1:,}; resize the embeddings of the "
+            f"model to at least {model.n_vocab:,}, or use the tokenizer that the model was trained with"
+        )
+    elif size is not None and size > model.n_vocab:
+        unused = plural(size - model.n_vocab, "row")
+        notes.append(f"{path}: {name} is {size:,}, so {unused} of the embeddings are not used by the tokenizer")
+    return problems, notes
+
+
+def _sections(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the configuration and those inside of it, each with the name of its vocabulary size."""
+    yield f"{prefix}vocab_size", fields
+    for name in NESTED:
+        if isinstance(fields.get(name), Mapping):
+            yield from _sections(fields[name], f"{prefix}{name}.")
+
+
+def _role_notes(path: Path, sections: list[tuple[str, Mapping[str, Any]]], model: Model) -> Iterator[str]:
+    names = roles_of(model)
+    for role in ROLES:
+        key = f"{role}_token_id"
+        given = next((section[key] for _, section in sections if section.get(key) is not None), None)
+        ids = given if isinstance(given, list) else [given]
+        if given is None or role not in names or model.special_tokens[names[role]] in ids:
+            continue
+        expected = f"{model.special_tokens[names[role]]} ({names[role]})"
+        others = (short(_name_of(model, token)) for token in ids)
+        yield f"{path}: {key} is {short(given)} ({', '.join(others)}), but the {role} token of the tokenizer is {expected}"
+
+
+def _name_of(model: Model, token: Any) -> str:
+    return model.vocab[token].decode("utf-8", "replace") if token in model.vocab else "not a token"

@@ -1,0 +1,80 @@
+"""The texts to compare: built-in cases, the tokens themselves, and documents cut into pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ..analysis.counted_text import texts_of
+from ..data.corpus import Corpus
+from ..data.documents import Counts, Documents, TextFile
+from ..data.sampling import Selection
+from ..data.text_files import read_blocks
+from ..model import Model
+from ..util.surrogates import Errors
+
+PIECE = 1 << 16
+"""Maximum number of characters of a text. Some engines need much longer for long texts, or fail."""
+BATCH = 1 << 18
+"""Number of characters that are compared at once, so that Ctrl-C does not have to wait."""
+
+
+def token_texts(model: Model) -> list[str]:
+    """Return every token that is valid UTF-8 as a text, so that each merge is used."""
+    texts = (value.decode("utf-8", "replace") for value in model.vocab.values())
+    return list(dict.fromkeys(text for text in texts if "\ufffd" not in text))
+
+
+def batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Yield lists of texts of bounded size."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text) + 16  # a short text takes time too
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def document_texts(corpus: Corpus) -> Iterator[str]:
+    """Yield the documents of a corpus. Long ones are cut, after a line end if there is one."""
+    selection = Selection(corpus.sampling)
+    for source in corpus.sources:
+        with source.blamed():
+            for documents in selection.of(source):
+                yield from _pieces_of(documents, corpus.options.errors)
+
+
+def _pieces_of(documents: Documents, errors: Errors) -> Iterator[str]:
+    if isinstance(documents, Counts):
+        documents.sizes()  # raises an error
+    if not isinstance(documents, TextFile):
+        for text in texts_of(documents, errors):
+            yield from pieces(text)
+        return
+    blocks: list[bytes] = []
+
+    def use(block: bytes, _offset: int, last: bool) -> int:
+        used = len(block) if last else block.rfind(b"\n") + 1
+        blocks.append(block[:used])
+        return used
+
+    for _ in read_blocks(documents, errors, use):
+        yield from pieces(blocks.pop().decode("utf-8", errors))
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a text into pieces of at most `PIECE` characters, after a line end if there is one.
+
+    >>> [len(piece) for piece in pieces("a" * 65_000 + chr(10) + "b" * 2_000)]
+    [65001, 2000]
+    """
+    start = 0
+    while start < len(text):
+        end = min(start + PIECE, len(text))
+        if end < len(text):
+            end = text.rfind("\n", start, end) + 1 or end
+        yield text[start:end]
+        start = end
