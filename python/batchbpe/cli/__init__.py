@@ -9,9 +9,10 @@ from .experiment import experiment, report
 from .inspect import export, inspect
 from .train import train
 from .usage import Command
+from .verify import verify
 from .view import view
 
 __all__ = ["app", "main"]
 
-for _command in (count, train, encode, decode, inspect, diff, view, evaluate, export, experiment, report):
+for _command in (count, train, encode, decode, inspect, diff, view, evaluate, export, verify, experiment, report):
     app.command(cls=Command)(_command)

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import __version__
+from ..analysis.display import quoted_token
 from ..arguments import check_iterable, check_path
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import Reading, ReadOptions, Sampling
-from ..errors import ArgumentError, DataError, short
+from ..errors import ArgumentError, DataError
 from ..formats import FORMATS, golden, is_rank_file
 from ..formats.file_errors import locate_errors
 from ..formats.golden_texts import texts_for
@@ -140,7 +141,7 @@ def _check_used(engines: Sequence[Engine], exports: Sequence[Export]) -> None:
         same = [each for each in engines if each.name == engine.name]
         if not any(each.reads(export) for each in same for export in exports):
             reason = "must be an engine that reads one of the files"
-            raise ArgumentError("against", engine.name, reason, remedy=f"it reads {engine.kinds}: export to such a file")
+            raise ArgumentError("against", engine.name, reason, remedy=f"it reads {engine.kinds}: export to one")
 
 
 def _exports(
@@ -213,16 +214,16 @@ def _golden_result(path: Path, tokenizer: Tokenizer) -> Result:
     if wrong:
         text = min(wrong, key=len)
         vocab, is_same = tokenizer.vocab, test.model == tokenizer.model.identity
-        sides = (
-            [Token(token, short(vocab.get(token, b""))) for token in ids]
+        sides = [
+            [Token(token, quoted_token(vocab.get(token, b""))) for token in ids]
             for ids in (tokenizer.encode(text, "all"), test.cases[text])
-        )
+        ]
         cause = (
             "The test file is of this model, but its ids differ: one of them has been changed."
             if is_same
             else f"The test file was made from another model (checksum {test.model}, not {tokenizer.model.identity})."
         )
-        difference = Difference(text, *sides, kind="test file", cause=cause)
+        difference = Difference(text, sides[0], sides[1], "test file", cause)
     return Result(
         GOLDEN,
         None,

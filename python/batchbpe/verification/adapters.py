@@ -37,6 +37,8 @@ GIGATOKEN_SPLITS = {
     "kimi": "kimi",
 }
 """gigatoken's names for patterns, which rank files need."""
+_SUFFIXES = (".json", ".txt", ".jinja", ".py", ".model")
+"""Of the files in a folder that AutoTokenizer may read."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,13 @@ class Export:
     """Why this core could not load it."""
     config: Path | None = None
     """The model's config.json."""
+
+    @property
+    def loaded(self) -> Tokenizer:
+        """What this core has loaded. Raise the error if it could not."""
+        if self.tokenizer is None:
+            raise DataError(self.problem)
+        return self.tokenizer
 
     def file(self, kind: str, name: str) -> Path | None:
         """Return the path if it is of a kind, or the file with a name in the folder, if there is one."""
@@ -76,31 +85,25 @@ class Loaded:
 
 
 def tokenizer_json(export: Export) -> Path | None:
+    """Return the path of the tokenizer.json, if there is one."""
     return export.file("huggingface", "tokenizer.json")
 
 
 def tekken_json(export: Export) -> Path | None:
+    """Return the path of the tekken.json, if there is one."""
     return export.file("tekken", "tekken.json")
 
 
-def of_core(tokenizer: Tokenizer) -> Loaded:
-    """Return a tokenizer of this core."""
+def load_batchbpe(export: Export) -> Loaded:
+    """Return what this core has loaded."""
+    tokenizer = export.loaded
     return Loaded(
-        lambda texts: tokenizer.encode_batch(texts, "all"),
-        tokenizer.decode,
-        tokenizer.vocab.get,
-        tokenizer.vocab_size,
-        detail=str(tokenizer.model.split.name),
+        lambda texts: tokenizer.encode_batch(texts, "all"), tokenizer.decode, tokenizer.vocab.get, tokenizer.vocab_size
     )
 
 
-def load_batchbpe(export: Export) -> Loaded:
-    if export.tokenizer is None:
-        raise DataError(export.problem)
-    return of_core(export.tokenizer)
-
-
 def load_tokenizers(export: Export) -> Loaded:
+    """Load a tokenizer.json with Hugging Face's library."""
     import tokenizers
 
     loaded: Any = tokenizers.Tokenizer.from_file(str(tokenizer_json(export)))
@@ -125,6 +128,7 @@ def _unspelled(name: str | None, is_added: bool) -> bytes | None:
 
 
 def load_transformers(export: Export, trust_remote_code: bool = False) -> Loaded:
+    """Load a folder with AutoTokenizer, next to the config.json of the model."""
     with _quiet(), tempfile.TemporaryDirectory() as temporary:
         from transformers import AutoTokenizer
 
@@ -153,7 +157,7 @@ def _beside_config(export: Export, folder: Path) -> Path:
     """Put links to the files of a folder next to another config.json, so that nothing is changed."""
     folder.mkdir()
     for path in export.path.iterdir():
-        if path.is_file() and path.suffix in (".json", ".txt", ".jinja", ".py", ".model") and path.name != "config.json":
+        if path.is_file() and path.suffix in _SUFFIXES and path.name != "config.json":
             try:
                 (folder / path.name).symlink_to(path.resolve())
             except OSError:  # not supported
@@ -190,9 +194,10 @@ def _quiet() -> Iterator[None]:
 
 
 def load_tiktoken(export: Export) -> Loaded:
+    """Load a rank file, with the pattern and the special tokens that this core has recognized."""
     import tiktoken
 
-    model = _model_of(export)
+    model = export.loaded.model
     if model.split.steps:
         raise DataError("tiktoken has a single pattern, and this file needs several steps")
     lines = (line.split() for line in export.path.read_bytes().splitlines() if line)
@@ -218,13 +223,8 @@ def load_tiktoken(export: Export) -> Loaded:
     return Loaded(encode, encoding.decode, token, encoding.n_vocab)
 
 
-def _model_of(export: Export) -> Any:
-    if export.tokenizer is None:
-        raise DataError(export.problem)
-    return export.tokenizer.model
-
-
 def load_mistral_common(export: Export) -> Loaded:
+    """Load a tekken.json. mistral-common never finds special tokens in a text."""
     from mistral_common.tokens.tokenizers.base import SpecialTokenPolicy
     from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
@@ -241,13 +241,14 @@ def load_mistral_common(export: Export) -> Loaded:
 
 
 def load_gigatoken(export: Export) -> Loaded:
+    """Load a tokenizer.json, or a rank file with the pattern that this core has recognized."""
     import gigatoken
 
     path = tokenizer_json(export)
     if path is not None:
         loaded = gigatoken.Tokenizer(path)
     else:
-        model = _model_of(export)
+        model = export.loaded.model
         name = GIGATOKEN_SPLITS.get(model.split.name)
         if name is None or model.phrases:
             raise DataError(f"gigatoken has no pattern for rank files like {model.split.name}")
@@ -269,8 +270,7 @@ def has_auto_map(export: Export) -> bool:
 
 
 def load_transformers_with_code(export: Export) -> Loaded:
+    """Load a folder with the code in it, if this package wrote it. Other code is not run."""
     if not has_own_code(export):
         raise DataError("not run: the folder has code that batchbpe did not write")
     return load_transformers(export, trust_remote_code=True)
-
-

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from ..analysis.display import quoted_token
-from ..errors import listed, short
+from ..errors import short
 from ..patterns import PATTERNS, Split
 from ..tokenizer import Tokenizer
 from .adapters import Loaded
@@ -122,7 +122,7 @@ def _ids(case: Case) -> Found:
 
 
 def _pattern(case: Case) -> Found:
-    ours, theirs = _ends(_bytes_of(case.reference.vocab.get, case.ours)), _ends(_bytes_of(case.loaded.token, case.theirs))
+    ours, theirs = _ends_of(case)
     chunks = _chunks(case)
     ends = [0, *_ends(chunks)]
     names = _patterns_that_explain(case)
@@ -133,8 +133,8 @@ def _pattern(case: Case) -> Found:
     if crossing is not None and ours[-1:] == theirs[-1:]:
         token = quoted_token(case.loaded.token(case.theirs[crossing]) or b"")
         boundary = next(end for end in ends if end > [0, *theirs][crossing])
-        chunk = quoted_token(chunks[ends.index(boundary) - 1])
-        sentence = f"The token {token} of {case.engine} crosses the end of the chunk {chunk}."
+        crossed = quoted_token(chunks[ends.index(boundary) - 1])
+        sentence = f"The token {token} of {case.engine} crosses the end of the chunk {crossed}."
         return "pattern", f"{sentence}{like}{_detail(case)}"
     chunk = _first_different_chunk(case)
     if chunk and (names or _cuts_similar_tokens(case, [*sorted({*theirs} - {*ours})])):
@@ -152,6 +152,12 @@ def _bytes_of(value_of: Callable[[int], bytes | None], ids: list[int]) -> list[b
 
 def _ends(values: list[bytes]) -> list[int]:
     return list(accumulate(map(len, values)))
+
+
+def _ends_of(case: Case) -> tuple[list[int], list[int]]:
+    """Return where the tokens of the reference and of the engine end, in bytes."""
+    vocab, loaded = case.reference.vocab, case.loaded
+    return _ends(_bytes_of(vocab.get, case.ours)), _ends(_bytes_of(loaded.token, case.theirs))
 
 
 def _between(numbers: list[int], start: int, end: int) -> bool:
@@ -174,7 +180,7 @@ def _chunks(case: Case) -> list[bytes]:
 
 def _first_different_chunk(case: Case) -> bytes:
     """Return the first chunk of the reference that the engine cuts into other tokens."""
-    ours, theirs = _ends(_bytes_of(case.reference.vocab.get, case.ours)), _ends(_bytes_of(case.loaded.token, case.theirs))
+    ours, theirs = _ends_of(case)
     end = 0
     for chunk in _chunks(case):
         start, end = end, end + len(chunk)

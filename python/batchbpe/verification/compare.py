@@ -176,5 +176,3 @@ def shortened(text: str, differs: Callable[[str], bool]) -> str:
                 start += size
         size //= 2
     return text
-
-

@@ -59,8 +59,8 @@ def _role_notes(path: Path, sections: list[tuple[str, Mapping[str, Any]]], model
         if given is None or role not in names or model.special_tokens[names[role]] in ids:
             continue
         expected = f"{model.special_tokens[names[role]]} ({names[role]})"
-        others = (short(_name_of(model, token)) for token in ids)
-        yield f"{path}: {key} is {short(given)} ({', '.join(others)}), but the {role} token of the tokenizer is {expected}"
+        others = ", ".join(_name_of(model, token) for token in ids)
+        yield f"{path}: {key} is {short(given)} ({others}), but the {role} token of the tokenizer is {expected}"
 
 
 def _name_of(model: Model, token: Any) -> str:

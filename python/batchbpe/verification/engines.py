@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 
+from .. import __version__
 from . import adapters, llama_cpp
 from .adapters import FOLDER, GGUF, Export, Loaded
 
@@ -25,6 +26,8 @@ class Engine:
     @property
     def version(self) -> str | None:
         """The version that is installed, if any."""
+        if self.package == "batchbpe":
+            return __version__
         try:
             return metadata.version(self.package)
         except metadata.PackageNotFoundError:

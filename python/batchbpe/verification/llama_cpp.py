@@ -1,4 +1,4 @@
-"""llama.cpp, through the C functions that `llama-cpp-python` wraps: its classes print, and limit the length of tokens."""
+"""llama.cpp, through the C functions of `llama-cpp-python`: its classes print, and fail for long tokens."""
 
 from __future__ import annotations
 
@@ -47,21 +47,15 @@ def load(export: Export) -> Loaded:
         encoded = (text.encode() for text in texts)
         return [call(tokenize, data, len(data), kind=kind, length=len(data), flags=(False, True)) for data in encoded]
 
-    def decode(ids: list[int]) -> str:
-        tokens = (llama_cpp.llama_token * len(ids))(*ids)
-        detokenize = llama_cpp.llama_detokenize
-        found = call(detokenize, tokens, len(ids), kind=ctypes.c_char, length=256, flags=(False, True))
-        return bytes(found).decode("utf-8", "replace")
+    def piece(token: int) -> bytes:
+        return bytes(call(llama_cpp.llama_token_to_piece, token, kind=ctypes.c_char, length=64, flags=(0, True)))
 
-    def token(id: int) -> bytes | None:
-        if not 0 <= id < size:
-            return None
-        return bytes(call(llama_cpp.llama_token_to_piece, id, kind=ctypes.c_char, length=256, flags=(0, True)))
+    def decode(ids: list[int]) -> str:
+        # As its server does. `llama_detokenize` may remove spaces before punctuation.
+        return b"".join(map(piece, ids)).decode("utf-8", "replace")
 
     value = ctypes.create_string_buffer(256)
-    llama_cpp.llama_model_meta_val_str(model, b"tokenizer.ggml.pre", value, len(value))  # type: ignore[arg-type]
+    llama_cpp.llama_model_meta_val_str(model, b"tokenizer.ggml.pre", value, len(value))
     detail = f"tokenizer.ggml.pre={value.value.decode('utf-8', 'replace') or 'none'}"
     weakref.finalize(encode, llama_cpp.llama_model_free, model)
-    return Loaded(encode, decode, token, size, detail=detail)
-
-
+    return Loaded(encode, decode, lambda id: piece(id) if 0 <= id < size else None, size, detail=detail)

@@ -119,7 +119,7 @@ class Verification:
         """A sentence about the result.
 
         >>> Verification("mine.model", "0.1.0", 600, 600, []).conclusion
-        'No other engine was compared with batchbpe: install one, or pass a file that an installed one reads.'
+        'No other engine was compared with batchbpe: install one, or pass a file that one reads.'
         """
         others = [result for result in self.compared if result.engine != "batchbpe"]
         engines = list(dict.fromkeys(result.engine for result in others))
@@ -127,7 +127,7 @@ class Verification:
             names = dict.fromkeys(f"{result.engine} ({result.file})" for result in self.differences)
             return f"{', '.join(names)} {'differs' if len(names) == 1 else 'differ'} from batchbpe."
         if not engines:
-            return "No other engine was compared with batchbpe: install one, or pass a file that an installed one reads."
+            return "No other engine was compared with batchbpe: install one, or pass a file that one reads."
         texts = max(result.texts for result in others)
         verb = "gives" if len(engines) == 1 else "give"
         return f"{', '.join(engines)} {verb} the ids of batchbpe for all of {plural(texts, 'text')}."

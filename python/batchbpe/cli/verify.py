@@ -1,0 +1,122 @@
+"""`batchbpe verify`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .app import command
+from .options import Json, Quiet, RankPattern, Threads, option, reads
+from .output import one_line, print_json, print_table
+from .usage import UsageError, one_of
+
+if TYPE_CHECKING:
+    from ..verification.results import Result, Token, Verification
+
+ENGINES = ("batchbpe", "tokenizers", "transformers", "tiktoken", "llama.cpp", "mistral-common", "gigatoken")
+"""The names of `verification.engines`, which imports numpy."""
+MAX_TOKENS = 20
+"""Number of tokens of a difference that are printed."""
+
+
+@command
+@reads()
+def verify(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Tokenizers in any format, including .gguf, and test files (.test.json); the first is the reference.",
+            readable=False,
+        ),
+    ],
+    *,
+    against: Annotated[
+        list[str] | None,
+        option(
+            f"Engine to compare with: {', '.join(ENGINES)}. Can be repeated.",
+            metavar="ENGINE",
+            show_default="all that are installed",
+            **one_of(ENGINES),
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        option("Configuration of the model.", metavar="FILE", show_default="config.json in the folder"),
+    ] = None,
+    data: Annotated[
+        list[str] | None, option("Documents to compare besides the built-in texts. Can be repeated.", metavar="PATH")
+    ] = None,
+    pattern: RankPattern = None,
+    reading: dict[str, Any],
+    threads: Threads = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Check that other engines give the same ids. The exit code is 1 if one differs.
+
+    Example: batchbpe verify folder mine.gguf --data heldout.txt
+    """
+    from .. import verification
+
+    if not data and reading.keys() - {"text_column", "errors", "seed"}:
+        raise UsageError("options for reading documents need --data")
+    found = verification.verify(
+        paths,
+        against=against or (),
+        config=config,
+        pattern=pattern,
+        files=data or None,
+        threads=threads,
+        progress=not quiet,
+        **reading,
+    )
+    if json:
+        fields = asdict(found)
+        for fields_of_one, result in zip(fields["results"], found.results, strict=True):
+            fields_of_one["summary"] = result.summary
+        print_json({"ok": found.ok, "conclusion": found.conclusion, **fields})
+    else:
+        _print(found)
+    if not found.ok:
+        sys.stdout.flush()
+        raise typer.Exit(1)
+
+
+def _print(found: Verification) -> None:
+    rows: list[list[Any]] = [["batchbpe", found.version, found.reference, "", "", "reference"]]
+    for each in found.results:
+        numbers = [f"{number:,}" if number else "" for number in (each.texts, each.tokens)]
+        rows.append([each.engine, each.version or "", each.file, *numbers, one_line(each.summary)])
+    print_table(["engine", "version", "file", "texts", "tokens", "result"], rows)
+    for result in found.differences:
+        sys.stdout.write(f"\n{_difference(result)}\n")
+    lines = [*(f"note: {note}" for note in found.notes), *(f"problem: {each}" for each in found.problems)]
+    sys.stdout.writelines(f"\n{line}" for line in [*lines, found.conclusion])
+    sys.stdout.write("\n")
+
+
+def _difference(result: Result) -> str:
+    """Describe a difference: the text, both splits, and the likely cause."""
+    difference = result.difference
+    assert difference is not None
+    engine = f"{result.engine} {result.version or ''}".strip()
+    detail = f" ({result.detail})" if result.detail else ""
+    escaped = "" if difference.text.isascii() else f" = {difference.text!a}"  # marks and spaces look alike
+    rows = {"text": f"{difference.text!r}{escaped}", "batchbpe": _tokens(difference.ours)}
+    if result.is_decoding:
+        rows["tokens"] = rows.pop("batchbpe")
+    else:
+        rows[result.engine] = _tokens(difference.theirs)
+    rows[difference.kind] = difference.cause
+    width = max(map(len, rows)) + 2
+    lines = (f"  {name:<{width}}{value}" for name, value in rows.items())
+    return "\n".join([f"{engine}{detail}, {result.file}: {result.summary}; the first, shortened:", *lines])
+
+
+def _tokens(tokens: list[Token]) -> str:
+    shown = [f"{token.text} {token.id}" for token in tokens[:MAX_TOKENS]] + ["…"] * (len(tokens) > MAX_TOKENS)
+    return " | ".join(shown) or "no tokens"
