@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ENGINES = ("batchbpe", "tokenizers", "transformers", "tiktoken", "llama.cpp", "mistral-common", "gigatoken")
 """The names of `verification.engines`, which imports numpy."""
+MAX_SUMMARY = 90
+"""Number of characters of a result in the table; --json prints all of it."""
 MAX_TOKENS = 20
 """Number of tokens of a difference that are printed."""
 
@@ -90,13 +92,18 @@ def _print(found: Verification) -> None:
     rows: list[list[Any]] = [["batchbpe", found.version, found.reference, "", "", "reference"]]
     for each in found.results:
         numbers = [f"{number:,}" if number else "" for number in (each.texts, each.tokens)]
-        rows.append([each.engine, each.version or "", each.file, *numbers, one_line(each.summary)])
+        rows.append([each.engine, each.version or "", each.file, *numbers, _in_table(each.summary)])
     print_table(["engine", "version", "file", "texts", "tokens", "result"], rows)
     for result in found.differences:
         sys.stdout.write(f"\n{_difference(result)}\n")
     lines = [*(f"note: {note}" for note in found.notes), *(f"problem: {each}" for each in found.problems)]
     sys.stdout.writelines(f"\n{line}" for line in [*lines, found.conclusion])
     sys.stdout.write("\n")
+
+
+def _in_table(summary: str) -> str:
+    line = one_line(summary)
+    return line if len(line) <= MAX_SUMMARY else f"{line[:MAX_SUMMARY]}…"
 
 
 def _difference(result: Result) -> str:

@@ -280,9 +280,7 @@ def _compare_batch(runs: Sequence[Run], batch: list[str], *, decoding: bool = Fa
         parses_special = run.loaded.parses_special
         if parses_special not in encoded:
             encoded[parses_special] = run.reference.encode(batch, parses_special)
-        run.compare(batch, encoded[parses_special])
-        if decoding:
-            run.compare_decoding(encoded[parses_special])
+        run.compare(batch, encoded[parses_special], decoding=decoding)
 
 
 def _checks(

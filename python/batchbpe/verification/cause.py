@@ -126,7 +126,8 @@ def _pattern(case: Case) -> Found:
     chunks = _chunks(case)
     ends = [0, *_ends(chunks)]
     names = _patterns_that_explain(case)
-    like = f" It splits text like the pattern {' or '.join(names)}." if names else ""
+    some = " or ".join([*names[:MAX_NAMES], *["another"] * (len(names) > MAX_NAMES)])
+    like = f" It splits text like the pattern {some}." if names else ""
     crossing = next(
         (number for number, (start, end) in enumerate(pairwise([0, *theirs])) if _between(ends, start, end)), None
     )
@@ -210,6 +211,8 @@ def _mismatches(ours: list[list[int]], theirs: list[list[int]]) -> int:
     return sum(one != other for one, other in zip(ours, theirs, strict=True))
 
 
+MAX_NAMES = 3
+"""Number of patterns that are named."""
 MAX_SIMILAR = 40
 """Number of tokens to look at."""
 

@@ -62,28 +62,25 @@ class Run:
     """The fewest ids that are decoded differently."""
     decoded_differently: int = 0
 
-    def compare(self, texts: list[str], ours: list[list[int]]) -> None:
-        """Encode texts and compare them with the ids of the reference."""
-        theirs = self._timed(texts)
+    def compare(self, texts: list[str], ours: list[list[int]], *, decoding: bool = False) -> None:
+        """Encode texts and compare them with the ids of the reference; `decoding` also compares their texts."""
         self.texts += len(texts)
-        for text, one, other in zip(texts, ours, theirs, strict=True):
+        for text, one, other in zip(texts, ours, self._timed(texts), strict=True):
             self.tokens += len(other or ())
             if one != other:
                 self.different += 1
                 self.first = text if self.first is None else self.first
-
-    def compare_decoding(self, ours: list[list[int]]) -> None:
-        """Decode ids and compare the texts."""
-        decode = self.reference.tokenizer.decode
-        for ids in ours:
-            try:
-                text: str | None = self.loaded.decode(ids)
-            except BaseException as error:
-                failure(error)
-                text = None
-            if text != decode(ids):
+            elif decoding and self._decoded(one) != self.reference.tokenizer.decode(one):
                 self.decoded_differently += 1
-                self.shortest_decoded = min(self.shortest_decoded or ids, ids, key=len)
+                self.shortest_decoded = min(self.shortest_decoded or one, one, key=len)
+
+    def _decoded(self, ids: list[int]) -> str | None:
+        """Decode ids. Return None if the engine fails."""
+        try:
+            return self.loaded.decode(ids)
+        except BaseException as error:
+            failure(error)
+            return None
 
     def _timed(self, texts: list[str]) -> list[list[int] | None]:
         start = time.perf_counter()
@@ -141,14 +138,11 @@ class Run:
         return Difference(text, self._named(ours), self._named(theirs, theirs=True), kind, cause)
 
     def _decoding(self, ids: list[int]) -> Difference:
-        decode = self.reference.tokenizer.decode
-        try:
-            found = short(self.loaded.decode(ids))
-        except BaseException as error:
-            found = f"an error, {failure(error)}"
-        cause = f"The ids are equal, but {self.engine.name} decodes them to {found}."
+        found = self._decoded(ids)
+        what = "raises an error for them" if found is None else f"decodes them to {short(found)}"
         tokens = self._named(ids)
-        return Difference(decode(ids), tokens, tokens, "decoding", cause)
+        cause = f"The ids are equal, but {self.engine.name} {what}."
+        return Difference(self.reference.tokenizer.decode(ids), tokens, tokens, "decoding", cause)
 
     def _named(self, ids: list[int], *, theirs: bool = False) -> list[Token]:
         value_of = self.loaded.token if theirs else self.reference.tokenizer.vocab.get

@@ -48,6 +48,8 @@ def load(export: Export) -> Loaded:
         return [call(tokenize, data, len(data), kind=kind, length=len(data), flags=(False, True)) for data in encoded]
 
     def piece(token: int) -> bytes:
+        if not 0 <= token < size:
+            raise DataError(f"llama.cpp has no token with the id {token}")  # it would end the process
         return bytes(call(llama_cpp.llama_token_to_piece, token, kind=ctypes.c_char, length=64, flags=(0, True)))
 
     def decode(ids: list[int]) -> str:
