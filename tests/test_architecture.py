@@ -30,6 +30,7 @@ LAYERS = [
     "tokenizer",
     "transformers",
     "analysis",
+    "verification",
     "jobs",
     "experiments",
     "spark",
@@ -49,6 +50,7 @@ EXCEPTIONS = {
 }
 
 HEAVY = {"IPython", "datasets", "matplotlib", "pandas", "regex", "rich", "tiktoken", "tokenizers", "transformers"}
+HEAVY |= {"gigatoken", "llama_cpp", "mistral_common"}
 HEAVY |= {"jinja2", "py4j", "pyspark", "starlette", "uvicorn"}
 HEAVY_EXCEPTIONS = {
     ("reference", "regex"),

@@ -35,15 +35,12 @@ from .adapters import FOLDER, GGUF, Export
 from .compare import Reference, Run, failure
 from .config import check_config
 from .engines import ENGINES, NAMES, Engine
+from .results import TEST_FILE, Result, Token, Verification
 from .results import Difference as Difference
-from .results import Result, Token, Verification
 from .texts import batches, document_texts, token_texts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-GOLDEN = "test file"
-"""The engine of test files, and their kind."""
 
 
 @accepting(ReadOptions, Sampling)
@@ -206,7 +203,7 @@ def _golden_result(path: Path, tokenizer: Tokenizer) -> Result:
     try:
         test = golden.load(path)
     except (OSError, ValueError) as error:
-        return Result(GOLDEN, None, str(path), "cannot load", asked=True, reason=failure(error))
+        return Result(TEST_FILE, None, str(path), "cannot load", asked=True, reason=failure(error))
     texts = [*test.cases]
     ours = tokenizer.encode_batch(texts, "all")
     wrong = [text for text, ids in zip(texts, ours, strict=True) if test.cases[text] != ids]
@@ -225,7 +222,7 @@ def _golden_result(path: Path, tokenizer: Tokenizer) -> Result:
         )
         difference = Difference(text, sides[0], sides[1], "test file", cause)
     return Result(
-        GOLDEN,
+        TEST_FILE,
         None,
         str(path),
         "different" if wrong else "equal",

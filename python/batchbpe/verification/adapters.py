@@ -78,6 +78,8 @@ class Loaded:
     """The bytes of a token; None if the id is not used."""
     size: int
     """The size of the vocabulary."""
+    is_special: Callable[[int], object] = lambda _: False
+    """Whether a token is found in a text before the text is split, if the engine says so."""
     parses_special: bool = True
     """Whether special tokens in a text are tokens. If not, the reference encodes them as plain text too."""
     detail: str = ""
@@ -116,6 +118,7 @@ def load_tokenizers(export: Export) -> Loaded:
         lambda ids: loaded.decode(ids, skip_special_tokens=False),
         lambda token: _unspelled(loaded.id_to_token(token), token in added),
         loaded.get_vocab_size(with_added_tokens=True),
+        added.__contains__,
     )
 
 
@@ -149,6 +152,7 @@ def load_transformers(export: Export, trust_remote_code: bool = False) -> Loaded
         lambda ids: loaded.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False),
         token,
         len(loaded),
+        loaded.added_tokens_decoder.__contains__,
         detail=f"trust_remote_code={trust_remote_code}, {type(loaded).__name__}",
     )
 
@@ -220,7 +224,7 @@ def load_tiktoken(export: Export) -> Loaded:
         except (KeyError, OverflowError):
             return None
 
-    return Loaded(encode, encoding.decode, token, encoding.n_vocab)
+    return Loaded(encode, encoding.decode, token, encoding.n_vocab, encoding.is_special_token)
 
 
 def load_mistral_common(export: Export) -> Loaded:

@@ -72,6 +72,10 @@ def _special_token(case: Case) -> Found:
             return "special token", f"The {kind} (id {token}) is not found in the text by {engine}."
         if theirs > ours:
             return "special token", f"The {kind} (id {token}) is found by {engine} where batchbpe finds other text."
+    for token in case.theirs:
+        if token not in case.ours and loaded.is_special(token):
+            name = quoted_token(loaded.token(token) or b"")
+            return "special token", f"{engine} finds {name} (id {token}) in a text, and batchbpe encodes it as text."
     if names:
         pieces = [piece for piece in re.split("|".join(map(re.escape, names)), case.text) if piece]
         if not pieces or case.encode(case.reference, pieces) == loaded.encode(pieces):

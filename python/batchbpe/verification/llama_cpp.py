@@ -60,4 +60,12 @@ def load(export: Export) -> Loaded:
     llama_cpp.llama_model_meta_val_str(model, b"tokenizer.ggml.pre", value, len(value))
     detail = f"tokenizer.ggml.pre={value.value.decode('utf-8', 'replace') or 'none'}"
     weakref.finalize(encode, llama_cpp.llama_model_free, model)
-    return Loaded(encode, decode, lambda id: piece(id) if 0 <= id < size else None, size, detail=detail)
+    found = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED
+    return Loaded(
+        encode,
+        decode,
+        lambda id: piece(id) if 0 <= id < size else None,
+        size,
+        lambda id: llama_cpp.llama_vocab_get_attr(vocab, id) & found,
+        detail=detail,
+    )

@@ -7,6 +7,8 @@ from typing import Literal
 
 from ..errors import plural
 
+TEST_FILE = "test file"
+"""The engine of test files."""
 Status = Literal["equal", "different", "cannot load", "not installed"]
 Kind = Literal[
     "error", "test file", "special token", "normalization", "missing token", "ids", "pattern", "merges", "decoding"
@@ -121,7 +123,7 @@ class Verification:
         >>> Verification("mine.model", "0.1.0", 600, 600, []).conclusion
         'No other engine was compared with batchbpe: install one, or pass a file that one reads.'
         """
-        others = [result for result in self.compared if result.engine != "batchbpe"]
+        others = [result for result in self.compared if result.engine not in ("batchbpe", TEST_FILE)]
         engines = list(dict.fromkeys(result.engine for result in others))
         if self.differences:
             names = dict.fromkeys(f"{result.engine} ({result.file})" for result in self.differences)

@@ -14,14 +14,31 @@ from ..util.surrogates import Errors
 
 PIECE = 1 << 16
 """Maximum number of characters of a text. Some engines need much longer for long texts, or fail."""
+_LEADS = (b"", b"\xc3", b"\xe4", b"\xe4\xb8", b"\xf0", b"\xf0\x9f", b"\xf0\x9f\x98")
+_TAILS = (b"", b"\x80", b"\xa0", b"\x80\x80", b"\xa0\x80", b"\x80\x80\x80", b"\x90\x80\x80")
+"""Beginnings and ends of characters."""
 BATCH = 1 << 18
 """Number of characters that are compared at once, so that Ctrl-C does not have to wait."""
 
 
 def token_texts(model: Model) -> list[str]:
-    """Return every token that is valid UTF-8 as a text, so that each merge is used."""
-    texts = (value.decode("utf-8", "replace") for value in model.vocab.values())
-    return list(dict.fromkeys(text for text in texts if "\ufffd" not in text))
+    """Return every token as a text, so that each merge is used. Parts of characters are completed."""
+    return list(dict.fromkeys(filter(None, map(_text_with, model.vocab.values()))))
+
+
+def _text_with(token: bytes) -> str | None:
+    """Return a text that contains the bytes of a token.
+
+    >>> _text_with(b"ab"), _text_with("é".encode()[:1]), _text_with(bytes([255]))
+    ('ab', 'À', None)
+    """
+    for before in _LEADS:
+        for after in _TAILS:
+            try:
+                return (before + token + after).decode()
+            except UnicodeDecodeError:
+                continue
+    return None
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:
