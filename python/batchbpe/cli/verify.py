@@ -92,7 +92,7 @@ def _print(found: Verification) -> None:
     rows: list[list[Any]] = [["batchbpe", found.version, found.reference, "", "", "reference"]]
     for each in found.results:
         numbers = [f"{number:,}" if number else "" for number in (each.texts, each.tokens)]
-        rows.append([each.engine, each.version or "", each.file, *numbers, _in_table(each.summary)])
+        rows.append([each.engine, each.version or "", each.file, *numbers, _in_table(each)])
     print_table(["engine", "version", "file", "texts", "tokens", "result"], rows)
     for result in found.differences:
         sys.stdout.write(f"\n{_difference(result)}\n")
@@ -101,8 +101,8 @@ def _print(found: Verification) -> None:
     sys.stdout.write("\n")
 
 
-def _in_table(summary: str) -> str:
-    line = one_line(summary)
+def _in_table(result: Result) -> str:
+    line = one_line(f"{result.summary} ({result.detail})" if result.detail else result.summary)
     return line if len(line) <= MAX_SUMMARY else f"{line[:MAX_SUMMARY]}…"
 
 
@@ -111,7 +111,6 @@ def _difference(result: Result) -> str:
     difference = result.difference
     assert difference is not None
     engine = f"{result.engine} {result.version or ''}".strip()
-    detail = f" ({result.detail})" if result.detail else ""
     escaped = "" if difference.text.isascii() else f" = {difference.text!a}"  # marks and spaces look alike
     rows = {"text": f"{difference.text!r}{escaped}", "batchbpe": _tokens(difference.ours)}
     if result.is_decoding:
@@ -121,7 +120,7 @@ def _difference(result: Result) -> str:
     rows[difference.kind] = difference.cause
     width = max(map(len, rows)) + 2
     lines = (f"  {name:<{width}}{value}" for name, value in rows.items())
-    return "\n".join([f"{engine}{detail}, {result.file}: {result.summary}; the first, shortened:", *lines])
+    return "\n".join([f"{engine}, {result.file}: {result.summary}; the first, shortened:", *lines])
 
 
 def _tokens(tokens: list[Token]) -> str:

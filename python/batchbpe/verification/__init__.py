@@ -30,7 +30,7 @@ from ..formats.golden_texts import texts_for
 from ..options import accepting
 from ..patterns import Split
 from ..tokenizer import Tokenizer
-from ..util.progress import Meter, bar
+from ..util.progress import Meter, bar, format_size
 from .adapters import FOLDER, GGUF, Export
 from .compare import Reference, Run, failure
 from .config import check_config
@@ -268,7 +268,7 @@ def _compare(
     with bar("comparing", meter.size, show=progress) as update:
         for batch in batches(document_texts(corpus)):
             _compare_batch(runs, batch)
-            update(meter.done, "")
+            update(meter.done, format_size(meter.done))
 
 
 def _compare_batch(runs: Sequence[Run], batch: list[str], *, decoding: bool = False) -> None:

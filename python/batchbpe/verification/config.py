@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..analysis.display import quoted_token
 from ..errors import DataError, parse_json, plural, short
 from ..formats.file_errors import locate_errors
 from ..formats.roles import roles_of
@@ -64,4 +65,4 @@ def _role_notes(path: Path, sections: list[tuple[str, Mapping[str, Any]]], model
 
 
 def _name_of(model: Model, token: Any) -> str:
-    return model.vocab[token].decode("utf-8", "replace") if token in model.vocab else "not a token"
+    return quoted_token(model.vocab[token]) if token in model.vocab else "not a token"

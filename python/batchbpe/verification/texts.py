@@ -17,7 +17,7 @@ PIECE = 1 << 16
 _LEADS = (b"", b"\xc3", b"\xe4", b"\xe4\xb8", b"\xf0", b"\xf0\x9f", b"\xf0\x9f\x98")
 _TAILS = (b"", b"\x80", b"\xa0", b"\x80\x80", b"\xa0\x80", b"\x80\x80\x80", b"\x90\x80\x80")
 """Beginnings and ends of characters."""
-BATCH = 1 << 18
+BATCH = 1 << 17
 """Number of characters that are compared at once, so that Ctrl-C does not have to wait."""
 
 
