@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -15,6 +15,7 @@ from .output import one_line, print_json, print_table
 from .usage import UsageError, one_of
 
 if TYPE_CHECKING:
+    from ..data.options import Reading
     from ..verification.results import Result, Token, Verification
 
 ENGINES = ("batchbpe", "tokenizers", "transformers", "tiktoken", "llama.cpp", "mistral-common", "gigatoken")
@@ -63,8 +64,9 @@ def verify(
     Example: batchbpe verify folder mine.gguf --data heldout.txt
     """
     from .. import verification
+    from ..data.options import ReadOptions, Sampling, from_keywords
 
-    if not data and reading.keys() - {"text_column", "errors", "seed"}:
+    if not data and from_keywords(cast("Reading", reading)) != (ReadOptions(), Sampling()):
         raise UsageError("options for reading documents need --data")
     found = verification.verify(
         paths,
