@@ -146,7 +146,7 @@ def test_wrong_exports(tmp_path: Path) -> None:
         Tokenizer(Model(split="a+", merges={(97, 97): 300})).export(tmp_path / "a.model", "minbpe")
     same = Tokenizer(Model(split="a+|b+", merges={(97, 97): 256}, special_tokens={"aa": 257}))
     for allow_inexact in (False, True):
-        with pytest.raises(ValueError, match=r"special token 'aa' is spelled like token 256 in tokenizer.json; rename"):
+        with pytest.raises(ValueError, match=r"special token 'aa' is spelled like token 256 in a tokenizer.json; rename"):
             same.export(tmp_path / "a.json", "huggingface", allow_inexact=allow_inexact)
     words = Tokenizer(Model(split="a+|b+", merges={}, stop_words={b"aa": 256}))
     with pytest.raises(

@@ -12,12 +12,12 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from ..arguments import check_path
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Message
 from ..model import Model
-from . import golden, huggingface, minbpe, native, tekken, tiktoken, transformers
+from . import gguf, golden, huggingface, minbpe, native, tekken, tiktoken, transformers
 from .file_errors import check_model_path, locate_errors, not_found
 from .published import OPENAI
 from .roles import RoleOptions, with_roles
 
-Format = Literal["batchbpe", "tiktoken", "tekken", "huggingface", "transformers", "minbpe", "batchbpe-v1"]
+Format = Literal["batchbpe", "tiktoken", "tekken", "huggingface", "transformers", "gguf", "minbpe", "batchbpe-v1"]
 """The names in `FORMATS`, for type checkers."""
 
 
@@ -42,6 +42,7 @@ FORMATS: Mapping[str, ModelFormat] = {
     "tekken": ModelFormat(tekken.is_format, tekken.load, tekken.save),
     "huggingface": ModelFormat(huggingface.is_format, huggingface.load, huggingface.save),
     "transformers": ModelFormat(None, huggingface.load, transformers.save, stores_roles=True),
+    "gguf": ModelFormat(gguf.is_format, gguf.load, gguf.save, stores_roles=True),
     "minbpe": ModelFormat(minbpe.is_format, minbpe.load, minbpe.save),
     "batchbpe-v1": ModelFormat(minbpe.is_format, minbpe.load, partial(minbpe.save, version=minbpe.PAPER)),
 }
@@ -64,8 +65,10 @@ def load_file(path: str | os.PathLike[str]) -> Model:
         if given in OPENAI:
             raise not_found(given, f"use Tokenizer.from_tiktoken({tiktoken.DOWNLOADED})")
         raise not_found(given, f"use Tokenizer.from_huggingface({huggingface.DOWNLOADED})")
-    with locate_errors(path):
-        content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    with locate_errors(path), path.open("rb") as file:
+        content = file.read(len(codecs.BOM_UTF8) + 1)
+        if not gguf.is_format(content):  # such a file may have gigabytes of weights
+            content = (content + file.read()).removeprefix(codecs.BOM_UTF8)
     for format in FORMATS.values():
         if format.is_format and format.is_format(content):
             return format.load(path)

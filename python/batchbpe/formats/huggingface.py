@@ -23,12 +23,14 @@ from . import native, vocab_merges
 from .byte_level import from_byte_level, to_byte_level
 from .carried import CONFIG, ROLES, check_carried, of_folder, of_object, warn_not_written
 from .file_errors import check_model_path, locate_errors, not_found
+from .names import check_distinct, check_names, check_whole_tokens, ids_by_name
 from .phrase_pattern import pattern_with_phrases
 from .placeholders import unused_tokens
 from .spelling import normalizer, pre_tokenizer
 from .tokenizer_json import AddedTokens, parse
 from .unsupported import check_supported, without_unsupported
 
+FILE = "tokenizer.json"
 DOWNLOADED = "transformers.AutoTokenizer.from_pretrained({})"
 """Code that downloads a tokenizer by its name."""
 SUPPORTED = frozenset({"phrases", "added_tokens", "stop_words", "flags", "decode_only"})
@@ -59,10 +61,10 @@ def to_json(model: Model, *, allow_inexact: bool = False, fill_gaps: bool = Fals
     """
     if allow_inexact:
         model = _without_inexact(model)
-        _check_special(model)
+        check_names(model, FILE)
     else:
         check(model)
-    vocab = _vocab(model)
+    vocab = ids_by_name(model, FILE, whole_chunks=_has_whole_chunks(model))
     added = dict(sorted(model.found_tokens.items(), key=lambda item: item[1]))
     if fill_gaps:
         vocab |= unused_tokens(model, {*vocab.values(), *added.values()})
@@ -170,39 +172,13 @@ def _has_whole_chunks(model: Model) -> bool:
     return bool(model.stop_words or model.phrases)
 
 
-def _vocab(model: Model) -> dict[str, int]:
-    """Return the ids of all tokens but those found before splitting."""
-    ids = (*model.byte_ids, *model.merges.values(), *model.stop_words.values(), *model.phrases.values())
-    vocab: dict[str, int] = {}
-    for token in sorted(token for token in ids if token is not None):
-        vocab.setdefault(to_byte_level(model.vocab[token]), token)
-    for token, value in model.decode_only.items():
-        name: str | None = to_byte_level(value)
-        if name in vocab or _has_whole_chunks(model):  # text must not be encoded to it
-            name = _raw_name(value)
-        if name is None or name in vocab or name in model.found_tokens:
-            reason = f"decode-only token {short(value)} would be encoded in a tokenizer.json"
-            raise DataError(reason, remedy=("use ", Setting("format", "batchbpe")))
-        vocab[name] = token
-    return vocab
-
-
-def _raw_name(value: bytes) -> str | None:
-    """Return the text of a token if it is not in byte-level spelling: then text, which is, never matches it."""
-    try:
-        name = value.decode()
-    except UnicodeDecodeError:
-        return None
-    return name if from_byte_level(name) is None else None
-
-
 def check(model: Model) -> None:
     """Raise if a tokenizer.json cannot represent the model."""
     keep, drop = Setting("format", "transformers"), Setting("allow_inexact", True)
     check_supported(model, "tokenizer.json", SUPPORTED, ("use ", keep, " to keep them, or ", drop, " to drop them"))
     pre_tokenizer(model.split)
-    _check_special(model)
-    _vocab(model)
+    check_names(model, FILE)
+    ids_by_name(model, FILE, whole_chunks=_has_whole_chunks(model))
     if model.phrases:
         pattern_with_phrases(model)
     _check_whole_chunks(model)
@@ -210,18 +186,9 @@ def check(model: Model) -> None:
 
 def _check_whole_chunks(model: Model) -> None:
     """Raise if tokens have the same bytes, or if looking whole chunks up would change how they are encoded."""
-    keep, drop = Setting("format", "transformers"), Setting("allow_inexact", True)
-    seen: dict[bytes, int] = {model.vocab[token]: token for token in model.byte_ids if token is not None}
-    for token in (*model.merges.values(), *model.stop_words.values(), *model.phrases.values()):
-        other = seen.setdefault(model.vocab[token], token)
-        if other != token:
-            raise DataError(
-                f"tokens {other} and {token} are both {short(model.vocab[token])}, "
-                "but tokenizer.json identifies tokens by their bytes",
-                remedy=("use ", keep, " to keep both, or ", drop, " to drop one"),
-            )
+    check_distinct(model, FILE)
     if _has_whole_chunks(model):
-        _check_whole_tokens(model)
+        check_whole_tokens(model, f"{FILE} with {'phrases' if model.phrases else 'stop words'}")
 
 
 def _without_inexact(model: Model) -> Model:
@@ -232,38 +199,6 @@ def _without_inexact(model: Model) -> Model:
     except DataError:
         supported -= {"stop_words"}
     return without_unsupported(model, "Hugging Face", supported)
-
-
-def _check_whole_tokens(model: Model) -> None:
-    """Raise if the bytes of a token do not encode to it: whole chunks are looked up instead of merged."""
-    import numpy as np  # not above, because every command would import it
-
-    tokens = [*model.merges.values()]
-    values = [model.vocab[token] for token in tokens]
-    offsets = np.cumsum([0, *map(len, values)], dtype=np.int64)
-    encoder = Model(model.split, model.merges, byte_ids=model.byte_ids).encoder()
-    ids, sizes = encoder.encode_chunks(np.frombuffer(b"".join(values), np.uint8), offsets, None)
-    starts = np.cumsum(sizes) - sizes
-    wrong = np.flatnonzero((sizes != 1) | (ids[starts] != np.array(tokens, np.uint32)))
-    if len(wrong):
-        value, what = short(values[wrong[0]]), "phrases" if model.phrases else "stop words"
-        raise DataError(
-            f"{value} is a token, but is encoded as {sizes[wrong[0]]} tokens, unlike in a tokenizer.json with {what}",
-            remedy=("use ", Setting("format", "transformers")),
-        )
-
-
-def _check_special(model: Model) -> None:
-    """Raise if the name of a special or added token is the byte-level spelling of another token."""
-    ids = model.token_ids
-    for name, token in model.found_tokens.items():
-        same_spelling = ids.get(from_byte_level(name) or b"")
-        if same_spelling not in (None, token):
-            kind = "special" if name in model.special_tokens else "added"
-            raise DataError(
-                f"{kind} token {short(name)} is spelled like token {same_spelling} in tokenizer.json",
-                remedy=f"rename the {kind} token",
-            )
 
 
 def load(source: Any) -> Model:

@@ -2,7 +2,7 @@
 
 transformers uses the number of tokens as the next free id and as the number of embeddings. A vocabulary with gaps
 in its ids therefore needs a placeholder for each gap: otherwise `model.resize_token_embeddings(len(tokenizer))` cuts
-off the embeddings of the largest ids.
+off the embeddings of the largest ids. A GGUF file lists tokens in the order of their ids, without gaps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def unused_name(token: int) -> str:
     return f"<|unused {token}|>"
 
 
-def unused_tokens(model: Model, used: Collection[int] | None = None) -> dict[str, int]:
+def unused_tokens(model: Model, used: Collection[int] | None = None, tool: str = "transformers") -> dict[str, int]:
     """Return placeholders for all ids up to the largest that are not `used`, by default the ids of all tokens.
 
     >>> unused_tokens(Model(split=r"\\w+", merges={}, special_tokens={"<e>": 258}))
@@ -40,7 +40,7 @@ def unused_tokens(model: Model, used: Collection[int] | None = None) -> dict[str
         last = model.n_vocab - 1
         raise DataError(
             f"{short(model.vocab[last].decode('utf-8', 'backslashreplace'))} has id {last}, and {size:,} ids below it "
-            f"are unused, but transformers needs a token for every id and at most {MAX_UNUSED:,} may be unused",
+            f"are unused, but {tool} needs a token for every id and at most {MAX_UNUSED:,} may be unused",
             remedy="choose a smaller id",
         )
     ids = model.vocab.keys() if used is None else set(used)

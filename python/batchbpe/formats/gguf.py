@@ -1,0 +1,283 @@
+"""GGUF, the file format of llama.cpp: writing a file with only a vocabulary, and reading the vocabulary of any file.
+
+The tokens are listed by id, in byte-level spelling; special and added tokens as text. The file names a pre-tokenizer
+instead of storing a pattern (see `llama_cpp`). Special tokens are control tokens, and added tokens are user-defined.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, Message, Setting, plural, short, warn
+from ..model import Model
+from ..storage.atomic import replacing
+from . import gguf_metadata as metadata
+from .byte_level import from_byte_level, to_byte_level
+from .carried import warn_not_written
+from .file_errors import locate_errors
+from .llama_cpp import KNOWN, PreTokenizer, by_name, differences, for_split
+from .names import check_distinct, check_names, check_whole_tokens, ids_by_name
+from .placeholders import unused_tokens
+from .post_processor import wrapping_of
+from .roles import roles_of, with_listed
+from .tokenizer_json import parse
+from .unsupported import check_supported, without_unsupported
+
+FILE = "GGUF file"
+SUPPORTED = frozenset({"stop_words", "added_tokens", "decode_only"})
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
+_ROLES = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown", "sep": "seperator", "mask": "mask"}
+"""Roles, and what the keys for them are called. The misspelling is that of the format."""
+_TEMPLATE = "tokenizer.chat_template"
+_DEFAULT_EOS = 11
+"""The id that llama.cpp uses if a file does not have one."""
+_REMEDY: Message = ("use ", Setting("allow_inexact", True), " if that is acceptable")
+
+
+def is_format(content: bytes) -> bool:
+    """Return whether a file starts like a GGUF file. The first four bytes are enough.
+
+    >>> is_format(b"GGUF\\3"), is_format(b"GGML")
+    (True, False)
+    """
+    return content.startswith(metadata.MAGIC)
+
+
+def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
+    """Write a vocabulary-only file. Raise if llama.cpp would encode differently, unless the export may be inexact."""
+    content = metadata.to_bytes(to_values(model, allow_inexact=allow_inexact))
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def to_values(model: Model, *, allow_inexact: bool = False) -> dict[str, Any]:
+    """Return the metadata of a file.
+
+    >>> from ..patterns import PATTERNS
+    >>> values = to_values(Model(PATTERNS["gpt4"], {(32, 97): 256}, special_tokens={"<|endoftext|>": 257}))
+    >>> values["tokenizer.ggml.pre"], values["tokenizer.ggml.tokens"][256:], values["tokenizer.ggml.merges"]
+    ('dbrx', ['Ġa', '<|endoftext|>'], ['Ġ a'])
+    """
+    kept = replace(model, flags=_flags(model))
+    if allow_inexact:
+        kept = without_unsupported(kept, "llama.cpp", SUPPORTED)
+    else:
+        drop = Setting("allow_inexact", True)
+        check_supported(kept, "GGUF", SUPPORTED, ("choose another format, or use ", drop, " to drop them"))
+        check_distinct(kept, FILE)
+    pre, kept = _pre_tokenizer(kept, allow_inexact)
+    check_names(kept, FILE)
+    for difference in differences(model, pre):
+        if not allow_inexact:
+            raise DataError(f"llama.cpp {difference}", remedy=_REMEDY)
+        warn(f"llama.cpp {difference}")
+    tokens, types = _tokens(kept, pre)
+    values: dict[str, Any] = {
+        "general.architecture": "llama",  # any that llama.cpp knows
+        "general.name": "batchbpe",  # not the name of the file: llama.cpp strips spaces if it contains phi-3
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": pre.name,
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": types,
+        "tokenizer.ggml.merges": [" ".join(to_byte_level(kept.vocab[part]) for part in pair) for pair in kept.merges],
+    }
+    return values | _roles(model) | _templates(model)
+
+
+def _flags(model: Model) -> dict[str, frozenset[str]]:
+    """Return the flags, with `normalized` as it is by default: llama.cpp does not normalize."""
+    default = frozenset({"normalized"})
+    return {name: (flags - default) | (model.default_flags(name) & default) for name, flags in model.flags.items()}
+
+
+def _pre_tokenizer(model: Model, allow_inexact: bool) -> tuple[PreTokenizer, Model]:
+    """Return the pre-tokenizer for a model, and the model, without its stop words if it can only be used so."""
+    found = for_split(model.split)
+    if not found:
+        exact = dict.fromkeys(each.split.name for each in KNOWN if not each.differs)
+        remedy: Message = ("train with a ", Setting("pattern"), f" that it knows: {', '.join(exact)}")
+        raise DataError(f"llama.cpp does not know the pattern {model.split}", remedy=remedy)
+    fitting = [each for each in found if each.ignore_merges or not model.stop_words]
+    if not fitting and allow_inexact:
+        return found[0], without_unsupported(model, "llama.cpp", SUPPORTED - {"stop_words"})
+    if not fitting:
+        looked_up = dict.fromkeys(each.split.name for each in KNOWN if each.ignore_merges)
+        word = short(next(iter(model.stop_words)))
+        raise DataError(
+            f"llama.cpp merges all chunks with the pattern {model.split}, but the model has "
+            f"{plural(len(model.stop_words), 'stop word')}, such as {word}",
+            remedy=(
+                "train with ",
+                Setting("stop_list_size", 0),
+                f" or one of the patterns {', '.join(looked_up)}, or use ",
+                Setting("allow_inexact", True),
+                " to drop them",
+            ),
+        )
+    for pre in fitting:
+        try:
+            if pre.ignore_merges:
+                check_whole_tokens(model, f"{FILE} with the pre-tokenizer {pre.name}")
+        except DataError:
+            if pre is fitting[-1]:
+                raise
+        else:
+            break
+    return pre, model
+
+
+def _tokens(model: Model, pre: PreTokenizer) -> tuple[list[str], list[int]]:
+    """Return the names and the types of all tokens by id."""
+    names = ids_by_name(model, FILE, whole_chunks=pre.ignore_merges)
+    types = dict.fromkeys(names.values(), _NORMAL)
+    for name, token in model.found_tokens.items():
+        if types.get(token) and names.get(name) != token:
+            reason = f"token {token} is both {short(name)} and {short(to_byte_level(name.encode()))} in a {FILE}"
+            raise DataError(reason, remedy=("use ", Setting("format", "batchbpe")))
+        names[name] = token
+        types[token] = _CONTROL if name in model.special_tokens else _USER_DEFINED
+    unused = unused_tokens(model, types, tool="llama.cpp")
+    by_id = {token: name for name, token in (names | unused).items()}
+    ids = range(model.n_vocab)
+    return [by_id[token] for token in ids], [types.get(token, _UNUSED) for token in ids]
+
+
+def _roles(model: Model) -> dict[str, Any]:
+    """Return the ids of special tokens with a role, and whether a text is put between BOS and EOS."""
+    ids: dict[str, int] = {}
+    for role, name in roles_of(model).items():
+        token = model.found_tokens.get(name, model.token_ids.get(from_byte_level(name) or b""))
+        if token is None:
+            raise DataError(f"{role} is {short(name)}, which is not a token", remedy=("use ", Setting(role)))
+        ids[role] = token
+    if "eos" not in ids and model.n_vocab > _DEFAULT_EOS:
+        warn(f"llama.cpp ends a text at token {_DEFAULT_EOS}, because no special token has the role eos")
+    state = model.carried.get("post_processor")
+    wrapping = wrapping_of(json.dumps(state).encode() if state else None)
+    adds_bos = bool(wrapping and wrapping.before == (ids.get("bos"),))
+    adds_eos = bool(wrapping and wrapping.after == (ids.get("eos"),))
+    is_stored = wrapping and len(wrapping.before) == adds_bos and len(wrapping.after) == adds_eos
+    written = ("tokenizer_config", "chat_template", *["post_processor"] * bool(is_stored))
+    warn_not_written(model, FILE, written)
+    return {
+        **{f"tokenizer.ggml.{key}_token_id": ids[role] for role, key in _ROLES.items() if role in ids},
+        "tokenizer.ggml.add_bos_token": adds_bos,
+        "tokenizer.ggml.add_eos_token": adds_eos,
+    }
+
+
+def _templates(model: Model) -> dict[str, Any]:
+    """Return the chat templates. Several are listed by name, except the default one."""
+    config = model.carried.get("tokenizer_config", {})
+    given = model.carried.get("chat_template") or config.get("chat_template") or []
+    named = {"default": given} if isinstance(given, str) else {each["name"]: each["template"] for each in given}
+    others = [name for name in named if name != "default"]
+    return {
+        **({_TEMPLATE: named["default"]} if "default" in named else {}),
+        **({f"{_TEMPLATE}s": others} if others else {}),
+        **{f"{_TEMPLATE}.{name}": named[name] for name in others},
+    }
+
+
+def load(path: Path) -> Model:
+    """Read the vocabulary of a GGUF file. The tensors of a model are not read."""
+    with locate_errors(path):
+        return _model(metadata.read(path, "tokenizer."))
+
+
+def _model(values: Mapping[str, Any]) -> Model:
+    kind = _value(values, "ggml.model", str)
+    if kind != "gpt2":
+        raise DataError(f"tokenizer.ggml.model {short(kind)} is not supported; only gpt2 (byte-level BPE) is")
+    name = values.get("tokenizer.ggml.pre")
+    if name not in [*by_name()]:
+        reason = f"tokenizer.ggml.pre is {short(name)}" if name else "the file has no tokenizer.ggml.pre"
+        known = ", ".join(sorted(by_name()))
+        raise DataError(f"{reason}; supported are {known}", remedy="load the tokenizer.json of the model instead")
+    pre = by_name()[name]
+    tokens, merges = (_value(values, f"ggml.{name}", list, str) for name in ("tokens", "merges"))
+    types = (
+        _value(values, "ggml.token_type", list, int)
+        if "tokenizer.ggml.token_type" in values
+        else [_NORMAL] * len(tokens)
+    )
+    if len(types) != len(tokens):
+        raise DataError(f"tokenizer.ggml.token_type must have {len(tokens)} items, got {len(types)}")
+    if _BYTE in types:
+        raise DataError("byte tokens (type 6) are not supported; only byte-level BPE is")
+    used = {id: token for id, (token, type) in enumerate(zip(tokens, types, strict=True)) if token and type != _UNUSED}
+    vocab = {token: id for id, token in used.items()}
+    if len(vocab) < len(used):
+        twice = next(token for id, token in used.items() if vocab[token] != id)
+        raise DataError(f"token {short(twice)} is listed twice", where="tokenizer.ggml.tokens")
+    special = {token: id for token, id in vocab.items() if types[id] in (_CONTROL, _UNKNOWN)}
+    ids = {role: values.get(f"tokenizer.ggml.{key}_token_id") for role, key in _ROLES.items()}
+    roles = {role: used[id] for role, id in ids.items() if id in used and used[id] in special}
+    fields = {
+        "added_tokens": [
+            {"id": id, "content": token, "special": token in special}
+            for id, token in used.items()
+            if token in special or types[id] == _USER_DEFINED
+        ],
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
+        "post_processor": _post_processor(values, pre, roles, special),
+        "model": {"type": "BPE", "ignore_merges": pre.ignore_merges, "vocab": vocab, "merges": merges},
+    }
+    model = replace(parse(json.dumps(fields).encode()), split=pre.split)
+    return _with_roles(model, roles, values)
+
+
+def _with_roles(model: Model, roles: Mapping[str, str], values: Mapping[str, Any]) -> Model:
+    config: dict[str, Any] = {f"{role}_token": name for role, name in roles.items()}
+    templates = {"default": _value(values, "chat_template", str)} if _TEMPLATE in values else {}
+    others = _value(values, "chat_templates", list, str) if f"{_TEMPLATE}s" in values else []
+    templates |= {name: _value(values, f"chat_template.{name}", str) for name in others}
+    if others:
+        config["chat_template"] = [{"name": name, "template": text} for name, text in templates.items()]
+    carried = {**model.carried, **({"tokenizer_config": config} if config else {})}
+    if templates and not others:
+        carried["chat_template"] = templates["default"]
+    return with_listed(
+        replace(model, carried=carried), (name for name in model.special_tokens if name not in roles.values())
+    )
+
+
+def _post_processor(
+    values: Mapping[str, Any], pre: PreTokenizer, roles: Mapping[str, str], special: Mapping[str, int]
+) -> dict[str, Any] | None:
+    """Return a post-processor that adds the BOS and EOS tokens that llama.cpp adds."""
+    adds = {
+        "bos": values.get("tokenizer.ggml.add_bos_token", pre.adds_bos),
+        "eos": values.get("tokenizer.ggml.add_eos_token", False),
+    }
+    names = {role: name for role, name in roles.items() if adds.get(role)}
+    if not names:
+        return None
+
+    def surrounded(text: str, type_id: int) -> list[dict[str, Any]]:
+        parts = {"bos": names.get("bos"), text: None, "eos": names.get("eos")}
+        return [
+            {"SpecialToken" if name else "Sequence": {"id": name or part, "type_id": type_id}}
+            for part, name in parts.items()
+            if name or part == text
+        ]
+
+    return {
+        "type": "TemplateProcessing",
+        "single": surrounded("A", 0),
+        "pair": surrounded("A", 0) + surrounded("B", 1),
+        "special_tokens": {name: {"id": name, "ids": [special[name]], "tokens": [name]} for name in names.values()},
+    }
+
+
+def _value(values: Mapping[str, Any], name: str, kind: type, items: type | None = None) -> Any:
+    """Return a value. Raise unless it has a type, and its items have theirs."""
+    value = values.get(f"tokenizer.{name}")
+    if type(value) is not kind or (items and any(type(item) is not items for item in value)):
+        expected = {None: "a string", str: "an array of strings", int: "an array of integers"}[items]
+        raise DataError(f"tokenizer.{name} must be {expected}, got {short(value)}")
+    return value
