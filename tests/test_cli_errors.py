@@ -208,7 +208,7 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
         ),
         ("encode a a.txt --format npy", "--format must be one of 'bin', 'llm.c', 'parquet', got 'npy'"),
         ("evaluate a --data a --per line", "--per must be one of 'text', 'byte', 'character', 'word', got 'line'"),
-        ("export a --to gguf -o b", f"--to must be one of {', '.join(map(repr, FORMATS))}, got 'gguf'"),
+        ("export a --to onnx -o b", f"--to must be one of {', '.join(map(repr, FORMATS))}, got 'onnx'"),
         (
             "experiment all --data a -o b",
             "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'phrases', 'sweep', got 'all'",

@@ -34,6 +34,7 @@ def check(path: Path, content: bytes) -> bool:
         ("batchbpe", "a.model", STOP_WORDS),
         ("tiktoken", "a.tiktoken", PLAIN),
         ("huggingface", "tokenizer.json", PLAIN),
+        ("gguf", "a.gguf", PLAIN),
         ("minbpe", "b.model", PLAIN),
         ("batchbpe-v1", "c.model", PLAIN),
     ],

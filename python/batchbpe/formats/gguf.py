@@ -19,6 +19,7 @@ from . import gguf_metadata as metadata
 from .byte_level import from_byte_level, to_byte_level
 from .carried import warn_not_written
 from .file_errors import locate_errors
+from .huggingface import with_added
 from .llama_cpp import KNOWN, PreTokenizer, by_name, differences, for_split
 from .names import check_distinct, check_names, check_whole_tokens, ids_by_name
 from .placeholders import unused_tokens
@@ -217,17 +218,22 @@ def _model(values: Mapping[str, Any]) -> Model:
     special = {token: id for token, id in vocab.items() if types[id] in (_CONTROL, _UNKNOWN)}
     ids = {role: values.get(f"tokenizer.ggml.{key}_token_id") for role, key in _ROLES.items()}
     roles = {role: used[id] for role, id in ids.items() if id in used and used[id] in special}
+    added = [
+        {"id": id, "content": token, "special": token in special}
+        for id, token in used.items()
+        if token in special or types[id] == _USER_DEFINED
+    ]
+    # Those that are spelled like a byte would become that byte, which the vocabulary lacks.
+    like_bytes = [entry for entry in added if len(from_byte_level(entry["content"]) or b"") == 1]
+    for entry in like_bytes:
+        del vocab[entry["content"]]
     fields = {
-        "added_tokens": [
-            {"id": id, "content": token, "special": token in special}
-            for id, token in used.items()
-            if token in special or types[id] == _USER_DEFINED
-        ],
+        "added_tokens": [entry for entry in added if entry not in like_bytes],
         "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
         "post_processor": _post_processor(values, pre, roles, special),
         "model": {"type": "BPE", "ignore_merges": pre.ignore_merges, "vocab": vocab, "merges": merges},
     }
-    model = replace(parse(json.dumps(fields).encode()), split=pre.split)
+    model = with_added(replace(parse(json.dumps(fields).encode()), split=pre.split), like_bytes)
     return _with_roles(model, roles, values)
 
 
@@ -274,10 +280,10 @@ def _post_processor(
     }
 
 
-def _value(values: Mapping[str, Any], name: str, kind: type, items: type | None = None) -> Any:
+def _value(values: Mapping[str, Any], name: str, kind: Any, items: type | None = None) -> Any:
     """Return a value. Raise unless it has a type, and its items have theirs."""
-    value = values.get(f"tokenizer.{name}")
-    if type(value) is not kind or (items and any(type(item) is not items for item in value)):
-        expected = {None: "a string", str: "an array of strings", int: "an array of integers"}[items]
+    value: Any = values.get(f"tokenizer.{name}")
+    if not isinstance(value, kind) or (items and any(type(item) is not items for item in value)):
+        expected = f"an array of {'strings' if items is str else 'integers'}" if items else "a string"
         raise DataError(f"tokenizer.{name} must be {expected}, got {short(value)}")
     return value

@@ -51,9 +51,11 @@ class _Reader:
         found: dict[str, Any] = {}
         for _ in range(self.count(13)):
             name = self.string()
-            value = self.value(self.number(_UINT32), is_needed := name.startswith(prefix))
-            if is_needed and found.setdefault(name, value) is not value:
+            if name in found:
                 raise DataError(f"{short(name)} is listed twice")
+            value = self.value(self.number(_UINT32), is_needed := name.startswith(prefix))
+            if is_needed:
+                found[name] = value
         return found
 
     def take(self, size: int) -> bytes:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .._core import canonical_pattern
-from ..errors import short
+from ..errors import listed, short
 from ..model import Model
 from ..patterns import PATTERNS, Split, Step
 from .byte_level import from_byte_level
@@ -173,13 +173,13 @@ def differences(model: Model, pre: PreTokenizer) -> Iterator[str]:
     if model.split.prefix_space:
         yield "does not add a space before a text"
     if pre.differs:
-        yield f"splits {pre.differs} differently from the pattern {model.split}"
+        yield f"splits {pre.differs} differently (pre-tokenizer {pre.name})"
     missing = [byte for byte, token in enumerate(model.byte_ids) if token is None and byte not in _NOT_IN_UTF8]
     if missing:
         yield f"does not merge what is next to a byte that the vocabulary lacks (0x{missing[0]:02X})"
     others = {*model.added_tokens, *map(_text, model.token_ids)} - {*model.special_tokens}
-    for name in sorted(others & {*_CONTROL.split()}):
-        yield f"takes {short(name)} for a special token"
+    if control := sorted(others & {*_CONTROL.split()}):
+        yield f"takes tokens with these names for special ones: {listed(control)}"
     for name in model.special_tokens:
         if name in _ALWAYS_FOUND:
             yield f"finds {short(name)} in every text, even if no special tokens are allowed"

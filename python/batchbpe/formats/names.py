@@ -48,7 +48,7 @@ def check_distinct(model: Model, file: str) -> None:
     >>> check_distinct(Model(r"\\w+", {(97, 97): 257}, stop_words={b"aa": 256}), "tokenizer.json")
     Traceback (most recent call last):
     ...
-    batchbpe.errors.DataError: tokens 257 and 256 are both b'aa', but a tokenizer.json identifies tokens by their bytes; use format='transformers' to keep both, or allow_inexact=True to drop one
+    batchbpe.errors.DataError: tokens 257 and 256 are both b'aa', but a tokenizer.json identifies tokens by their bytes; use format="transformers" to keep both, or allow_inexact=True to drop one
     """  # noqa: E501  the last line is an error message
     keep, drop = Setting("format", "transformers"), Setting("allow_inexact", True)
     seen: dict[bytes, int] = {model.vocab[token]: token for token in model.byte_ids if token is not None}

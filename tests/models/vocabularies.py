@@ -4,9 +4,10 @@ Only the vocabulary is in the file. The steps before it are those of the publish
 """
 
 import json
-import struct
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
+
+from batchbpe.formats import gguf_metadata
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 DIGITS = {"type": "Digits", "individual_digits": True}
@@ -39,29 +40,11 @@ FAMILIES: dict[str, tuple[Any, list[Any]]] = {
     ),
 }
 """Normalizer and pre-tokenizers by the name of llama.cpp's vocabulary."""
-NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
-STRING, ARRAY = 8, 9
 CONTROL, USER_DEFINED = 3, 4
 
 
-def read_metadata(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        magic, version, _, entries = struct.unpack("<4sIQQ", file.read(24))
-        assert (magic, version) == (b"GGUF", 3), path
-        return {_read(file, STRING): _read(file, *struct.unpack("<I", file.read(4))) for _ in range(entries)}
-
-
-def _read(file: BinaryIO, kind: int) -> Any:
-    if kind == STRING:
-        return file.read(_read(file, 10)).decode()
-    if kind == ARRAY:
-        items, number = struct.unpack("<IQ", file.read(12))
-        return [_read(file, items) for _ in range(number)]
-    return struct.unpack(NUMBERS[kind], file.read(struct.calcsize(NUMBERS[kind])))[0]
-
-
 def tokenizer_json(path: Path, family: str) -> str:
-    metadata = read_metadata(path)
+    metadata = gguf_metadata.read(path, "tokenizer.")
     tokens, kinds = metadata["tokenizer.ggml.tokens"], metadata["tokenizer.ggml.token_type"]
     normalizer, steps = FAMILIES[family]
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip"), False)

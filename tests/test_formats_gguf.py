@@ -1,0 +1,318 @@
+"""GGUF: written files have what the package gguf reads, load back, and damaged ones are refused.
+
+tests/frameworks/test_llama_cpp.py compares the ids with llama.cpp.
+"""
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import gguf
+import pytest
+from helpers import multilingual
+
+from batchbpe import PATTERNS, Model, Tokenizer
+from batchbpe.formats import gguf_metadata
+from batchbpe.formats.llama_cpp import KNOWN, by_name
+from batchbpe.patterns import Split
+
+TEXT = multilingual(20_000)
+END = "<|endoftext|>"
+TRAINED = Tokenizer.train(TEXT, 300, special_tokens=[END, "<|pad|>"])
+TEMPLATE = "{{ messages }}"
+PREFIX = "tokenizer.ggml."
+
+
+def fields_of(path: Path) -> dict[str, Any]:
+    return {name: field.contents() for name, field in gguf.GGUFReader(path).fields.items()}
+
+
+def test_written_files(tmp_path: Path) -> None:
+    TRAINED.export(tmp_path / "any name", "gguf", chat_template=TEMPLATE)
+    fields = fields_of(tmp_path / "any name")
+    assert fields["GGUF.version"] == 3 and fields["GGUF.tensor_count"] == 0
+    assert fields["general.architecture"] == "llama" and fields["tokenizer.ggml.model"] == "gpt2"
+    assert fields["tokenizer.ggml.pre"] == "dbrx"
+    tokens = fields["tokenizer.ggml.tokens"]
+    assert len(tokens) == 300 and tokens[:256] == [*map(TRAINED.id_to_token, range(256))]
+    assert tokens[298:] == [END, "<|pad|>"] and fields["tokenizer.ggml.token_type"] == [1] * 298 + [3, 3]
+    assert [*fields["tokenizer.ggml.merges"][0].split()] == [tokens[part] for part in next(iter(TRAINED.merges))]
+    assert len(fields["tokenizer.ggml.merges"]) == 42
+    ids = {"bos_token_id": 298, "eos_token_id": 298, "padding_token_id": 299}
+    assert {name: fields[PREFIX + name] for name in ids} == ids
+    assert fields["tokenizer.ggml.add_bos_token"] is False and fields["tokenizer.ggml.add_eos_token"] is False
+    assert fields["tokenizer.chat_template"] == TEMPLATE
+
+
+@pytest.mark.parametrize("pre", [each for each in KNOWN if not each.differs], ids=lambda pre: pre.name)
+def test_every_pattern_that_llama_cpp_knows(pre: Any, tmp_path: Path) -> None:
+    stop_words = {b"the": 298} if pre.ignore_merges else {}
+    model = Model(pre.split, TRAINED.merges, stop_words, special_tokens={END: 300})
+    Tokenizer(model).export(tmp_path / "a.gguf", "gguf")
+    assert fields_of(tmp_path / "a.gguf")["tokenizer.ggml.pre"] == pre.name
+    assert Tokenizer.from_file(tmp_path / "a.gguf").model == model
+
+
+def test_another_spelling_of_a_pattern(tmp_path: Path) -> None:
+    spelled = r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+    Tokenizer(Model(spelled, {}, special_tokens={END: 256})).export(tmp_path / "a.gguf", "gguf")
+    assert Tokenizer.from_file(tmp_path / "a.gguf").pattern == PATTERNS["gpt2"]
+
+
+def test_other_tokens(tmp_path: Path) -> None:
+    """There may be added tokens, decode-only tokens, gaps between ids, missing bytes and no merges."""
+    byte_ids = tuple(None if byte == 0xF5 else byte for byte in range(256))
+    model = Model(
+        PATTERNS["gpt2"],
+        {},
+        special_tokens={END: 302},
+        added_tokens={"  ": 300, "õ": 258},
+        decode_only={299: b"the", 298: b"\xe2\x82\xac "},
+        byte_ids=byte_ids,
+    )
+    Tokenizer(model).export(tmp_path / "a.gguf", "gguf")
+    fields = fields_of(tmp_path / "a.gguf")
+    tokens, types = fields["tokenizer.ggml.tokens"], fields["tokenizer.ggml.token_type"]
+    assert tokens[298:] == ["âĤ¬Ġ", "the", "  ", "<|unused 301|>", END] and types[298:] == [1, 1, 4, 5, 3]
+    assert (tokens[245], types[245], tokens[258], types[258]) == ("<|unused 245|>", 5, "õ", 4)
+    assert Tokenizer.from_file(tmp_path / "a.gguf").model == model
+
+
+def test_roles_and_templates(tmp_path: Path) -> None:
+    """BOS and EOS around a text are stored, other post-processors are not."""
+    template = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}},
+    }
+    templates = [{"name": "default", "template": TEMPLATE}, {"name": "rag", "template": "{{ documents }}"}]
+    config = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, "mask_token": "<mask>", "chat_template": templates}
+    carried = {"post_processor": template, "tokenizer_config": config}
+    special = {"<s>": 256, "</s>": 257, "<mask>": 258, "<other>": 259}
+    model = Model(PATTERNS["llama3"], {}, {b"the": 260}, special_tokens=special, carried=carried)
+    Tokenizer(model).export(tmp_path / "a.gguf", "gguf")
+    fields = fields_of(tmp_path / "a.gguf")
+    assert fields["tokenizer.ggml.add_bos_token"] is True and fields["tokenizer.ggml.add_eos_token"] is False
+    assert fields["tokenizer.chat_templates"] == ["rag"] and fields["tokenizer.chat_template"] == TEMPLATE
+    loaded = Tokenizer.from_file(tmp_path / "a.gguf")
+    assert loaded.model == model and loaded.roles == {"bos": "<s>", "eos": "</s>", "mask": "<mask>"}
+    assert loaded.model.carried["tokenizer_config"]["chat_template"] == templates
+    assert loaded.model.carried["tokenizer_config"]["additional_special_tokens"] == ["<other>"]
+    assert loaded.model.carried["post_processor"]["single"] == template["single"]
+    loaded.export(tmp_path / "b.gguf", "gguf")
+    assert (tmp_path / "a.gguf").read_bytes() == (tmp_path / "b.gguf").read_bytes()
+    two = {**template, "single": [template["single"][0], *template["single"]]}
+    with pytest.warns(UserWarning, match="the GGUF file does not contain the post-processor TemplateProcessing"):
+        Tokenizer(Model(model.split, {}, special_tokens=special, carried={**carried, "post_processor": two})).export(
+            tmp_path / "c.gguf", "gguf"
+        )
+    assert fields_of(tmp_path / "c.gguf")["tokenizer.ggml.add_bos_token"] is False
+
+
+def test_a_model_without_eos(tmp_path: Path) -> None:
+    with pytest.warns(
+        UserWarning, match="llama.cpp ends a text at token 11, because no special token has the role eos"
+    ):
+        Tokenizer(Model(PATTERNS["gpt2"], {})).export(tmp_path / "a.gguf", "gguf")
+    with pytest.raises(ValueError, match="eos is '</s>', which is not a token"):
+        Tokenizer(Model(PATTERNS["gpt2"], {}, carried={"tokenizer_config": {"eos_token": "</s>"}})).export(
+            tmp_path / "b.gguf", "gguf"
+        )
+
+
+MERGES = {(97, 98): 260, (260, 99): 261}
+WITHOUT_A_BYTE = tuple(None if byte == 4 else byte for byte in range(256))
+INEXACT: dict[str, tuple[dict[str, Any], str]] = {
+    "normalization": ({"split": Split.of("NFC > qwen2")}, r"llama.cpp does not normalize text \(NFC\)"),
+    "prefix space": ({"split": Split(PATTERNS["gpt2"], prefix_space=True)}, "llama.cpp does not add a space"),
+    "o200k": ({"split": PATTERNS["o200k"]}, "splits capital letters outside ASCII differently"),
+    "cl100k": ({"split": PATTERNS["cl100k"]}, "splits whitespace with a line break at the end of a text"),
+    "stop words": (
+        {"stop_words": {b"the": 262}},
+        "merges all chunks with the pattern gpt2, but the model has 1 stop word|does not contain 1 stop word",
+    ),
+    "flags": ({"flags": {END: {"lstrip"}}}, "does not support flags of special tokens|does not contain 1 flag"),
+    "phrases": ({"phrases": {(97, 98): 262}}, "GGUF does not support phrases|does not contain 1 phrase"),
+    "missing bytes": ({"byte_ids": WITHOUT_A_BYTE}, r"next to a byte that the vocabulary lacks \(0x04\)"),
+    "names": ({"added_tokens": {"<EOT>": 262}}, "takes tokens with these names for special ones: <EOT>"),
+    "found": ({"special_tokens": {END: 262, "<|start|>": 263}}, r"finds '<\|start\|>' in every text"),
+    "whole chunks": (
+        {"split": PATTERNS["llama3"], "special_tokens": {END: 262, "end": 263}, "stop_words": {b"the": 264}},
+        "encodes text as 'end' even if no special tokens are allowed",
+    ),
+    "overlaps": ({"added_tokens": {"vw": 262, "wxy": 263}}, "finds the longest special and added tokens .* in 'vwxy'"),
+    "nested": ({"added_tokens": {f"({END})": 262}}, "finds the longest special and added tokens first"),
+    "same bytes": (
+        {"split": PATTERNS["llama3"], "stop_words": {b"ab": 262}},
+        "tokens 260 and 262 are both b'ab', but a GGUF file identifies|",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INEXACT)
+def test_what_llama_cpp_encodes_differently(name: str, tmp_path: Path) -> None:
+    changes, message = INEXACT[name]
+    fields = {"split": PATTERNS["gpt2"], "merges": MERGES, "special_tokens": {END: 300}, **changes}
+    tokenizer = Tokenizer(Model(**fields))
+    with pytest.raises(ValueError, match=message) as error:
+        tokenizer.export(tmp_path / "a.gguf", "gguf")
+    assert "allow_inexact=True" in str(error.value) and not (tmp_path / "a.gguf").exists()
+    if name == "same bytes":
+        tokenizer.export(tmp_path / "a.gguf", "gguf", allow_inexact=True)
+    else:
+        with pytest.warns(UserWarning, match=message):
+            tokenizer.export(tmp_path / "a.gguf", "gguf", allow_inexact=True)
+    loaded = Tokenizer.from_file(tmp_path / "a.gguf")
+    assert dict(loaded.merges) == MERGES and loaded.encode("abc") == [261]
+
+
+def test_runs_of_spaces_do_not_overlap(tmp_path: Path) -> None:
+    added = {" " * size: 256 + size for size in range(2, 25)}
+    Tokenizer(Model(PATTERNS["gpt2"], {}, added_tokens=added, special_tokens={END: 300})).export(
+        tmp_path / "a.gguf", "gguf"
+    )
+    assert Tokenizer.from_file(tmp_path / "a.gguf").added_tokens == added
+
+
+@pytest.mark.parametrize("allow_inexact", [False, True])
+def test_what_cannot_be_written(allow_inexact: bool, tmp_path: Path) -> None:
+    def export(**fields: Any) -> None:
+        Tokenizer(Model(**{"split": PATTERNS["gpt2"], "merges": {}, **fields})).export(
+            tmp_path / "a.gguf", "gguf", allow_inexact=allow_inexact
+        )
+
+    known = "gpt2, gpt4, llama3, qwen2, qwen3.5, deepseek, starcoder, smollm, minicpm, bloom"
+    with pytest.raises(
+        ValueError, match=f"does not know the pattern nanochat; train with a pattern that it knows: {known}"
+    ):
+        export(split=PATTERNS["nanochat"])
+    with pytest.raises(ValueError, match=r"does not know the pattern '\\\\w\+'"):
+        export(split=r"\w+")
+    with pytest.raises(ValueError, match="special token 'ab' is spelled like token 256 in a GGUF file"):
+        export(merges={(97, 98): 256}, special_tokens={"ab": 257})
+    with pytest.raises(ValueError, match="token 256 is both 'a b' and 'aĠb' in a GGUF file"):
+        export(merges={(97, 32): 257, (257, 98): 256}, special_tokens={"a b": 256})
+    with pytest.raises(ValueError, match=r"has id 1000000, and .* unused, but llama.cpp needs a token for every id"):
+        export(special_tokens={END: 1_000_000})
+    with pytest.raises(ValueError, match="decode-only token b'a' would be encoded in a GGUF file"):
+        export(decode_only={256: b"a"})
+    if not allow_inexact:
+        # With minicpm5, chunks that are tokens are looked up.
+        merges = {(97, 98): 256, (98, 99): 257, (97, 257): 258}
+        with pytest.raises(
+            ValueError, match="b'abc' is a token, but is encoded as 2 tokens, unlike in a GGUF file with"
+        ):
+            export(split=PATTERNS["minicpm"], merges=merges)
+    assert not (tmp_path / "a.gguf").exists()
+
+
+def test_tensors_are_not_read(tmp_path: Path) -> None:
+    TRAINED.export(tmp_path / "a.gguf", "gguf")
+    with (tmp_path / "a.gguf").open("r+b") as file:
+        file.truncate(1 << 40)  # without using space
+    assert Tokenizer.from_file(tmp_path / "a.gguf") == TRAINED
+
+
+def test_files_of_the_package(tmp_path: Path) -> None:
+    """Other values, which this package does not need, are skipped, whatever their types."""
+    writer = gguf.GGUFWriter(tmp_path / "a.gguf", "llama")
+    writer.add_array("general.tags", ["a", "é"])
+    writer.add_array("general.sizes", [1, 2, 3])
+    writer.add_float64("general.temperature", 0.5)
+    writer.add_string("general.author", "x" * 100)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list([TRAINED.id_to_token(token) for token in range(298)])
+    writer.add_token_merges([" ".join(map(TRAINED.id_to_token, pair)) for pair in TRAINED.merges])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    assert Tokenizer.from_file(tmp_path / "a.gguf").merges == TRAINED.merges
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "llama"}, "tokenizer.ggml.model 'llama' is not supported; only gpt2"),
+        ({"model": 3}, "tokenizer.ggml.model must be a string, got 3"),
+        (
+            {"pre": "new"},
+            "tokenizer.ggml.pre is 'new'; supported are a.x-4.0, .*; load the tokenizer.json of the model",
+        ),
+        ({"pre": None}, "the file has no tokenizer.ggml.pre; supported are"),
+        ({"pre": ["gpt-2"]}, "tokenizer.ggml.pre is"),
+        ({"tokens": None}, "tokenizer.ggml.tokens must be an array of strings, got None"),
+        ({"merges": [1, 2]}, "tokenizer.ggml.merges must be an array of strings, got"),
+        ({"merges": ["a"]}, "merge"),
+        ({"token_type": [1, 2]}, "tokenizer.ggml.token_type must have 258 items, got 2"),
+        ({"token_type": [1] * 257 + [6]}, r"byte tokens \(type 6\) are not supported"),
+        ({"tokens": ["a"] * 258}, "tokens: token 'a' is listed twice"),
+        ({"chat_template": 3}, "chat_template must be a string, got 3"),
+    ],
+)
+def test_wrong_values(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    tokens = [TRAINED.id_to_token(token) for token in range(257)] + [END]
+    values: dict[str, Any] = {"model": "gpt2", "pre": "gpt-2", "tokens": tokens, "token_type": [1] * 257 + [3]}
+    values |= {"merges": [" ".join(map(TRAINED.id_to_token, next(iter(TRAINED.merges))))]} | change
+    named = {f"{'tokenizer.' if name == 'chat_template' else PREFIX}{name}": value for name, value in values.items()}
+    path = tmp_path / "a.gguf"
+    path.write_bytes(gguf_metadata.to_bytes({name: value for name, value in named.items() if value is not None}))
+    with pytest.raises(ValueError, match=message) as error:
+        Tokenizer.from_file(path)
+    assert str(path) in str(error.value)
+
+
+def test_ids_of_roles_may_be_wrong(tmp_path: Path) -> None:
+    """llama.cpp ignores ids of tokens that do not exist."""
+    TRAINED.export(tmp_path / "a.gguf", "gguf")
+    values = gguf_metadata.read(tmp_path / "a.gguf", "")
+    values |= {f"{PREFIX}bos_token_id": 7_000, f"{PREFIX}eos_token_id": "x", f"{PREFIX}add_bos_token": True}
+    (tmp_path / "a.gguf").write_bytes(gguf_metadata.to_bytes(values))
+    assert Tokenizer.from_file(tmp_path / "a.gguf").roles == {"pad": "<|pad|>"}
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.gguf"
+    TRAINED.export(path, "gguf")
+    content = path.read_bytes()
+    for size in (4, 7, 20, 30, 100, 2000, len(content) - 1):
+        path.write_bytes(content[:size])
+        with pytest.raises(
+            ValueError, match=r"a\.gguf: the GGUF file is truncated or damaged; download or write it again"
+        ):
+            Tokenizer.from_file(path)
+    headers = {
+        struct.pack(">IQQ", 3, 0, 1): "big-endian GGUF files are not supported",
+        struct.pack("<IQQ", 1, 0, 1): "GGUF version must be one of 2, 3, got 1",
+        struct.pack("<IQQ", 3, 0, 1 << 60): "truncated or damaged",
+        struct.pack("<IQQQ1s", 3, 0, 1, 1 << 50, b"a"): "truncated or damaged",
+        struct.pack("<IQQQ3sI", 3, 0, 1, 1, b"\xff", 7): "truncated or damaged|expected UTF-8",
+        struct.pack("<IQQQ1sI8s", 3, 0, 1, 1, b"a", 77, b""): "unknown GGUF value type 77",
+        struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"a", 9, 9, 1): "unknown GGUF array type 9",
+        struct.pack("<IQQQ10sIIQ", 3, 0, 1, 10, b"tokenizer.", 9, 8, 1 << 40): "truncated or damaged",
+    }
+    for header, message in headers.items():
+        path.write_bytes(b"GGUF" + header)
+        with pytest.raises(ValueError, match=message):
+            Tokenizer.from_file(path)
+    with path.open("wb") as file:
+        file.write(b"GGUF" + struct.pack("<IQQQ10sIIQ", 3, 0, 1, 10, b"tokenizer.", 9, 8, 1 << 30))
+        file.truncate(1 << 36)
+    with pytest.raises(ValueError, match="an array must have at most 16777215 items, got 1073741824"):
+        Tokenizer.from_file(path)
+    with path.open("wb") as file:
+        file.write(b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1 << 30))
+        file.truncate(1 << 36)
+    with pytest.raises(ValueError, match="a string must have at most 67,108,864 bytes, got 1,073,741,824"):
+        Tokenizer.from_file(path)
+    twice = gguf_metadata.to_bytes({"tokenizer.a": "x"})
+    path.write_bytes(twice[:16] + struct.pack("<Q", 2) + 2 * twice[24:])
+    with pytest.raises(ValueError, match=r"'tokenizer\.a' is listed twice"):
+        Tokenizer.from_file(path)
+
+
+def test_aliases_have_the_same_split() -> None:
+    assert by_name()["phi-2"].split == by_name()["gpt-2"].split
+    assert by_name()["glm4"] == by_name()["llama-bpe"]._replace(adds_bos=False)
