@@ -74,6 +74,10 @@ def run_page(page, tmp_path, monkeypatch):
     Path("data").mkdir()
     pq.write_table(pa.table({"text": TEXT.splitlines()}), "more.parquet")
     pq.write_table(pa.table({"text": [TEXT] * 3}), "data/a.parquet")
+    if page.name == "formats.md":
+        from gguf_models import tiny_model
+
+        tiny_model(Path("model.gguf"), 1024)
     if page.name == "tutorial.md":
         (Path("data") / "a.parquet").unlink()
         Path("data").rmdir()
