@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKING = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "benchmarks").glob("*.md"))]
+ABSENT = [name for name in ("litgpt", "mistral_common", "torch") if not find_spec(name)]  # in tests/frameworks
 NEED_SPARK = ("scale.md",)  # tested by test_spark.py
 TEXT = Path(re.__file__).read_text(encoding="utf-8")
 
@@ -88,9 +89,10 @@ def run_page(page, tmp_path, monkeypatch):
         assert ran.returncode == 0, ran.stderr
     names: dict[str, object] = {}
     for example in examples(page):
-        if "import torch" in example and not find_spec("torch"):
+        if any(re.search(rf"(?m)^(import|from) {name}\b", example) for name in ABSENT):
             continue
         exec(compile(example, page.name, "exec"), names)
+    return names
 
 
 def test_cli_page_is_up_to_date():

@@ -168,8 +168,8 @@ class Tokenizer(Codec):
         format: its format; see docs/formats.md.
         allow_inexact: whether to write the file even if some text would be encoded differently.
         {roles}
-        Only transformers and batchbpe store roles and a chat template. chat_template is the text of the template, or a
-        path object such as `Path("chat.jinja")`.
+        Only transformers, gguf and batchbpe store roles and a chat template. chat_template is the text of the template,
+        or a path object such as `Path("chat.jinja")`.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
