@@ -65,14 +65,22 @@ def load_file(path: str | os.PathLike[str]) -> Model:
         if given in OPENAI:
             raise not_found(given, f"use Tokenizer.from_tiktoken({tiktoken.DOWNLOADED})")
         raise not_found(given, f"use Tokenizer.from_huggingface({huggingface.DOWNLOADED})")
+    name = format_of(path)
+    if name is None:
+        raise DataError(f"not a model file in any of the formats {', '.join(FORMATS)}", where=str(path))
+    return FORMATS[name].load(path)
+
+
+def format_of(path: Path) -> str | None:
+    """Return the format of a file, or None if no format recognizes its content.
+
+    >>> format_of(Path(__file__))
+    """
     with locate_errors(path), path.open("rb") as file:
         content = file.read(len(codecs.BOM_UTF8) + 1)
         if not gguf.is_format(content):  # such a file may have gigabytes of weights
             content = (content + file.read()).removeprefix(codecs.BOM_UTF8)
-    for format in FORMATS.values():
-        if format.is_format and format.is_format(content):
-            return format.load(path)
-    raise DataError(f"not a model file in any of the formats {', '.join(FORMATS)}", where=str(path))
+    return next((name for name, format in FORMATS.items() if format.is_format and format.is_format(content)), None)
 
 
 class HasModel(Protocol):

@@ -24,14 +24,13 @@ from ..arguments import check_iterable, check_path
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import Reading, ReadOptions, Sampling
 from ..errors import ArgumentError, DataError
-from ..formats import FORMATS, golden, is_rank_file
-from ..formats.file_errors import locate_errors
+from ..formats import format_of, golden, is_rank_file
 from ..formats.golden_texts import texts_for
 from ..options import accepting
 from ..patterns import Split
 from ..tokenizer import Tokenizer
 from ..util.progress import Meter, bar, format_size
-from .adapters import FOLDER, GGUF, Export
+from .adapters import FOLDER, Export
 from .compare import Reference, Run, failure
 from .config import check_config
 from .engines import ENGINES, NAMES, Engine
@@ -179,11 +178,7 @@ def _kind_of(path: Path) -> str:
         return FOLDER
     if not path.is_file():
         return ""  # loading it raises an error
-    with locate_errors(path):
-        content = path.read_bytes()
-    if content.startswith(b"GGUF"):
-        return GGUF
-    return next((name for name, each in FORMATS.items() if each.is_format and each.is_format(content)), "")
+    return format_of(path) or ""
 
 
 def _tokenizer(path: Path, pattern: Split | str | None, reference: Tokenizer | None) -> Tokenizer:

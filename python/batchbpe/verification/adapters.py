@@ -24,7 +24,7 @@ from ..formats.byte_level import from_byte_level
 from ..formats.phrase_pattern import pattern_with_phrases
 from ..tokenizer import Tokenizer
 
-FOLDER, GGUF = "folder", "gguf"
+FOLDER = "folder"
 GIGATOKEN_SPLITS = {
     "gpt2": "gpt2",
     "gpt4": "cl100k",
@@ -47,7 +47,7 @@ class Export:
 
     path: Path
     kind: str
-    """`FOLDER`, `GGUF`, or the name of a model format."""
+    """`FOLDER`, or the name of a model format."""
     tokenizer: Tokenizer | None = None
     """What this core has loaded, if it could."""
     problem: str = ""

@@ -8,7 +8,7 @@ from importlib import metadata
 
 from .. import __version__
 from . import adapters, llama_cpp
-from .adapters import FOLDER, GGUF, Export, Loaded
+from .adapters import FOLDER, Export, Loaded
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ ENGINES: tuple[Engine, ...] = (
     Engine("transformers", "transformers", "folders", _of_kind(FOLDER), adapters.load_transformers),
     Engine("transformers", "transformers", "folders", adapters.has_auto_map, adapters.load_transformers_with_code),
     Engine("tiktoken", "tiktoken", ".tiktoken files", _of_kind("tiktoken"), adapters.load_tiktoken),
-    Engine("llama.cpp", "llama-cpp-python", ".gguf files", _of_kind(GGUF), llama_cpp.load),
+    Engine("llama.cpp", "llama-cpp-python", ".gguf files", _of_kind("gguf"), llama_cpp.load),
     Engine("mistral-common", "mistral-common", "tekken.json files", adapters.tekken_json, adapters.load_mistral_common),
     Engine(
         "gigatoken",
