@@ -6,8 +6,8 @@ PolicyName = Literal["serial", "naive", "positional", "continue_search"]
 """Name of a policy of the paper."""
 Ties = Literal["ids", "huggingface"]
 """Order of pairs with equal counts."""
-ShardFormat = Literal["bin", "llm.c", "parquet"]
-"""File format of shards of ids."""
+TokenFormat = Literal["bin", "npy", "llm.c", "nanogpt", "megatron", "datatrove", "olmo", "parquet"]
+"""File format of ids."""
 Unit = Literal["text", "byte", "character", "word"]
 """Unit of text whose cost in tokens is compared between groups."""
 Normalization = Literal["none", "NFC", "NFD", "NFKC", "NFKD"]

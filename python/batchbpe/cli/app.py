@@ -95,12 +95,13 @@ _OPTIONS = {
     "add_tokens": "--add",
     "share": "--heldout-share",
     "format": "--to",
+    "token_format": "--format",
     "data": "the data",
     "path": "the file",
     "files": "the inputs",
 }
 """Options that are not spelled like the parameter, and flags that take no value."""
-_FLAGS = {"errors", "allow_inexact", "resume"}
+_FLAGS = {"errors", "allow_inexact", "resume", "append_eos", "prepend_bos", "split_documents"}
 
 
 def as_option(setting: Setting) -> str:

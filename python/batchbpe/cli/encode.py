@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from ..choices import ShardFormat
+from ..choices import TokenFormat
 from ..data.files import COMPRESSIONS
 from ..data.readers import FORMATS
 from ..errors import plural
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from ..data.options import Reading
     from ..data.source import Source
     from ..jobs.encode import EncodeOptions, EncodeReport
-    from ..jobs.encoded import Encoded
     from ..tokenizer import Tokenizer
 
 ONE_FILE = (".npy", ".bin")
@@ -58,18 +56,28 @@ Output = Annotated[
     ),
 ]
 Format = Annotated[
-    ShardFormat,
+    TokenFormat | None,
     option(
-        "Shard format: bin (for nanoGPT), llm.c or parquet (a list of ids per document).",
+        f"Format of the files in the folder: {', '.join(get_args(TokenFormat))} (docs/token-files.md).",
         metavar="FORMAT",
-        **one_of(get_args(ShardFormat)),
+        show_default="bin, or parquet on Spark",
+        **one_of(get_args(TokenFormat)),
     ),
 ]
-EndOfText = Annotated[str | None, option("Special token to append to each document.", metavar="TOKEN")]
+AppendEos = Annotated[bool, option("Put the special token with the role eos after each document.", "--append-eos")]
+Eos = Annotated[str | None, option("Special token for --append-eos.", metavar="TOKEN", show_default="the role eos")]
+PrependBos = Annotated[bool, option("Put the special token with the role bos before each document.", "--prepend-bos")]
+Bos = Annotated[str | None, option("Special token for --prepend-bos.", metavar="TOKEN", show_default="the role bos")]
 AllowSpecial = Annotated[
     bool, option("Encode special tokens in the text as tokens, not as plain text.", "--allow-special")
 ]
-ShardTokens = Annotated[int, option("Start a new shard after about N tokens.", **number(int, least=1))]
+ShardTokens = Annotated[int, option("End a shard with the first document at N tokens or more.", **number(int, least=1))]
+SplitDocuments = Annotated[
+    bool, option("End shards at exactly --shard-tokens, even inside a document.", "--split-documents")
+]
+Validation = Annotated[
+    float | None, option("Fraction of documents for validation, chosen by a hash of their text.", **number(float))
+]
 
 
 @command
@@ -80,10 +88,15 @@ def encode(
     inputs: Documents = None,
     output: Output = None,
     show: Annotated[bool, option("Print the text as colored tokens instead of ids.", "--show")] = False,
-    format: Format = "bin",
-    end_of_text: EndOfText = None,
+    format: Format = None,
+    append_eos: AppendEos = False,
+    eos: Eos = None,
+    prepend_bos: PrependBos = False,
+    bos: Bos = None,
     allow_special: AllowSpecial = False,
     shard_tokens: ShardTokens = SHARD_TOKENS,
+    split_documents: SplitDocuments = False,
+    validation: Validation = None,
     pattern: RankPattern = None,
     reading: dict[str, Any],
     resume: Resume = False,
@@ -105,17 +118,25 @@ def encode(
     tokenizer = load(model, pattern)
     read_options, sampling = from_keywords(cast("Reading", reading))
     options = EncodeOptions(
-        format=format,
-        end_of_text=end_of_text,
+        format=format or ("parquet" if engine == "spark" else "bin"),
+        append_eos=_mark(tokenizer, "eos", append_eos, eos),
+        prepend_bos=_mark(tokenizer, "bos", prepend_bos, bos),
         allow_special=allow_special,
         shard_tokens=shard_tokens,
+        split_documents=split_documents,
+        validation=validation,
         reading=read_options,
         sampling=sampling,
     )
-    for_shards = {"--resume": resume, "--skip-errors": skip_errors, "--shard-tokens": shard_tokens != SHARD_TOKENS}
+    for_shards = {
+        "--resume": resume,
+        "--skip-errors": skip_errors,
+        "--shard-tokens": shard_tokens != SHARD_TOKENS,
+        "--split-documents": split_documents,
+    }
     not_on_spark = {
         "--show": show,
-        "--format": format == "llm.c",
+        "--format nanogpt": format == "nanogpt",
         "--limit-bytes": "limit_bytes" in reading,
         "--sample": "sample" in reading,
         "--threads": threads is not None,
@@ -126,7 +147,8 @@ def encode(
         if show and (json or output):
             raise UsageError("--show cannot be combined with --json or --output")
         path = None if output is None else Path(output)
-        _check_output(path, for_shards | {"--format": format != "bin"})
+        is_other = format is not None and (path is None or path.suffix != f".{format}")
+        _check_output(path, for_shards | {"--format": is_other, "--validation": validation is not None})
         if not inputs and sys.stdin.isatty():
             note("reading standard input until Ctrl-D", quiet)
         sources = Corpus(files=inputs or ["-"], options=options.reading).sources
@@ -142,6 +164,18 @@ def encode(
         print_json({"output": output} | result)
     note(f"{summary}\n{output}", quiet or json)
     fail_if_any(result.get("failed", {}))
+
+
+def _mark(tokenizer: Tokenizer, role: str, is_set: bool, name: str | None) -> bool | str:
+    """Return the value of `append_eos` or `prepend_bos`."""
+    from ..formats.roles import RoleOptions
+
+    if name is None:
+        return is_set
+    if not is_set:
+        raise UsageError(f"--{role} needs {'--append-eos' if role == 'eos' else '--prepend-bos'}")
+    RoleOptions(**{role: name}).check(tokenizer.special_tokens)
+    return name
 
 
 def _check_output(path: Path | None, for_shards: dict[str, bool]) -> None:
@@ -162,7 +196,7 @@ def _encode_on_spark(
         raise UsageError("--engine spark needs inputs, and a folder as --output")
     start = time.monotonic()
     report = files.encode_files(tokenizer, inputs, output, options, master)
-    return {"tokens": report.tokens, "documents": report.documents}, _summary(report, "on Spark", start)
+    return _result(report, options), _summary(report, options, "on Spark", start)
 
 
 def _encode_to_shards(
@@ -181,28 +215,38 @@ def _encode_to_shards(
         stopped = Stopped(f"stopped; {folder} contains the shards so far", remedy=RESUME)
         stopped.signal = exit_signal(interrupt)
         raise stopped from None
-    result = {"tokens": report.tokens, "documents": report.documents, "shards": report.shards}
-    summary = _summary(report, f"in {plural(len(report.shards), 'shard')}", start)
-    return result | {"failed": on_one_line(report.failed)}, summary
+    result = _result(report, options) | {"shards": report.shards, "failed": on_one_line(report.failed)}
+    return result, _summary(report, options, f"in {plural(len(report.shards), 'shard')}", start)
 
 
-def _summary(report: EncodeReport, where: str, start: float) -> str:
-    encoded = f"encoded {plural(report.tokens, 'token')} of {plural(report.documents, 'document')} {where}"
+def _result(report: EncodeReport, options: EncodeOptions) -> dict[str, Any]:
+    names = ["tokens", "documents"]
+    names += ["validation_tokens", "validation_documents"] if options.validation is not None else []
+    return {name: getattr(report, name) for name in names}
+
+
+def _summary(report: EncodeReport, options: EncodeOptions, where: str, start: float) -> str:
+    encoded = f"encoded {_tokens_of(report.tokens, report.documents)} {where}"
+    if options.validation is not None:
+        encoded += f", {_tokens_of(report.validation_tokens, report.validation_documents)} for validation"
     return f"{encoded}; {time.monotonic() - start:.1f} s"
+
+
+def _tokens_of(tokens: int, documents: int) -> str:
+    return f"{plural(tokens, 'token')} of {plural(documents, 'document')}"
 
 
 def _encode_to_file(
     tokenizer: Tokenizer, sources: list[Source], path: Path, options: EncodeOptions, threads: int | None, quiet: bool
 ) -> tuple[dict[str, Any], str]:
-    from ..jobs.encoded import encoding_bar, end_token
+    from ..jobs.encoded import encoding_bar
     from ..jobs.ids import save_ids
 
     if any(source.is_at(path) for source in sources):
         raise UsageError(f"--output must not be one of the inputs, {path}")
-    end = end_token(tokenizer, options.end_of_text)
-    encoded = _encoded(tokenizer, sources, options, threads)
+    encoded = options.encoder(tokenizer, threads).sources(sources, options.sampling)
     with encoding_bar(sources, show=not quiet) as on_progress:
-        tokens = save_ids(encoded, path, tokenizer, end, on_progress)
+        tokens = save_ids(encoded, path, tokenizer, on_progress)
     return {"tokens": tokens}, plural(tokens, "token")
 
 
@@ -211,25 +255,14 @@ def _print_ids(
 ) -> None:
     """Print a line of ids for each document, or its text in colored tokens."""
     from ..analysis.display import Encoding
-    from ..jobs.encoded import end_token
     from ..jobs.ids import documents_of
 
-    end = end_token(tokenizer, options.end_of_text)
-    encoded = _encoded(tokenizer, sources, options, threads)
-    for ids in documents_of(encoded, end):
+    encoded = options.encoder(tokenizer, threads).sources(sources, options.sampling)
+    for ids in documents_of(encoded):
         if show:
             Encoding(tokenizer, ids).show()
         else:
             sys.stdout.write((str(ids) if json else " ".join(map(str, ids))) + "\n")
-
-
-def _encoded(
-    tokenizer: Tokenizer, sources: list[Source], options: EncodeOptions, threads: int | None
-) -> Iterator[Encoded]:
-    from ..jobs.encoded import encode_sources
-
-    errors, allow_special = options.reading.errors, options.allow_special
-    return encode_sources(tokenizer, sources, options.sampling, threads, errors, allow_special=allow_special)
 
 
 @command
@@ -238,7 +271,9 @@ def decode(
     input: Annotated[
         Path | None,
         typer.Argument(
-            help="A .npy or .bin file of ids. If omitted or -, read numbers from standard input.", readable=False
+            help="A file of ids (.bin, .npy, .ds, .parquet), or a folder that `encode` has written. "
+            "If omitted or -, read numbers from standard input.",
+            readable=False,
         ),
     ] = None,
     output: Annotated[
@@ -251,16 +286,15 @@ def decode(
 
     Example: batchbpe decode mine.model book.npy
     """
-    from ..jobs.ids import decoded, load_ids, parse_ids
+    from ..jobs.ids import decoded, parse_ids, read_ids
     from ..storage.atomic import replacing
 
     tokenizer = load(model, pattern)
     input = None if str(input) == "-" else input
-    if input and output and output.exists() and input.samefile(output):
+    if input and output and output.exists() and input.exists() and input.samefile(output):
         raise UsageError(f"--output must not be the input, {output}")
-    ids = load_ids(input, tokenizer) if input else parse_ids(sys.stdin.read())
-    where = str(input or "standard input")
-    parts = decoded(tokenizer, ids, where, skip_special_tokens=skip_special_tokens)
+    arrays = read_ids(input, tokenizer) if input else [("standard input", parse_ids(sys.stdin.read()))]
+    parts = decoded(tokenizer, arrays, skip_special_tokens=skip_special_tokens)
     if output is None:
         sys.stdout.buffer.writelines(parts)
     else:

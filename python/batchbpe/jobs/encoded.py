@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from .._core import Encoder, threads_or_all
 from ..data.documents import ArrowTexts, Documents, TextFile, Texts
@@ -17,53 +17,80 @@ from ..data.options import Sampling
 from ..data.sampling import Selection
 from ..data.source import Source
 from ..data.text_files import read_blocks
-from ..errors import ArgumentError, listed, plural
+from ..errors import plural
 from ..tokenizer import Tokenizer
 from ..tokenizer.special import Special, special_of
 from ..util.progress import Meter, bar
 from ..util.surrogates import Errors, combine_documents
+from .marks import Ids, Marks, Offsets
 from .resume import ReadErrors
+from .validation import Mask, is_validation
 
-Ids = npt.NDArray[np.uint32]
 LONG = 1 << 20
 """Encoding a longer document, in bytes, may take long if it is a single chunk."""
 
 
 class Encoded:
-    """Ids of documents, and where each document ends. The last one continues in the next batch if no end follows it."""
+    """Ids of documents, with marks, and where each document ends.
 
-    def __init__(self, ids: Ids, ends: npt.NDArray[np.int64]) -> None:
-        """Wrap what the core returns."""
-        self.ids, self.ends = ids, ends
-
-    def with_end(self, end: int | None) -> Encoded:
-        """Return the ids with `end` after each document.
-
-        >>> batch = Encoded(np.array([7, 8, 9], np.uint32), np.array([1, 3])).with_end(0)
-        >>> batch.ids.tolist(), batch.ends.tolist()
-        ([7, 0, 8, 9, 0], [2, 5])
-        """
-        if end is None:
-            return self
-        return Encoded(np.insert(self.ids, self.ends, end), self.ends + np.arange(1, len(self.ends) + 1))
-
-
-def id_dtype(tokenizer: Tokenizer) -> np.dtype[Any]:
-    """Return the type of ids in files: uint16 if all ids fit, otherwise uint32.
-
-    >>> id_dtype(Tokenizer.train("aaabdaaabac", 259))
-    dtype('uint16')
+    The last document continues in the next batch if no end follows its ids. `is_validation` has a value for each
+    document, and one for what follows the last end. A position counts ids and ends: that after the first document is
+    its length plus one.
     """
-    return np.dtype("<u2" if tokenizer.n_vocab <= 1 << 16 else "<u4")
 
+    def __init__(self, ids: Ids, ends: Offsets, is_validation: Mask | None = None) -> None:
+        """Wrap what the core returns."""
+        self.ids, self.ends, self.is_validation = ids, ends, is_validation
 
-def end_token(tokenizer: Tokenizer, end_of_text: str | None) -> int | None:
-    """Return the id of the special token that is appended to each document."""
-    if end_of_text is not None and end_of_text not in tokenizer.special_tokens:
-        names = tokenizer.special_tokens
-        reason = "must be a special token of the model" + (f" ({listed(names)})" if names else ", which has none")
-        raise ArgumentError("end_of_text", end_of_text, reason)
-    return None if end_of_text is None else tokenizer.special_tokens[end_of_text]
+    @property
+    def size(self) -> int:
+        """The position after everything."""
+        return len(self.ids) + len(self.ends)
+
+    def split(self, position: int) -> tuple[Encoded, Encoded]:
+        """Return what comes before and after a position.
+
+        >>> whole = Encoded(np.array([7, 8, 9], np.uint32), np.array([1, 3]))
+        >>> [(part.ids.tolist(), part.ends.tolist()) for part in whole.split(3)]
+        [([7, 8], [1]), ([9], [1])]
+        """
+        documents = int(np.searchsorted(self.ends + np.arange(len(self.ends)), position))
+        tokens, mask = position - documents, self.is_validation
+        return (
+            Encoded(self.ids[:tokens], self.ends[:documents], None if mask is None else mask[: documents + 1]),
+            Encoded(self.ids[tokens:], self.ends[documents:] - tokens, None if mask is None else mask[documents:]),
+        )
+
+    def parts(self) -> tuple[Encoded, ...]:
+        """Return the documents for training and those for validation, or all of them if there is no validation.
+
+        >>> mixed = Encoded(np.array([7, 8, 9], np.uint32), np.array([1, 3]), np.array([False, True, False]))
+        >>> [(part.ids.tolist(), part.ends.tolist()) for part in mixed.parts()]
+        [([7], [1]), ([8, 9], [2])]
+        """
+        if self.is_validation is None:
+            return (self,)
+        return self._part(~self.is_validation), self._part(self.is_validation)
+
+    def closing(self) -> Encoded:
+        """Return the end of a document that continues after this.
+
+        >>> Encoded(np.array([7], np.uint32), np.zeros(0, np.int64)).closing().ends.tolist()
+        [0]
+        """
+        mask = None if self.is_validation is None else np.repeat(self.is_validation[-1:], 2)
+        return Encoded(self.ids[:0], np.zeros(1, np.int64), mask)
+
+    def lengths(self) -> Offsets:
+        """Return the number of ids of each document, and of what follows the last end."""
+        return np.diff(np.concatenate([[0], self.ends, [len(self.ids)]]))
+
+    def _part(self, mask: Mask) -> Encoded:
+        lengths = self.lengths()
+        ends = np.cumsum(lengths[:-1][mask[:-1]])
+        if mask.all() or not mask.any():
+            return Encoded(self.ids[: len(self.ids) * bool(mask[0])], ends)
+        return Encoded(self.ids[np.repeat(mask, lengths)], ends)
 
 
 @contextmanager
@@ -74,65 +101,103 @@ def encoding_bar(sources: Sequence[Source], *, show: bool) -> Iterator[Callable[
         yield lambda tokens: update(meter.done, plural(tokens, "token"))
 
 
-def encode_sources(
-    tokenizer: Tokenizer,
-    sources: Iterable[Source],
-    sampling: Sampling,
-    threads: int | None,
-    errors: Errors,
-    *,
-    allow_special: bool = False,
-) -> Iterator[Encoded]:
-    """Encode the documents of some sources. Read errors are raised as `DataError`, never as `OSError`."""
-    selection = Selection(sampling)
-    for source in sources:
-        with ReadErrors().of(source):
-            documents = selection.of(source)
-            for batch in encode_documents(tokenizer, documents, threads, errors, allow_special=allow_special):
-                yield from batch
+@dataclass(frozen=True)
+class DocumentEncoder:
+    """How documents are encoded.
 
-
-def encode_documents(
-    tokenizer: Tokenizer,
-    documents: Iterable[Documents],
-    threads: int | None,
-    errors: Errors = "strict",
-    *,
-    allow_special: bool = False,
-) -> Iterator[Iterable[Encoded]]:
-    """Encode batches of documents in order; a text file is encoded block by block.
-
-    Each thread encodes a separate batch while the next ones are read. Special tokens in the text are encoded as plain
-    text, or with `allow_special` as tokens.
-
-    >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
-    >>> for batch in encode_documents(tokenizer, [Texts(["aaab", "ac"]), Texts(["d"])], None):
+    >>> encoder = DocumentEncoder(Tokenizer.train("aaabdaaabac", 259), Marks(eos=0))
+    >>> for batch in encoder.batches([Texts(["aaab", "ac"]), Texts(["d"])]):
     ...     print([(encoded.ids.tolist(), encoded.ends.tolist()) for encoded in batch])
-    [([258, 97, 99], [1, 3])]
-    [([100], [1])]
+    [([258, 0, 97, 99, 0], [2, 5])]
+    [([100, 0], [2])]
     """
-    at_once = threads_or_all(threads)
-    special = special_of(allow_special)
-    pool = ThreadPoolExecutor(at_once)
-    pending: deque[Future[Iterable[Encoded]]] = deque()
-    try:
-        for future in _submit(pool, tokenizer.core_encoder, documents, special, at_once, errors):
-            pending.append(future)
-            if len(pending) > at_once:
+
+    tokenizer: Tokenizer
+    marks: Marks = Marks()
+    allow_special: bool = False
+    """Encode special tokens in the text as tokens, instead of as plain text."""
+    errors: Errors = "strict"
+    validation: float | None = None
+    """Fraction of the documents for validation."""
+    threads: int | None = None
+
+    def sources(self, sources: Iterable[Source], sampling: Sampling) -> Iterator[Encoded]:
+        """Encode the documents of some sources. Read errors are raised as `DataError`, never as `OSError`."""
+        selection = Selection(sampling)
+        for source in sources:
+            with ReadErrors().of(source):
+                for batch in self.batches(selection.of(source)):
+                    yield from batch
+
+    def batches(self, documents: Iterable[Documents]) -> Iterator[Iterable[Encoded]]:
+        """Encode batches of documents in order; a text file is encoded block by block.
+
+        Each thread encodes a separate batch while the next ones are read.
+        """
+        at_once = threads_or_all(self.threads)
+        encode = partial(self._encode, self.tokenizer.core_encoder)
+        pool = ThreadPoolExecutor(at_once)
+        pending: deque[Future[Iterable[Encoded]]] = deque()
+        try:
+            for future in _submit(pool, encode, documents, at_once):
+                pending.append(future)
+                if len(pending) > at_once:
+                    yield pending.popleft().result()
+            while pending:
                 yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _encode(self, encoder: Encoder, documents: Documents, threads: int) -> Iterator[Encoded]:
+        special = special_of(self.allow_special)
+        if isinstance(documents, TextFile) and documents.opens_once and self.validation is not None:
+            documents = documents.in_memory()
+        match documents:
+            case TextFile():
+                yield from self._encode_file(documents, encoder, special, threads)
+            case Texts(strings):
+                try:
+                    ids, offsets = encoder.encode_batch_to_numpy(strings, special, threads)
+                except UnicodeEncodeError:
+                    strings = combine_documents(strings, self.errors)
+                    ids, offsets = encoder.encode_batch_to_numpy(strings, special, threads)
+                yield self._marked(documents, ids, offsets)
+            case ArrowTexts():
+                yield self._marked(documents, *encoder.encode_documents(*documents.buffers(), special, threads))
+            case _:
+                documents.sizes()  # raises an error for chunk counts
+
+    def _marked(self, documents: Documents, ids: Ids, offsets: Offsets) -> Encoded:
+        ids, offsets = self.marks.added(ids, offsets)
+        mask = self._mask(documents)
+        return Encoded(ids, offsets[1:], None if mask is None else np.append(mask, False))
+
+    def _mask(self, documents: Documents) -> Mask | None:
+        return None if self.validation is None else is_validation(documents, self.validation, self.errors)
+
+    def _encode_file(self, file: TextFile, encoder: Encoder, special: Special, threads: int) -> Iterator[Encoded]:
+        encoded: list[Encoded] = []
+        mask = self._mask(file)
+        is_first = True
+
+        def use(block: bytes, offset: int, is_last: bool) -> int:
+            nonlocal is_first
+            ids, used = encoder.encode_block(block, offset, is_last, special, threads)
+            ids = self.marks.around(ids, is_first=is_first, is_last=is_last)
+            ends = np.array([len(ids)] if is_last else [], np.int64)
+            encoded.append(Encoded(ids, ends, None if mask is None else np.repeat(mask, 1 + is_last)))
+            is_first = False
+            return used
+
+        for _ in read_blocks(file, self.errors, use):
+            yield encoded.pop()
 
 
 def _submit(
     pool: ThreadPoolExecutor,
-    encoder: Encoder,
+    encode: Callable[[Documents, int], Iterator[Encoded]],
     batches: Iterable[Documents],
-    special: Special,
     threads: int,
-    errors: Errors,
 ) -> Iterator[Future[Iterable[Encoded]]]:
     done: Future[Iterable[Encoded]]
     try:
@@ -140,42 +205,11 @@ def _submit(
             if documents.has_longer_than(LONG):
                 # Encoded lazily, on the caller's thread, which receives Ctrl-C.
                 done = Future()
-                done.set_result(_encode(encoder, documents, special, threads, errors))
+                done.set_result(encode(documents, threads))
                 yield done
             else:
-                yield pool.submit(list, _encode(encoder, documents, special, 1, errors))
+                yield pool.submit(list, encode(documents, 1))
     except Exception as error:  # raised after the batches that were read before it
         done = Future()
         done.set_exception(error)
         yield done
-
-
-def _encode(
-    encoder: Encoder, documents: Documents, special: Special, threads: int, errors: Errors
-) -> Iterator[Encoded]:
-    match documents:
-        case TextFile():
-            yield from _encode_file(encoder, documents, special, threads, errors)
-        case Texts(strings):
-            try:
-                ids, offsets = encoder.encode_batch_to_numpy(strings, special, threads)
-            except UnicodeEncodeError:
-                ids, offsets = encoder.encode_batch_to_numpy(combine_documents(strings, errors), special, threads)
-            yield Encoded(ids, offsets[1:])
-        case ArrowTexts():
-            ids, offsets = encoder.encode_documents(*documents.buffers(), special, threads)
-            yield Encoded(ids, offsets[1:])
-        case _:
-            documents.sizes()  # raises an error for chunk counts
-
-
-def _encode_file(encoder: Encoder, file: TextFile, special: Special, threads: int, errors: Errors) -> Iterator[Encoded]:
-    encoded: list[Encoded] = []
-
-    def use(block: bytes, offset: int, last: bool) -> int:
-        ids, used = encoder.encode_block(block, offset, last, special, threads)
-        encoded.append(Encoded(ids, np.array([len(ids)] if last else [], np.int64)))
-        return used
-
-    for _ in read_blocks(file, errors, use):
-        yield encoded.pop()

@@ -1,85 +1,111 @@
-"""Save the ids of all documents as one array in a file, load such files, and decode ids."""
+"""Save the ids of all documents in one file, read files and folders of ids, and decode ids."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..errors import ArgumentError, DataError, UserError, opening, plural, short
+from ..errors import ArgumentError, DataError, UserError, opening, short
 from ..storage.atomic import remove_stale, replacing
+from ..storage.checked_json import load_sealed
 from ..storage.locks import locked
 from ..tokenizer import Tokenizer
-from .encoded import Encoded, id_dtype
-from .shards import HEADERS, BinShard, NpyShard
-
-Ids = npt.NDArray[Any]
+from .encode import RECORD
+from .encoded import Encoded
+from .resume import RESUME, VERSION
+from .token_files import FORMATS, SUFFIXES, AnyIds, format_of
 
 
 def save_ids(
     encoded: Iterable[Encoded],
     path: Path,
     tokenizer: Tokenizer,
-    end: int | None = None,
     on_progress: Callable[[int], object] = lambda _: None,
 ) -> int:
     """Write ids as one .npy or .bin file and return their number, which `on_progress` receives while it grows."""
-    kind = NpyShard if path.suffix == ".npy" else BinShard
+    kind = FORMATS["npy" if path.suffix == ".npy" else "bin"]
     with locked(path):
         remove_stale(path, age=0)
-        with replacing(path) as temporary, kind(temporary, id_dtype(tokenizer)) as file:
+        with replacing(path) as temporary, kind([temporary], kind.dtype(tokenizer.n_vocab)) as file:
             for batch in encoded:
-                file.add(batch, end)
+                file.add(batch)
                 on_progress(file.tokens)
     return file.tokens
 
 
-def load_ids(path: Path, tokenizer: Tokenizer) -> Ids:
-    """Map the ids in a .npy file, or in a .bin file for `tokenizer`, into memory.
+def read_ids(path: Path, tokenizer: Tokenizer) -> Iterator[tuple[Path, AnyIds]]:
+    """Yield the ids in a file, or in a folder in the order of names, in arrays of limited size, each with its file.
 
-    >>> load_ids(Path("a.txt"), Tokenizer.train("aaab", 257))
+    Files whose format does not tell the type of ids must have the one for `tokenizer`.
+
+    >>> list(read_ids(Path("a.txt"), Tokenizer.train("aaab", 257)))
     Traceback (most recent call last):
     ...
-    batchbpe.errors.ArgumentError: path must end in .npy or .bin, got 'a.txt'
+    batchbpe.errors.ArgumentError: path must be a folder or end in .bin, .ds, .npy, .parquet, got 'a.txt'
     """
-    if path.suffix not in (".npy", ".bin"):
-        raise ArgumentError("path", str(path), "must end in .npy or .bin")
-    if not path.is_file():
+    if path.is_dir():
+        files = _files_in(path)
+    elif not path.name.endswith(SUFFIXES):
+        raise ArgumentError("path", str(path), f"must be a folder or end in {', '.join(SUFFIXES)}")
+    elif not path.is_file():
         raise FileNotFoundError(f"file not found: {path}")
-    with opening(path):
-        return _load_npy(path) if path.suffix == ".npy" else _load_bin(path, id_dtype(tokenizer))
+    else:
+        files = [path]
+    for file in files:
+        with opening(file):
+            name = format_of(file)
+            assert name is not None
+            for ids in FORMATS[name].read(file, tokenizer.n_vocab):
+                yield file, ids
 
 
-def _load_npy(path: Path) -> Ids:
-    try:
-        ids = np.load(path, mmap_mode="r", allow_pickle=False)
-    except PermissionError:
-        raise
-    except Exception as error:  # numpy evaluates the header as Python, which fails in many ways
-        raise DataError("not a .npy file, or damaged", where=str(path)) from error
-    if not isinstance(ids, np.ndarray):
-        ids.close()
-        raise DataError("an .npz archive instead of a .npy file", where=str(path), remedy="save one of its arrays")
-    if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        shape = f"{ids.ndim}-dimensional array of {ids.dtype}"
-        raise DataError(f"expected a one-dimensional array of integers, got a {shape}", where=str(path))
-    return np.asarray(ids)
+def _files_in(folder: Path) -> list[Path]:
+    """Return the files of ids in a folder, which must be complete and of one format."""
+    _check_record(folder)
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    visible = [path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)]
+    files = [path for path in visible if path.name.endswith(SUFFIXES)]
+    if (folder / "_temporary").exists():
+        problem = "the folder is not complete: Spark has not finished, or was stopped"
+        raise DataError(problem, where=str(folder), remedy="wait for it, or encode again")
+    if not files:
+        problem = f"the folder contains no files of ids ({', '.join(SUFFIXES)})"
+        raise DataError(problem, where=str(folder), remedy="pass a folder that encode has written")
+    formats = {format_of(path): path for path in files}
+    if len(formats) > 1:
+        (one, first), (other, second), *_ = formats.items()
+        problem = f"the folder mixes formats: {first.relative_to(folder)} is {one}, {second.relative_to(folder)} is {other}"
+        raise DataError(problem, where=str(folder), remedy="pass the files of one format")
+    (name,) = formats
+    assert name is not None
+    suffix, *others = FORMATS[name].suffixes
+    for path, other in ((path, other) for path in visible for other in others if path.name.endswith(other)):
+        data = path.with_name(path.name.removesuffix(other) + suffix)
+        if not data.exists():
+            raise DataError(f"{data.name} is missing, but {path.name} exists", where=str(folder), remedy="encode again")
+    return files
 
 
-def _load_bin(path: Path, dtype: np.dtype[Any]) -> Ids:
-    size = path.stat().st_size
-    if size % dtype.itemsize:
-        problem = f"expected {dtype.name} values of {dtype.itemsize} bytes, got a file of {plural(size, 'byte')}"
-        raise DataError(problem, where=str(path))
-    ids = np.memmap(path, dtype, "r") if size else np.zeros(0, dtype)
-    magic = int.from_bytes(ids[:2].tobytes()[:4], "little")
-    return ids[1024 // dtype.itemsize :] if magic == HEADERS[dtype.itemsize][0] else ids
+def _check_record(folder: Path) -> None:
+    """Raise if a job has not finished the folder, or if a file has another size than when it was written."""
+    record = folder / RECORD
+    if not record.exists():
+        return
+    fields = load_sealed(record, VERSION, f"remove {record} to read the folder without checks")
+    if not fields["finished"]:
+        raise DataError("the folder is not complete: the job was stopped", where=str(folder), remedy=RESUME)
+    for name, size in fields["sizes"].items():
+        path = folder / name
+        if not path.is_file():
+            raise DataError("the file is missing", where=str(path), remedy=f"encode into {folder} again")
+        if path.stat().st_size != size:
+            problem = f"the file is damaged: it has {path.stat().st_size} bytes, expected {size}"
+            raise DataError(problem, where=str(path), remedy=f"encode into {folder} again")
 
 
-def parse_ids(text: str) -> Ids:
+def parse_ids(text: str) -> AnyIds:
     """Parse integers that are separated by whitespace, commas or brackets.
 
     >>> parse_ids("[258, 100]\\n97").tolist()
@@ -92,34 +118,37 @@ def parse_ids(text: str) -> Ids:
     return np.array(list(map(int, words)), np.int64)
 
 
-def decoded(tokenizer: Tokenizer, ids: Ids, where: str = "", *, skip_special_tokens: bool = False) -> Iterator[bytes]:
-    """Decode ids, a million at a time. Errors name `where` they come from.
+def decoded(
+    tokenizer: Tokenizer, arrays: Iterable[tuple[Path | str, AnyIds]], *, skip_special_tokens: bool = False
+) -> Iterator[bytes]:
+    """Decode arrays of ids, a million ids at a time. Errors name where the ids come from.
 
-    >>> b"".join(decoded(Tokenizer.train("aaab", 257), np.array([256, 98])))
+    >>> b"".join(decoded(Tokenizer.train("aaab", 257), [("", np.array([256, 98]))]))
     b'aab'
     """
     step = 1 << 20
-    for start in range(0, len(ids), step):
-        part = ids[start : start + step]
-        fits = not len(part) or (part.min() >= 0 and part.max() < 1 << 32)
-        try:
-            part = part.astype(np.uint32) if fits else part
-            yield tokenizer.decode_bytes(part, skip_special_tokens=skip_special_tokens)
-        except UserError as error:
-            error.where = where
-            raise
+    for where, ids in arrays:
+        for start in range(0, len(ids), step):
+            part = ids[start : start + step]
+            fits = part.min() >= 0 and part.max() < 1 << 32
+            try:
+                part = part.astype(np.uint32) if fits else part
+                yield tokenizer.decode_bytes(part, skip_special_tokens=skip_special_tokens)
+            except UserError as error:
+                error.where = str(where)
+                raise
 
 
-def documents_of(encoded: Iterable[Encoded], end: int | None = None) -> Iterator[list[int]]:
-    """Yield the ids of each document, followed by `end`.
+def documents_of(encoded: Iterable[Encoded]) -> Iterator[list[int]]:
+    """Yield the ids of each document.
 
-    >>> list(documents_of([Encoded(np.array([7, 8, 9], np.uint32), np.array([1, 3]))], end=0))
-    [[7, 0], [8, 9, 0]]
+    >>> list(documents_of([Encoded(np.array([7, 8, 9], np.uint32), np.array([1, 3]))]))
+    [[7], [8, 9]]
     """
     started: list[int] = []
     for batch in encoded:
         start = 0
         for stop in batch.ends.tolist():
-            yield [*started, *batch.ids[start:stop].tolist(), *([] if end is None else [end])]
+            yield [*started, *batch.ids[start:stop].tolist()]
             started, start = [], stop
         started += batch.ids[start:].tolist()

@@ -1,129 +1,150 @@
-"""Shards of ids: the files that language models are trained on. A batch is written while the next one is encoded."""
+"""Shards: where files of ids end, and how they are put into a folder.
+
+A shard has one file of ids, or two: for training and for validation. Both end at the same position in the data.
+"""
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
-from io import BytesIO
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from ..choices import ShardFormat
-from .encoded import Encoded, Ids
+from ..storage.atomic import replacing_all, writing
+from ..tokenizer import Tokenizer
+from .encoded import Encoded
+from .token_files import Part, TokenFile
 
-HEADERS = {2: (20240520, 1), 4: (20240801, 7)}
-"""Magic number and version of llm.c files, by the number of bytes per id."""
+
+@dataclass(frozen=True)
+class Layout:
+    """Which files a folder contains, and what is in them."""
+
+    folder: Path
+    format: type[TokenFile]
+    n_vocab: int
+    parts: tuple[Part, ...]
+    """The parts of each shard, in the order of `Encoded.parts`."""
+
+    @classmethod
+    def of(cls, folder: Path, format: type[TokenFile], tokenizer: Tokenizer, validation: float | None) -> Layout:
+        """Return the layout for an encoding, with its folders for training and validation, if any."""
+        return cls(folder, format, tokenizer.n_vocab, ("",) if validation is None else ("train", "validation"))
+
+    def names(self, number: int, part: Part) -> list[str]:
+        """Return the names of the files of a shard. The first one contains the ids."""
+        return [f"{self.format.stem(part, number)}{suffix}" for suffix in self.format.suffixes]
+
+    def paths(self, number: int, part: Part) -> list[Path]:
+        """Return the paths of the files of a shard."""
+        return [self.folder / name for name in self.names(number, part)]
+
+    def entries(self) -> Iterator[Path]:
+        """Yield what is in the folder and in its folders for training and validation."""
+        folders = [self.folder / part for part in self.parts if part and self.format.in_shards]
+        for folder in (self.folder, *folders):
+            if folder.is_dir():
+                yield from (path for path in folder.iterdir() if path not in folders)
+
+    def remove_partial(self) -> None:
+        """Remove the files that grow, before anything about them is recorded."""
+        for part in self.parts if not self.format.in_shards else ():
+            for path in self.paths(0, part):
+                partial_path(path).unlink(missing_ok=True)
+
+
+def partial_path(path: Path) -> Path:
+    """Return the name that a file has while it grows."""
+    return path.with_name(f"{path.name}.partial")
 
 
 class Shard:
-    """A file of ids, written by a separate thread. Subclasses open, write and close it."""
+    """The files with one number, which are created when they are needed. They get their names at the end."""
 
-    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
-        """Create an empty shard."""
-        self.path, self.dtype = path, dtype
-        self.tokens = self.documents = 0
+    def __init__(self, layout: Layout, number: int) -> None:
+        """Start without files."""
+        self.layout, self.number = layout, number
+        self.files: dict[Part, TokenFile] = {}
 
     def __enter__(self) -> Shard:
-        """Open the file."""
-        self._thread, self._writing = ThreadPoolExecutor(1), Future[None]()
-        self._writing.set_result(None)
-        self._open()
+        """Create nothing yet."""
+        self._names, self._opened = ExitStack(), ExitStack()
         return self
 
-    def add(self, batch: Encoded, end: int | None) -> None:
-        """Queue ids for writing, with `end` after each document."""
-        self.tokens += len(batch.ids) + (0 if end is None else len(batch.ends))
-        self.documents += len(batch.ends)
-        self._writing.result()
-        self._writing = self._thread.submit(lambda: self._write(batch.with_end(end)))
-
     def __exit__(self, *failure: Any) -> None:
-        """Close the file when everything is written."""
-        self._thread.shutdown()
+        """Close all files, and rename them if no error was raised. The first shard has files even without documents."""
         try:
-            if not failure[0]:
-                self._writing.result()
-        finally:
-            self._close()
+            with self._names, self._opened:  # all files are closed before one is renamed
+                if failure[1]:
+                    raise failure[1]
+                for part in self.layout.parts if self.number == 0 else ():
+                    self._file(part)
+        except BaseException:
+            if self.number == 0:
+                self.layout.remove_partial()
+            raise
 
-    def _open(self) -> None:
-        raise NotImplementedError
+    def _file(self, part: Part) -> TokenFile:
+        if part not in self.files:
+            layout = self.layout
+            paths = layout.paths(self.number, part)
+            with writing(paths[0]):
+                paths[0].parent.mkdir(exist_ok=True)
+            if layout.format.in_shards:
+                paths = self._names.enter_context(replacing_all(paths))
+            else:
+                paths = [*map(partial_path, paths)]
+                self._names.enter_context(writing(paths[0]))
+            file = layout.format(paths, layout.format.dtype(layout.n_vocab))
+            self.files[part] = self._opened.enter_context(file)
+        return self.files[part]
 
-    def _write(self, batch: Encoded) -> None:
-        raise NotImplementedError
+    def add(self, encoded: Encoded) -> None:
+        """Add documents to their files."""
+        for part, some in zip(self.layout.parts, encoded.parts(), strict=True):
+            if some.size:
+                self._file(part).add(some)
 
-    def _close(self) -> None:
-        raise NotImplementedError
+    @property
+    def tokens(self) -> int:
+        """The number of tokens in all files."""
+        return sum(file.tokens for file in self.files.values())
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether a document has begun and not ended."""
+        return any(file.open_tokens for file in self.files.values())
 
-class BinShard(Shard):
-    """Ids without a header, as nanoGPT reads them."""
+    def end(self, encoded: Encoded, limit: int, *, split_documents: bool) -> int | None:
+        """Return the position in `encoded` at which this shard ends, or None if there is room for all of it.
 
-    def _open(self) -> None:
-        self.file: BinaryIO = self.path.open("wb")
-        self.file.write(self._header())  # whose size does not depend on the number of ids
-
-    def _write(self, batch: Encoded) -> None:
-        self.file.write(batch.ids.astype(self.dtype, copy=False).data)
-
-    def _close(self) -> None:
-        with self.file:
-            if header := self._header():  # pipes have none
-                self.file.seek(0)
-                self.file.write(header)
-
-    def _header(self) -> bytes:
-        return b""
-
-
-class NpyShard(BinShard):
-    """Ids after a header, as numpy reads them."""
-
-    def _header(self) -> bytes:
-        header = BytesIO()
-        fields = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.tokens,)}
-        np.lib.format.write_array_header_1_0(header, fields)
-        return header.getvalue()
-
-
-class LlmcShard(BinShard):
-    """Ids after a header, as llm.c reads them."""
-
-    def _header(self) -> bytes:
-        header = np.zeros(256, "<i4")
-        header[:3] = *HEADERS[self.dtype.itemsize], self.tokens
-        return header.tobytes()
-
-
-class ParquetShard(Shard):
-    """A list of ids for each document, in the column `ids`."""
-
-    def _open(self) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        self.schema = pa.schema([("ids", pa.large_list(pa.from_numpy_dtype(self.dtype)))])
-        self.started: list[Ids] = []  # of a document that is not complete yet
-        self.writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")
-
-    def _write(self, batch: Encoded) -> None:
-        import pyarrow as pa
-
-        self.started.append(batch.ids)
-        if not len(batch.ends):
-            return
-        ends = batch.ends + sum(map(len, self.started[:-1]))
-        ids = np.concatenate(self.started).astype(self.dtype)
-        self.started = []
-        offsets = np.concatenate([[0], ends]).astype(np.int64)
-        numbers = pa.Array.from_buffers(pa.from_numpy_dtype(self.dtype), len(ids), [None, pa.py_buffer(ids.data)])
-        buffers = [None, pa.py_buffer(offsets.data)]
-        lists: Any = pa.Array.from_buffers(self.schema.types[0], len(ends), buffers, children=[numbers])
-        self.writer.write_table(pa.Table.from_arrays([lists], schema=self.schema))
-
-    def _close(self) -> None:
-        self.writer.close()
+        A shard ends before a token, once one of its files has `limit` tokens; unless documents may be split, before the
+        first token of a document. Documents without tokens belong to the shard before them.
+        """
+        lengths = encoded.lengths()
+        starts = np.concatenate([[0], encoded.ends])
+        masks = [True] if encoded.is_validation is None else [~encoded.is_validation, encoded.is_validation]
+        full = min(
+            _first_full(lengths * mask, starts, limit - (self.files[part].tokens if part in self.files else 0))
+            for part, mask in zip(self.layout.parts, masks, strict=True)
+        )
+        if not split_documents and (full or self.is_inside):
+            after = int(np.searchsorted(encoded.ends, full))
+            full = int(encoded.ends[after]) if after < len(encoded.ends) else len(encoded.ids)
+        if full >= len(encoded.ids):
+            return None
+        return full + int(np.searchsorted(encoded.ends, full, "right"))
 
 
-SHARDS: dict[ShardFormat, type[Shard]] = {"bin": BinShard, "llm.c": LlmcShard, "parquet": ParquetShard}
+def _first_full(lengths: Any, starts: Any, left: int) -> int:
+    """Return the offset after which `left` tokens of a file have been added; past the end if there are fewer."""
+    if left <= 0:
+        return 0
+    sums = np.cumsum(lengths)
+    document = int(np.searchsorted(sums, left))
+    if document == len(sums):
+        return 1 << 63
+    return int(starts[document] + lengths[document] - (sums[document] - left))

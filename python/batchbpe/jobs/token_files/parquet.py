@@ -1,0 +1,92 @@
+"""Lists of ids in parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...data.options import MAX_DOCUMENT_BYTES
+from ...errors import DataError
+from ..encoded import Encoded
+from .base import AnyIds, TokenFile
+
+ROW_GROUP = 1 << 20
+"""A row group ends with the first document at which it has this many ids, so that it does not depend on batches."""
+
+
+class ParquetFile(TokenFile):
+    """A list of ids for each document, in the column `ids`. Of a document that is cut, each part is a row."""
+
+    suffixes = (".parquet",)
+
+    def _open(self) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.schema = pa.schema([("ids", pa.large_list(pa.from_numpy_dtype(self.ids_type)))])
+        self.batches: list[Encoded] = []  # that are not written yet
+        self.unwritten = 0
+        self.writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")
+
+    def _write(self, batch: Encoded, _: int) -> None:
+        while self.unwritten + len(batch.ids) >= ROW_GROUP:
+            needed = ROW_GROUP - self.unwritten
+            documents = int(np.searchsorted(batch.ends, needed))
+            if documents == len(batch.ends):
+                break
+            before, batch = batch.split(int(batch.ends[documents]) + documents + 1)
+            self._write_rows([*self.batches, before])
+            self.batches, self.unwritten = [], 0
+        self.batches.append(batch)
+        self.unwritten += len(batch.ids)
+
+    def _finish(self) -> None:
+        if self.open_tokens:
+            self.batches.append(Encoded(np.zeros(0, np.uint32), np.zeros(1, np.int64)))
+        self._write_rows(self.batches)
+
+    def _write_rows(self, batches: list[Encoded]) -> None:
+        import pyarrow as pa
+
+        starts = np.cumsum([0, *(len(batch.ids) for batch in batches)])
+        offsets = np.concatenate([[0], *(batch.ends + start for batch, start in zip(batches, starts[:-1], strict=True))])
+        offsets = offsets.astype(np.int64, copy=False)
+        if len(offsets) == 1:
+            return
+        ids = np.concatenate([batch.ids for batch in batches]).astype(self.ids_type, copy=False)
+        numbers = pa.Array.from_buffers(pa.from_numpy_dtype(self.ids_type), len(ids), [None, pa.py_buffer(ids.data)])
+        buffers = [None, pa.py_buffer(offsets.data)]
+        lists: Any = pa.Array.from_buffers(self.schema.types[0], len(offsets) - 1, buffers, children=[numbers])
+        self.writer.write_table(pa.Table.from_arrays([lists], schema=self.schema))
+
+    def _close(self) -> None:
+        self.writer.close()
+
+    @classmethod
+    def read(cls, path: Path, n_vocab: int) -> Iterator[AnyIds]:
+        """Read the column `ids`, some rows at a time."""
+        import pyarrow as pa
+
+        from ...data.untrusted import open_table
+
+        try:
+            with open_table(path, is_parquet=True) as table:
+                names = table.schema.names
+                if "ids" not in names:
+                    raise DataError(f"no column 'ids' among {names}", remedy="pass files that encode has written")
+                kind: Any = table.schema.field("ids").type
+                is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+                if not is_list or not pa.types.is_integer(kind.value_type):
+                    raise DataError(f"the column 'ids' must contain lists of integers, not {kind}")
+                for batch, _ in table.batches(["ids"], MAX_DOCUMENT_BYTES):
+                    lists: Any = batch.column(0)
+                    ids = lists.flatten()
+                    if ids.null_count:
+                        raise DataError("the column 'ids' contains a null in a list")
+                    yield ids.to_numpy(zero_copy_only=True)
+        except DataError as error:
+            error.locate(str(path))
+            raise
