@@ -107,9 +107,9 @@ def test_encode_and_decode(place: Path) -> None:
         run("encode mine.model --show", "to be\n").stdout
         == "|".join(mine.decode([token]).replace("\n", "\\n") for token in mine.encode("to be\n")) + "\n"
     )
-    assert run(["encode", "mine.model", "--end-of-text", END], "to be").stdout == printed.strip() + " 599\n"
+    assert run(["encode", "mine.model", "--append-eos"], "to be").stdout == printed.strip() + " 599\n"
     assert json.loads(run("encode mine.model --json", "to be").stdout) == mine.encode("to be")
-    result = run(["encode", "mine.model", "book.txt", "book.txt", "-o", "tokens", "--end-of-text", END])
+    result = run(["encode", "mine.model", "book.txt", "book.txt", "-o", "tokens", "--append-eos"])
     assert "tokens of 2 documents in 1 shard" in result.stderr
     assert "warning: book.txt is given more than once and is read each time\n" in result.stderr
     assert np.fromfile("tokens/shard_000000.bin", np.uint16).tolist() == [*ids, 599] * 2
@@ -124,7 +124,7 @@ def test_encode_special_tokens(place: Path) -> None:
     encode = ["encode", "mine.model", "marked.txt"]
     assert json.loads(run([*encode, "--json"]).stdout) == plain
     assert json.loads(run([*encode, "--json", "--allow-special"]).stdout) == ids
-    with_end = run([*encode, "--json", "--allow-special", "--end-of-text", END])
+    with_end = run([*encode, "--json", "--allow-special", "--append-eos", "--eos", END])
     assert json.loads(with_end.stdout) == [*ids, 599]
     assert f"|{END}|" in run([*encode, "--show", "--allow-special"]).stdout
     assert f"|{END}|" not in run([*encode, "--show"]).stdout

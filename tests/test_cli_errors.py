@@ -103,10 +103,27 @@ def exit_code_of(problem: str) -> int:
         ("encode absent.model book.txt", "error: model file not found: absent.model"),
         ("encode mine.model counts.parquet -o x.npy", "error: counts.parquet: chunk counts have no documents"),
         (
-            "encode mine.model book.txt -o x --end-of-text x",
-            "error: --end-of-text must be a special token of the model (<|endoftext|>), got 'x'",
+            "encode mine.model book.txt -o x --append-eos --eos x",
+            "error: --eos must be a special token, got 'x'; use <|endoftext|>, or train with --special-token",
         ),
-        ("decode mine.model book.txt", "error: the file must end in .npy or .bin, got 'book.txt'"),
+        ("encode mine.model book.txt -o x --bos <|endoftext|>", "error: --bos needs --prepend-bos"),
+        ("encode mine.model book.txt -o x --validation 1", "error: --validation must be greater than 0 and less than 1"),
+        (
+            "encode mine.model book.txt -o x --format nanogpt",
+            "error: --validation must be a fraction for the format nanogpt (train.bin and val.bin), got None; "
+            "set --validation 0.01",
+        ),
+        (
+            "encode mine.model book.txt -o x --format nanogpt --validation 0.5 --split-documents",
+            "error: --split-documents has no effect on the format nanogpt (train.bin and val.bin), got True; "
+            "remove it, or use --format bin",
+        ),
+        ("encode mine.model book.txt -o x.npy --validation 0.5", "error: --validation needs a folder of shards"),
+        ("encode mine.model book.txt -o x.npy --format olmo", "error: --format needs a folder of shards"),
+        (
+            "decode mine.model book.txt",
+            "error: the file must be a folder or end in .bin, .ds, .npy, .parquet, got 'book.txt'",
+        ),
         (
             "inspect mine.model --token thou",
             "error: --token must be a single token, got 'thou'; it splits into 116 't', 104 'h', 111 'o', 117 'u'",
@@ -260,8 +277,12 @@ def test_experiment_errors_name_the_option(options: str, problem: str, place: Pa
 
 def test_no_special_tokens(place: Path) -> None:
     assert run("train counts.parquet -n 300 -o plain -q").exit_code == 0
-    result = run("encode plain.model book.txt --end-of-text x")
-    assert result.stderr == "error: --end-of-text must be a special token of the model, which has none, got 'x'\n"
+    result = run("encode plain.model book.txt --append-eos")
+    problem = "--append-eos needs a special token with the role eos; the model has no special tokens"
+    assert (result.exit_code, result.stderr) == (1, f"error: {problem}: train with --special-token\n")
+    assert run("train book.txt -n 300 --special-token <x> -o plain -q").exit_code == 0
+    result = run("encode plain.model book.txt --append-eos")
+    assert result.stderr.endswith("; name one of the model's special tokens (<x>) with --eos TOKEN\n")
 
 
 @pytest.mark.parametrize(
@@ -310,7 +331,7 @@ def test_out_of_memory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_error_lines_are_bounded(place: Path) -> None:
-    result = run(["encode", "mine.model", "book.txt", "-o", "x", "--end-of-text", "x" * 5000])
+    result = run(["encode", "mine.model", "book.txt", "-o", "x", "--append-eos", "--eos", "x" * 5000])
     assert result.exit_code == 2 and len(result.stderr) <= 1001
     Path("bad.jsonl").write_text('{"text": ' + "5" * 5000)
     result = run("count bad.jsonl -o a.csv")

@@ -23,8 +23,8 @@ from batchbpe.data.options import ReadOptions, Sampling
 from batchbpe.data.source import Source
 from batchbpe.errors import OutputExistsError
 from batchbpe.jobs.encode import EncodeOptions, encode_files
-from batchbpe.jobs.encoded import encode_documents, encode_sources
-from batchbpe.jobs.ids import load_ids, save_ids
+from batchbpe.jobs.encoded import DocumentEncoder
+from batchbpe.jobs.ids import read_ids, save_ids
 
 END = "<|endoftext|>"
 TEXTS = [multilingual(2000, seed) for seed in range(60)]
@@ -49,14 +49,18 @@ def expected(tokenizer: Tokenizer, end: bool) -> list[list[int]]:
     return [[*each, tokenizer.special_tokens[END]] if end else each for each in ids]
 
 
+def read(path: Path, tokenizer: Tokenizer) -> list[int]:
+    return [int(each) for _, ids in read_ids(path, tokenizer) for each in ids]
+
+
 def shards(folder: Path) -> list[Path]:
     return [folder / name for name in json.loads((folder / "shards.json").read_text())["shards"]]
 
 
-@pytest.mark.parametrize("end", [None, END])
+@pytest.mark.parametrize("end", [False, END])
 @pytest.mark.parametrize(("tokenizer", "dtype"), [(TOKENIZER, np.uint16), (LARGE, np.uint32)])
-def test_as_nanogpt_reads_them(tokenizer: Tokenizer, dtype: Any, end: str | None, folder: Path, tmp_path: Path) -> None:
-    options = EncodeOptions(end_of_text=end, shard_tokens=5000)
+def test_as_nanogpt_reads_them(tokenizer: Tokenizer, dtype: Any, end: str | bool, folder: Path, tmp_path: Path) -> None:
+    options = EncodeOptions(append_eos=end, shard_tokens=5000)
     report = encode_files(tokenizer, sources(folder), tmp_path / "out", options)
     assert len(shards(tmp_path / "out")) > 3
     ids = np.concatenate([np.memmap(path, dtype, "r") for path in shards(tmp_path / "out")])
@@ -74,14 +78,14 @@ def test_as_llm_c_reads_them(tokenizer: Tokenizer, dtype: Any, magic: Any, folde
         header = np.fromfile(path, np.int32, 256)
         ids = np.fromfile(path, dtype, offset=1024)
         assert tuple(header[:3]) == (*magic, len(ids)) and not header[3:].any()
-        assert load_ids(path, tokenizer).tolist() == ids.tolist()
+        assert read(path, tokenizer) == ids.tolist()
         every += ids.tolist()
     assert every == list(chain.from_iterable(expected(tokenizer, False)))
 
 
-@pytest.mark.parametrize("end", [None, END])
-def test_as_parquet(end: str | None, folder: Path, tmp_path: Path) -> None:
-    options = EncodeOptions("parquet", end_of_text=end, shard_tokens=9000)
+@pytest.mark.parametrize("end", [False, END])
+def test_as_parquet(end: str | bool, folder: Path, tmp_path: Path) -> None:
+    options = EncodeOptions("parquet", append_eos=end, shard_tokens=9000)
     encode_files(TOKENIZER, sources(folder), tmp_path / "out", options)
     rows = [row for path in shards(tmp_path / "out") for row in pq.read_table(path)["ids"].to_pylist()]
     assert rows == expected(TOKENIZER, bool(end))
@@ -102,7 +106,7 @@ def interrupted(given: list[Source], batches: int) -> list[Source]:
 
 @pytest.mark.parametrize(("form", "limit"), [("bin", None), ("bin", 200_000), ("llm.c", None), ("parquet", None)])
 def test_stopped_again_and_again(form: Any, limit: int | None, folder: Path, tmp_path: Path) -> None:
-    options = EncodeOptions(form, end_of_text=END, shard_tokens=4000, sampling=Sampling(limit_bytes=limit))
+    options = EncodeOptions(form, append_eos=True, shard_tokens=4000, sampling=Sampling(limit_bytes=limit))
     encode_files(TOKENIZER, sources(folder), tmp_path / "whole", options)
     stops = 0
     finished = False
@@ -133,7 +137,7 @@ def test_documents_before_an_error_are_encoded(long: int, monkeypatch: pytest.Mo
         (Counts({b"a": 1}), "chunk counts"),
         (Texts([TEXTS[4]]), "gone"),
     ):
-        encoded = encode_documents(TOKENIZER, stream(bad), None)
+        encoded = DocumentEncoder(TOKENIZER).batches(stream(bad))
         for text in TEXTS[: 6 if error == "gone" else 4]:
             assert [some.ids.tolist() for some in next(encoded)] == [TOKENIZER.encode_ordinary(text)]
         with pytest.raises((ValueError, OSError), match=error):
@@ -175,7 +179,7 @@ def test_two_jobs_with_one_output(output: str, folder: Path, tmp_path: Path) -> 
     if output == "out":
         encode_files(TOKENIZER, some, tmp_path / output)
     else:
-        encoded = chain.from_iterable(encode_documents(TOKENIZER, some[0], None))
+        encoded = chain.from_iterable(DocumentEncoder(TOKENIZER).batches(some[0]))
         save_ids(encoded, tmp_path / output, TOKENIZER)
     assert errors[0].startswith(f"error: {tmp_path / output} is being written by process {os.getpid()} on host ")
     left = sorted(path.name for path in tmp_path.rglob("*") if path.name.startswith(".") or "shard" in path.name)
@@ -206,7 +210,7 @@ def test_read_errors_do_not_name_the_output(tmp_path: Path) -> None:
         yield Texts(TEXTS[:1])
         raise OSError(5, "Error reading bytes from file")  # like the errors of pyarrow, without a file name
 
-    encoded = encode_sources(TOKENIZER, [Source("in.parquet", broken)], Sampling(), None, "strict")
+    encoded = DocumentEncoder(TOKENIZER).sources([Source("in.parquet", broken)], Sampling())
     with pytest.raises(ValueError, match=r"^cannot read in\.parquet: input/output error$"):
         save_ids(encoded, tmp_path / "out.npy", TOKENIZER)
     assert not list(tmp_path.iterdir())
@@ -242,7 +246,7 @@ def test_special_tokens_in_the_text(
     (data / "c.txt").write_text(MARKED[19] * 9, encoding="utf-8")
     documents = [*MARKED[:19], MARKED[19] * 9, *MARKED]
     for allow_special in (False, True):
-        options = EncodeOptions(form, end_of_text=END, allow_special=allow_special, shard_tokens=5000)
+        options = EncodeOptions(form, append_eos=True, allow_special=allow_special, shard_tokens=5000)
         folder = tmp_path / f"out{allow_special}"
         encode_files(tokenizer, [*sources(data), *sources(iter(MARKED))], folder, options)
         ids = tokenizer.encode_batch(documents, "all" if allow_special else "none")
@@ -275,9 +279,9 @@ def test_resuming_with_another_model(tmp_path: Path) -> None:
 
 def test_errors(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"end_of_text must be a special token of the model \(<\|endoftext\|>\), got '<eos>'"
+        ValueError, match=r"append_eos must be a special token of the model \(<\|endoftext\|>\), got '<eos>'"
     ):
-        encode_files(TOKENIZER, sources(folder), tmp_path / "out", EncodeOptions(end_of_text="<eos>"))
+        encode_files(TOKENIZER, sources(folder), tmp_path / "out", EncodeOptions(append_eos="<eos>"))
     with pytest.raises(TypeError, match="allow_special must be True or False, got 'all'"):
         EncodeOptions(allow_special="all")  # type: ignore[arg-type]
     encode_files(TOKENIZER, sources(folder / "c.txt"), tmp_path / "out")
@@ -285,7 +289,7 @@ def test_errors(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(OutputExistsError, match=already):
         encode_files(TOKENIZER, sources(folder), tmp_path / "out")
     for changed, problem in (
-        (EncodeOptions(end_of_text=END), "the job was started with end_of_text=None"),
+        (EncodeOptions(append_eos=True), "the job was started with append_eos=False, got True"),
         (EncodeOptions(allow_special=True), "the job was started with allow_special=False, got True"),
         (EncodeOptions(sampling=Sampling(0.5)), r"the job was started with sample=1\.0, got 0\.5"),
         (EncodeOptions(reading=ReadOptions("body")), "the job was started with text_column='text', got 'body'"),
@@ -307,4 +311,4 @@ def test_errors(folder: Path, tmp_path: Path) -> None:
         tmp_path / "replaced",
         EncodeOptions(reading=ReadOptions(errors="replace")),
     )
-    assert load_ids(shards(tmp_path / "replaced")[0], TOKENIZER).tolist() == TOKENIZER.encode("good �")
+    assert read(shards(tmp_path / "replaced")[0], TOKENIZER) == TOKENIZER.encode("good �")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from batchbpe import Tokenizer
-from batchbpe.jobs.ids import load_ids
+from batchbpe.jobs.ids import read_ids
 
 sys.path.insert(0, str(Path(__file__).parent / "fuzz"))
 from mutants import mutants
@@ -22,7 +22,7 @@ def test_malformed_npy(tmp_path: Path) -> None:
     with zipfile.ZipFile(npz, "w") as archive:
         archive.writestr("a.npy", data)
     with pytest.raises(ValueError, match=r"b\.npy: an \.npz archive instead"):
-        load_ids(npz, tokenizer)
+        list(read_ids(npz, tokenizer))
     broken = [
         data.replace(b"}", b" "),
         data.replace(b"(50,)", b"(9**9)"),
@@ -33,7 +33,7 @@ def test_malformed_npy(tmp_path: Path) -> None:
     for mutant in [*broken, *mutants(data[:128], 300, seed=4)]:
         path.write_bytes(mutant)
         try:
-            load_ids(path, tokenizer)
+            list(read_ids(path, tokenizer))
         except ValueError as error:
             assert str(path) in str(error)
             refused += 1
@@ -43,4 +43,4 @@ def test_malformed_npy(tmp_path: Path) -> None:
 def test_half_an_id(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"x")
     with pytest.raises(ValueError, match=r"a\.bin: expected uint16 values of 2 bytes, got a file of 1 byte$"):
-        load_ids(tmp_path / "a.bin", Tokenizer.train("aab", 257))
+        list(read_ids(tmp_path / "a.bin", Tokenizer.train("aab", 257)))

@@ -145,7 +145,7 @@ def test_ids(spark, tokenizer, keep_text, allow_special):
     from batchbpe.spark import encode
 
     options = {"keep_text": keep_text, "allow_special": allow_special}
-    rows = encode(frame(spark, [*DOCUMENTS, HUGE]), tokenizer, end_of_text=END, **options).collect()
+    rows = encode(frame(spark, [*DOCUMENTS, HUGE]), tokenizer, append_eos=True, **options).collect()
     assert rows[0].asDict().keys() == {"number", "ids"} | ({"text"} if keep_text else set())
     end = tokenizer.special_tokens[END]
     for row in rows:
@@ -228,7 +228,7 @@ def test_the_commands(spark, place):
     again = run(["count", *inputs, "--engine", "spark", "-o", folder])
     assert again.exit_code == 1
     assert again.stderr == f"error: {folder} already exists; remove it, or choose another folder\n"
-    encode = ["encode", "mine.model", *inputs, "--end-of-text", END, "--allow-special"]
+    encode = ["encode", "mine.model", *inputs, "--append-eos", "--allow-special"]
     encoded = run([*encode, "--engine", "spark", "-o", str(place / "ids"), "--json"])
     assert encoded.exit_code == 0, encoded.output
     assert run([*encode, "-o", "bin", "--format", "parquet"]).exit_code == 0

@@ -6,7 +6,8 @@ Each shard is written whole or not at all. After each one, the job records its p
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -117,6 +118,20 @@ class EncodeReport:
     failed: dict[str, str] = field(default_factory=dict)
     """Files that could not be read, and why."""
     finished: bool = False
+
+    def add(self, part: str, tokens: int, documents: int) -> None:
+        """Count the tokens and the documents of a part of the data.
+
+        >>> report = EncodeReport()
+        >>> report.add("validation", 5, 1)
+        >>> report.tokens, report.validation_tokens
+        (5, 5)
+        """
+        self.tokens += tokens
+        self.documents += documents
+        if part == "validation":
+            self.validation_tokens += tokens
+            self.validation_documents += documents
 
 
 def encode_files(
@@ -235,13 +250,15 @@ class _EncodeJob:
                 os.truncate(path, size)
 
     def encode(self, on_progress: Callable[[int], object]) -> None:
-        todo, report = self._todo(), self.report
-        while not report.finished:
-            with Shard(self.layout, self.number) as shard:
-                report.finished = self._fill(shard, todo, on_progress)
-            self._report(shard)
-            self.number += 1
-            self.record.save(asdict(report) | {"number": self.number})
+        report = self.report
+        # Closed here, because the garbage collector may run while another thread starts, and wait for it forever.
+        with closing(self._todo()) as todo:
+            while not report.finished:
+                with Shard(self.layout, self.number) as shard:
+                    report.finished = self._fill(shard, todo, on_progress)
+                self._report(shard)
+                self.number += 1
+                self.record.save(asdict(report) | {"number": self.number})
 
     def _report(self, shard: Shard) -> None:
         report, layout = self.report, self.layout
@@ -252,11 +269,7 @@ class _EncodeJob:
                 report.sizes[name] = (path if layout.format.in_shards else partial_path(path)).stat().st_size
             if names[0] not in report.shards:
                 report.shards.append(names[0])
-            report.tokens += file.tokens
-            report.documents += file.documents
-            if part == "validation":
-                report.validation_tokens += file.tokens
-                report.validation_documents += file.documents
+            report.add(part, file.tokens, file.documents)
         if report.finished and not layout.format.in_shards:
             for name in report.sizes:
                 partial_path(self.folder / name).replace(self.folder / name)
@@ -276,7 +289,7 @@ class _EncodeJob:
             self.is_inside = shard.is_inside
         return True
 
-    def _todo(self) -> Iterator[Encoded]:
+    def _todo(self) -> Generator[Encoded, None, None]:
         """Yield the ids of all documents that are not encoded yet."""
         for source, done, skip in self.record.todo():
             self.is_inside = False

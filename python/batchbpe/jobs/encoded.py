@@ -163,21 +163,27 @@ class DocumentEncoder:
                     ids, offsets = encoder.encode_batch_to_numpy(strings, special, threads)
                 yield self._marked(documents, ids, offsets)
             case ArrowTexts():
-                yield self._marked(documents, *encoder.encode_documents(*documents.buffers(), special, threads))
+                yield self.encode(documents, threads)
             case _:
                 documents.sizes()  # raises an error for chunk counts
 
+    def encode(self, documents: ArrowTexts, threads: int = 1) -> Encoded:
+        """Encode one batch."""
+        encoder, special = self.tokenizer.core_encoder, special_of(self.allow_special)
+        return self._marked(documents, *encoder.encode_documents(*documents.buffers(), special, threads))
+
+    def is_validation(self, documents: Documents) -> Mask:
+        """Return whether each document is for validation."""
+        return is_validation(documents, self.validation or 0.0, self.errors)
+
     def _marked(self, documents: Documents, ids: Ids, offsets: Offsets) -> Encoded:
         ids, offsets = self.marks.added(ids, offsets)
-        mask = self._mask(documents)
-        return Encoded(ids, offsets[1:], None if mask is None else np.append(mask, False))
-
-    def _mask(self, documents: Documents) -> Mask | None:
-        return None if self.validation is None else is_validation(documents, self.validation, self.errors)
+        mask = None if self.validation is None else np.append(self.is_validation(documents), False)
+        return Encoded(ids, offsets[1:], mask)
 
     def _encode_file(self, file: TextFile, encoder: Encoder, special: Special, threads: int) -> Iterator[Encoded]:
         encoded: list[Encoded] = []
-        mask = self._mask(file)
+        mask = None if self.validation is None else self.is_validation(file)
         is_first = True
 
         def use(block: bytes, offset: int, is_last: bool) -> int:

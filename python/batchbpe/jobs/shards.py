@@ -91,8 +91,9 @@ class Shard:
         if part not in self.files:
             layout = self.layout
             paths = layout.paths(self.number, part)
-            with writing(paths[0]):
-                paths[0].parent.mkdir(exist_ok=True)
+            if part and layout.format.in_shards:
+                with writing(paths[0].parent):
+                    paths[0].parent.mkdir(exist_ok=True)
             if layout.format.in_shards:
                 paths = self._names.enter_context(replacing_all(paths))
             else:

@@ -8,7 +8,6 @@ counts. The functions return data frames, which Spark computes when they are wri
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -22,20 +21,20 @@ from ..data.options import MAX_DOCUMENT_BYTES
 from ..errors import ArgumentError, ArgumentTypeError, listed
 from ..formats.counts_folder import VERSIONS
 from ..formats.counts_parquet import split_metadata
-from ..jobs.encoded import end_token
+from ..jobs.encoded import DocumentEncoder
+from ..jobs.marks import Mark, marks_of
 from ..model import Model
 from ..model.checks import check_special_tokens
 from ..patterns import Split
 from ..phrases.counting import EligibleChunks
 from ..phrases.options import PhraseChunks
 from ..util.surrogates import Errors, check_errors
-from .tasks import count_task, encode_task, start_runs
+from .tasks import PickledEncoder, count_task, encode_task, start_runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
     from ..tokenizer import Tokenizer
-from ..tokenizer.special import special_of
 
 TASK_MEMORY = 256 << 20
 """Default limit for the counts of a task, in bytes."""
@@ -117,7 +116,8 @@ def encode(
     *,
     ids_column: str = "ids",
     keep_text: bool = False,
-    end_of_text: str | None = None,
+    append_eos: Mark = False,
+    prepend_bos: Mark = False,
     allow_special: bool = False,
     errors: Errors = "strict",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -134,29 +134,42 @@ def encode(
     column: the column that contains the text.
     ids_column: the name of the new column.
     keep_text: keep the text as well, which sends it back from Python to Spark.
-    end_of_text: special token to append to each document.
+    append_eos: put the special token with the role eos, or the one with this name, after each document.
+    prepend_bos: put the special token with the role bos, or the one with this name, before each document.
     allow_special: encode special tokens in the text as tokens, instead of as plain text.
     errors, max_document_bytes: as in `count_chunks`.
 
     """
-    from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
-
-    model = getattr(tokenizer, "model", None)
-    if not isinstance(model, Model):
+    if not isinstance(getattr(tokenizer, "model", None), Model):
         raise ArgumentTypeError("tokenizer", tokenizer, "must be a Tokenizer")
     check_string("ids_column", ids_column)
     check_bool("keep_text", keep_text)
     check_bool("allow_special", allow_special)
+    encoder = DocumentEncoder(tokenizer, marks_of(tokenizer, append_eos, prepend_bos), allow_special, errors)
+    return with_ids(dataframe, encoder, column, ids_column, max_document_bytes, keep_text=keep_text)
+
+
+def with_ids(
+    dataframe: DataFrame,
+    encoder: DocumentEncoder,
+    column: str,
+    ids_column: str,
+    max_document_bytes: int,
+    *,
+    keep_text: bool = False,
+    side: bool | None = None,
+) -> DataFrame:
+    """Encode the documents in a column, or only those for validation (`side=True`) or for training (`side=False`)."""
+    from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
+
     others = [name for name in getattr(dataframe, "columns", []) if name != column]
-    rows, has_file = _select(dataframe, [*others, column], errors, max_document_bytes)
+    rows, has_file = select(dataframe, [*others, column], encoder.errors, max_document_bytes)
     names = [*others, *[column] * keep_text, ids_column]
     if ids_column in names[:-1]:
         raise ArgumentError("ids_column", ids_column, "must not be the name of another column")
     ids = StructField(ids_column, ArrayType(IntegerType(), containsNull=False))
     schema = StructType([*(dataframe.schema[name] for name in names[:-1]), ids])
-    end = end_token(tokenizer, end_of_text)
-    special = special_of(allow_special)
-    task = partial(encode_task, pickle.dumps(model), special, end, names, has_file, errors, max_document_bytes)
+    task = partial(encode_task, PickledEncoder(encoder), side, names, has_file, max_document_bytes)
     return rows.mapInArrow(task, schema)
 
 
@@ -169,7 +182,7 @@ def quoted(column: str) -> str:
     return f"`{column.replace('`', '``')}`"
 
 
-def _select(
+def select(
     dataframe: DataFrame, columns: Sequence[str], errors: Errors, max_document_bytes: int
 ) -> tuple[DataFrame, bool]:
     """Check the arguments, and select columns, the last of which contains the text.
@@ -220,7 +233,7 @@ def _partial_counts(
     task_memory: int,
 ) -> DataFrame:
     check_integer("task_memory", task_memory, least=1)
-    texts, has_file = _select(dataframe, [column], errors, max_document_bytes)
+    texts, has_file = select(dataframe, [column], errors, max_document_bytes)
     task = partial(count_task, start, key, has_file, errors, max_document_bytes, task_memory)
     return texts.mapInArrow(task, f"{key} binary, count long")
 

@@ -1,5 +1,7 @@
 """Count and encode files on Apache Spark. Spark reads the files and writes folders of parquet files.
 
+Shards in other formats are written by our own tasks.
+
 Paths and URLs are passed to Spark unchanged. The suffix tells the format (`data.readers.FORMATS`). A path without a
 known suffix is a folder of parquet files.
 """
@@ -16,6 +18,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,14 +27,17 @@ from ..data.options import ReadOptions
 from ..data.readers import FORMATS
 from ..data.readers.jsonl import field_of
 from ..data.readers.tables import check_text_column
-from ..errors import DataError, OutputExistsError, Setting, UserError
+from ..errors import ArgumentError, DataError, OutputExistsError, Setting, UserError
 from ..formats.counts_folder import TOTALS
 from ..jobs.count import CountOptions, CountReport
-from ..jobs.encode import EncodeOptions, EncodeReport
+from ..jobs.encode import EncodeOptions, EncodeReport, another_format
+from ..jobs.encoded import DocumentEncoder
+from ..jobs.shards import Layout
+from ..storage.atomic import new_folder
 from ..tokenizer import Tokenizer
-from . import count_chunks, encode, quoted
+from . import count_chunks, quoted, select, with_ids
 from .task_errors import reported_error
-from .tasks import split_task
+from .tasks import WRITTEN, PickledEncoder, split_task, write_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -78,27 +84,59 @@ def count_files(inputs: Sequence[str], output: str, options: CountOptions, maste
 def encode_files(
     tokenizer: Tokenizer, inputs: Sequence[str], output: str, options: EncodeOptions, master: str | None = None
 ) -> EncodeReport:
-    """Encode files into a new folder of parquet files with the column `ids`, a list for each document.
+    """Encode files into a new folder: parquet files with the column `ids`, or a shard for each partition.
 
-    Of the options, only `end_of_text`, `allow_special` and `reading` are used.
+    Of the options, only those about marks, special tokens, format, validation and reading are used.
     """
-    with _session(master) as session, _new_folder(session, output):
-        from pyspark.sql import Observation, functions
+    encoder, layout = options.encoder(tokenizer), options.layout(Path(output), tokenizer)
+    with _session(master) as session:
+        if options.format == "parquet":
+            return _write_parquet(session, inputs, output, encoder, options)
+        if "://" in output:
+            remedy = ("copy the folder afterwards, or use ", another_format("parquet"))
+            reason = f"must be a folder that all executors share for {options.format} files"
+            raise ArgumentError("output", output, reason, remedy=remedy)
+        return _write_shards(session, inputs, layout, encoder, options.reading)
 
-        observation = Observation()
-        encoded = encode(
-            _read(session, inputs, options.reading).dropna(),
-            tokenizer,
-            end_of_text=options.end_of_text,
-            allow_special=options.allow_special,
-            errors=options.reading.errors,
-            max_document_bytes=options.reading.max_document_bytes,
-        )
-        tokens, documents = functions.sum(functions.size("ids")), functions.count("ids")
-        encoded = encoded.observe(observation, tokens.alias("tokens"), documents.alias("documents"))
-        encoded.write.parquet(output, compression="zstd")
-        found = observation.get
-    return EncodeReport(tokens=found["tokens"] or 0, documents=found["documents"], finished=True)
+
+def _write_parquet(
+    session: SparkSession, inputs: Sequence[str], output: str, encoder: DocumentEncoder, options: EncodeOptions
+) -> EncodeReport:
+    from pyspark.sql import Observation, functions
+
+    report = EncodeReport(finished=True)
+    sides = {"": None} if options.validation is None else {"train": False, "validation": True}
+    with _new_folder(session, output):
+        texts = _read(session, inputs, options.reading).dropna()
+        for part, side in sides.items():
+            observation = Observation()
+            encoded = with_ids(texts, encoder, "text", "ids", options.reading.max_document_bytes, side=side)
+            tokens, documents = functions.sum(functions.size("ids")), functions.count("ids")
+            encoded = encoded.observe(observation, tokens.alias("tokens"), documents.alias("documents"))
+            encoded.write.parquet(f"{output}/{part}".rstrip("/"), compression="zstd")
+            report.add(part, observation.get["tokens"] or 0, observation.get["documents"])
+    return report
+
+
+def _write_shards(
+    session: SparkSession, inputs: Sequence[str], layout: Layout, encoder: DocumentEncoder, reading: ReadOptions
+) -> EncodeReport:
+    """Write a shard for each partition. A task that runs twice replaces its own files."""
+    if layout.folder.exists():
+        raise _exists(str(layout.folder))
+    report = EncodeReport(finished=True)
+    with new_folder(layout.folder.absolute()) as folder:
+        layout = replace(layout, folder=folder)
+        texts, has_file = select(_read(session, inputs, reading), ["text"], reading.errors, reading.max_document_bytes)
+        task = partial(write_task, PickledEncoder(encoder), layout, has_file, reading.max_document_bytes)
+        for row in texts.mapInArrow(task, WRITTEN).collect():
+            paths = layout.paths(row["number"], row["part"])
+            if not all(path.exists() for path in paths):
+                remedy = ("pass a folder that all executors share, or use ", another_format("parquet"))
+                raise DataError(f"an executor has written {paths[0].name} to its own folder", remedy=remedy)
+            report.add(row["part"], row["tokens"], row["documents"])
+        (folder / "_SUCCESS").touch()
+    return report
 
 
 @contextmanager

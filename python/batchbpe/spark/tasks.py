@@ -6,6 +6,7 @@ import io
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
@@ -13,18 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .._core import ChunkTable, Encoder, InvalidUtf8
+from .._core import ChunkTable, InvalidUtf8
 from ..counts.text_counter import TextCounter
-from ..data.documents import invalid_utf8, too_large
+from ..data.documents import ArrowTexts, invalid_utf8, too_large
 from ..data.options import ReadOptions
 from ..data.readers.texts import split_documents
 from ..data.untrusted.arrow_strings import batches_of, cuts, first_invalid, pieces, replace_invalid, sizes
 from ..errors import DataError
-from ..jobs.encoded import Encoded
-from ..model import Model
+from ..jobs.encoded import DocumentEncoder, Encoded
+from ..jobs.shards import Layout, Shard
 from ..phrases.counting import EligibleChunks
-from ..tokenizer.special import Special
-from ..util.arrow import bytes_and_offsets, int64_array
+from ..tokenizer import Tokenizer
+from ..util.arrow import int64_array, mask_array
 from ..util.surrogates import Errors
 from .task_errors import reporting
 
@@ -103,22 +104,68 @@ def _invalid_document(texts: Any, file: str) -> DataError:
 
 @reporting
 def encode_task(
-    pickled_model: bytes,
-    special: Special,
-    end: int | None,
+    how: PickledEncoder,
+    side: bool | None,
     names: Sequence[str],
     has_file: bool,
-    errors: Errors,
     max_document_bytes: int,
     batches: Batches,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of the batches, with or without the last one, which contains the text, and the ids."""
-    encoder = _encoder(pickled_model)
+    """Yield the columns of the batches, with or without the last one, which contains the text, and the ids.
+
+    Only the documents for validation or for training are encoded, unless `side` is None.
+    """
+    encoder = how.encoder
     for file, rows in _by_file(batches, has_file, max_document_bytes):
         for row, piece in pieces(rows.columns[-1]):
-            ids = _encode(encoder, replace_invalid(piece) if errors == "replace" else piece, special, end, file)
-            others = rows.columns[: len(names) - 1]
-            yield pa.RecordBatch.from_arrays([*(each.slice(row, len(piece)) for each in others), ids], [*names])
+            some = rows.slice(row, len(piece))
+            texts = replace_invalid(piece) if encoder.errors == "replace" else piece
+            if side is not None:
+                selected = mask_array(encoder.is_validation(ArrowTexts(texts)) == side)
+                some, texts = some.filter(selected), texts.filter(selected)
+            ids = _as_lists(_encode(encoder, texts, file), texts)
+            yield pa.RecordBatch.from_arrays([*some.columns[: len(names) - 1], ids], [*names])
+
+
+@reporting
+def write_task(
+    how: PickledEncoder, layout: Layout, has_file: bool, max_document_bytes: int, batches: Batches
+) -> Iterator[pa.RecordBatch]:
+    """Write the ids of a partition to the shard with its number, and yield how many there are."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context
+    encoder, number = how.encoder, context.partitionId()
+    try:
+        with Shard(layout, number) as shard:
+            for file, rows in _by_file(batches, has_file, max_document_bytes):
+                for _, piece in pieces(rows.columns[-1].drop_null()):
+                    texts = replace_invalid(piece) if encoder.errors == "replace" else piece
+                    shard.add(_encode(encoder, texts, file))
+    except OSError as error:
+        raise DataError(str(error), remedy="pass a folder that all executors share and can write to") from None
+    for part, written in shard.files.items():
+        row = [[number], [part], [written.tokens], [written.documents]]
+        yield pa.RecordBatch.from_pydict(dict(zip(["number", "part", "tokens", "documents"], row, strict=True)))
+
+
+WRITTEN = "number long, part string, tokens long, documents long"
+"""The columns that `write_task` yields."""
+
+
+class PickledEncoder:
+    """A `DocumentEncoder` on its way to the workers, each of which builds the encoder of its model once."""
+
+    def __init__(self, encoder: DocumentEncoder) -> None:
+        """Pickle the model, which is the larger part."""
+        self.model = pickle.dumps(encoder.tokenizer.model)
+        self.others = {each.name: getattr(encoder, each.name) for each in fields(encoder) if each.name != "tokenizer"}
+
+    @property
+    def encoder(self) -> DocumentEncoder:
+        """The encoder, on this worker."""
+        return DocumentEncoder(_tokenizer(self.model), **self.others)
 
 
 @reporting
@@ -136,18 +183,21 @@ def split_task(options: ReadOptions, batches: Batches) -> Iterator[pa.RecordBatc
 
 
 @lru_cache(maxsize=1)
-def _encoder(pickled_model: bytes) -> Encoder:
-    model: Model = pickle.loads(pickled_model)
-    return model.encoder()
+def _tokenizer(pickled_model: bytes) -> Tokenizer:
+    return Tokenizer(pickle.loads(pickled_model))
 
 
-def _encode(encoder: Encoder, texts: Any, special: Special, end: int | None, file: str) -> pa.Array[Any]:
+def _encode(encoder: DocumentEncoder, texts: Any, file: str) -> Encoded:
+    """Encode strings; nulls are empty."""
     plain = texts.fill_null("") if texts.null_count else texts
     try:
-        ids, offsets = encoder.encode_documents(*bytes_and_offsets(plain), special, 1)
+        return encoder.encode(ArrowTexts(plain))
     except InvalidUtf8:
         raise _invalid_document(texts, file) from None
-    encoded = Encoded(ids, offsets[1:]).with_end(end)
+
+
+def _as_lists(encoded: Encoded, texts: Any) -> pa.Array[Any]:
+    """Return the ids as Spark expects them. The ids of a null are null."""
     ends = np.concatenate([[0], encoded.ends]).astype(np.int32)
     numbers = pa.Int32Array.from_buffers(pa.int32(), len(encoded.ids), [None, pa.py_buffer(encoded.ids.data)])
     is_valid = texts.is_valid().buffers()[1] if texts.null_count else None
