@@ -291,6 +291,59 @@ def test_errors_about_documents_of_text_files(spark, place):
         assert ChunkCounts.load(document) == ChunkCounts.count(files=path, document=document, errors="replace")
 
 
+SHARDED = ["bin", "npy", "llm.c", "megatron", "datatrove", "olmo"]
+
+
+@pytest.mark.parametrize("form", [*SHARDED, "parquet"])
+def test_encoding_with_validation(spark, place, form):
+    """One partition gives the bytes of the local command; parquet files are Spark's. `decode` reads both."""
+    texts = [text for text in DOCUMENTS if text is not None]
+    path = str(parquet(place / "a.parquet", text=texts))
+    encode = ["encode", "mine.model", path, "--format", form, "--append-eos", "--prepend-bos", "--validation", "0.3"]
+    there = run([*encode, "--engine", "spark", "-o", str(place / "there"), "--json"])
+    here = run([*encode, "-o", "here", "--json"])
+    assert (there.exit_code, here.exit_code) == (0, 0), there.output
+    totals = [{name: json.loads(result.stdout)[name] for name in NAMES} for result in (there, here)]
+    assert totals[0] == totals[1] and 0 < totals[0]["validation_documents"] < len(texts)
+    for part in ("train", "validation"):
+        decoded = [run(["decode", "mine.model", f"{name}/{part}"]).stdout_bytes for name in ("there", "here")]
+        assert decoded[0] == decoded[1] != b""
+    if form != "parquet":
+        files = [
+            {str(path.relative_to(name)): path.read_bytes() for path in Path(name).rglob("*") if path.is_file()}
+            for name in ("there", "here")
+        ]
+        assert files[0].pop("_SUCCESS") == b"" and files[1].pop("shards.json")
+        assert files[0] == files[1]
+
+
+NAMES = ["tokens", "documents", "validation_tokens", "validation_documents"]
+
+
+def test_a_shard_for_each_partition(spark, place):
+    """Jobs that fail leave nothing behind."""
+    (place / "in").mkdir()
+    for number in range(3):
+        parquet(place / "in" / f"{number}.parquet", text=[f"{number} {TEXT}"] * (number + 1))
+    encode = ["encode", "mine.model", str(place / "in"), "--engine", "spark", "--format", "megatron"]
+    with_files = run([*encode, "-o", str(place / "out")])
+    assert with_files.exit_code == 0, with_files.output
+    decoded = run(["decode", "mine.model", "out"]).stdout
+    assert decoded.count(TEXT) == 6 and len(decoded) == 6 * (len(TEXT) + 2)
+    assert not [path for path in place.iterdir() if path.name.startswith(".")]
+    again = run([*encode, "-o", str(place / "out")])
+    assert again.stderr == f"error: {place}/out already exists; remove it, or choose another folder\n"
+    for output, problem in {
+        "s3a://bucket/out": "--output must be a folder that all executors share for megatron files, got 's3a://bucket",
+        str(place / "absent" / "out"): "absent/out: no such file or directory",
+    }.items():
+        failed = run([*encode, "-o", output])
+        assert failed.exit_code in (1, 2) and problem in failed.stderr, failed.stderr
+    failed = run([*encode, "-o", str(place / "new"), "--max-document-bytes", "5"])
+    assert "more than --max-document-bytes 5" in failed.stderr, failed.stderr
+    assert not [path for path in place.iterdir() if path.name.startswith((".", "new"))]
+
+
 def test_command_errors(spark, place, invalid):
     output = place / "folder"
     for inputs, problem in {
@@ -329,6 +382,7 @@ def test_the_folder_of_another_job_is_kept(spark, place, monkeypatch):
         "count book.txt -o out --threads 2",
         "count book.txt -o out --resume",
         "encode mine.model book.txt -o out --sample 0.5",
+        "encode mine.model book.txt -o out --format nanogpt --validation 0.5",
         "encode mine.model book.txt -o out.npy",
     ],
 )

@@ -204,6 +204,8 @@ class _EncodeJob:
         recorded = options.recorded() | {"model": tokenizer.model.identity}
         self.record = Record(folder / RECORD, recorded, sources, self.selection)
         self.number = 0
+        self.batch = self.position = 0  # in the source, and in the batch
+        self.is_inside = False  # whether a document has begun and not ended
         self.rest: Encoded | None = None  # what did not fit into the last shard
 
     def restore(self, resume: bool) -> None:
@@ -295,8 +297,8 @@ class _EncodeJob:
             self.is_inside = False
             with self.errors.of(source):
                 documents = islice(self.selection.of(source), done, None)
-                for self.batch, batch in enumerate(self.encoder.batches(documents), done):
-                    self.position = 0
+                for number, batch in enumerate(self.encoder.batches(documents), done):
+                    self.batch, self.position = number, 0
                     for encoded in batch:
                         skipped = min(skip, encoded.size)
                         skip -= skipped

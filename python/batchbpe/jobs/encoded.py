@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from ..tokenizer import Tokenizer
 from ..tokenizer.special import Special, special_of
 from ..util.progress import Meter, bar
 from ..util.surrogates import Errors, combine_documents
-from .marks import Ids, Marks, Offsets
+from .marks import NO_MARKS, Ids, Marks, Offsets
 from .resume import ReadErrors
 from .validation import Mask, is_validation
 
@@ -88,9 +89,13 @@ class Encoded:
     def _part(self, mask: Mask) -> Encoded:
         lengths = self.lengths()
         ends = np.cumsum(lengths[:-1][mask[:-1]])
-        if mask.all() or not mask.any():
-            return Encoded(self.ids[: len(self.ids) * bool(mask[0])], ends)
-        return Encoded(self.ids[np.repeat(mask, lengths)], ends)
+        changes = np.flatnonzero(np.diff(mask)) + 1
+        if len(changes) > len(self.ids) >> 7:
+            return Encoded(self.ids[np.repeat(mask, lengths)], ends)
+        # Copying runs of documents is faster than a mask of ids, unless they are short.
+        bounds = [0, *self.ends[changes - 1].tolist(), len(self.ids)]
+        runs = [self.ids[start:end] for start, end in [*pairwise(bounds)][0 if mask[0] else 1 :: 2]]
+        return Encoded(runs[0] if len(runs) == 1 else np.concatenate([self.ids[:0], *runs]), ends)
 
 
 @contextmanager
@@ -113,7 +118,7 @@ class DocumentEncoder:
     """
 
     tokenizer: Tokenizer
-    marks: Marks = Marks()
+    marks: Marks = NO_MARKS
     allow_special: bool = False
     """Encode special tokens in the text as tokens, instead of as plain text."""
     errors: Errors = "strict"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ..tokenizer import Tokenizer
 from .encode import RECORD
 from .encoded import Encoded
 from .resume import RESUME, VERSION
-from .token_files import FORMATS, SUFFIXES, AnyIds, format_of
+from .token_files import FORMATS, SUFFIXES, AnyIds, Part, companion, format_of
 
 
 def save_ids(
@@ -63,9 +64,12 @@ def read_ids(path: Path, tokenizer: Tokenizer) -> Iterator[tuple[Path, AnyIds]]:
 
 def _files_in(folder: Path) -> list[Path]:
     """Return the files of ids in a folder, which must be complete and of one format."""
-    _check_record(folder)
+    for each in [folder] + [folder.absolute().parent] * (folder.name in get_args(Part)):
+        _check_record(each)
     found = sorted(path for path in folder.rglob("*") if path.is_file())
-    visible = [path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)]
+    visible = [
+        path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
     files = [path for path in visible if path.name.endswith(SUFFIXES)]
     if (folder / "_temporary").exists():
         problem = "the folder is not complete: Spark has not finished, or was stopped"
@@ -76,13 +80,15 @@ def _files_in(folder: Path) -> list[Path]:
     formats = {format_of(path): path for path in files}
     if len(formats) > 1:
         (one, first), (other, second), *_ = formats.items()
-        problem = f"the folder mixes formats: {first.relative_to(folder)} is {one}, {second.relative_to(folder)} is {other}"
+        problem = (
+            f"the folder mixes formats: {first.relative_to(folder)} is {one}, {second.relative_to(folder)} is {other}"
+        )
         raise DataError(problem, where=str(folder), remedy="pass the files of one format")
     (name,) = formats
     assert name is not None
     suffix, *others = FORMATS[name].suffixes
-    for path, other in ((path, other) for path in visible for other in others if path.name.endswith(other)):
-        data = path.with_name(path.name.removesuffix(other) + suffix)
+    for path, index in ((path, index) for path in visible for index in others if path.name.endswith(index)):
+        data = companion(path, index, suffix)
         if not data.exists():
             raise DataError(f"{data.name} is missing, but {path.name} exists", where=str(folder), remedy="encode again")
     return files

@@ -54,6 +54,9 @@ class Marks:
         return np.concatenate([bos, block, eos]).astype(np.uint32) if bos or eos else block
 
 
+NO_MARKS = Marks()
+
+
 def marks_of(tokenizer: Tokenizer, append_eos: Mark, prepend_bos: Mark) -> Marks:
     """Return the marks that the options name.
 
@@ -79,7 +82,7 @@ def _id(tokenizer: Tokenizer, role: str, option: str, mark: Mark) -> int | None:
         return None
     names = tokenizer.special_tokens
     name = tokenizer.roles.get(role) if mark is True else mark
-    if name in names:
+    if name is not None and name in names:
         return names[name]
     if mark is not True:
         reason = "must be a special token of the model" + (f" ({listed(names)})" if names else ", which has none")

@@ -127,7 +127,7 @@ class Shard:
         """
         lengths = encoded.lengths()
         starts = np.concatenate([[0], encoded.ends])
-        masks = [True] if encoded.is_validation is None else [~encoded.is_validation, encoded.is_validation]
+        masks: list[Any] = [True] if encoded.is_validation is None else [~encoded.is_validation, encoded.is_validation]
         full = min(
             _first_full(lengths * mask, starts, limit - (self.files[part].tokens if part in self.files else 0))
             for part, mask in zip(self.layout.parts, masks, strict=True)

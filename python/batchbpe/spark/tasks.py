@@ -146,8 +146,8 @@ def write_task(
     except OSError as error:
         raise DataError(str(error), remedy="pass a folder that all executors share and can write to") from None
     for part, written in shard.files.items():
-        row = [[number], [part], [written.tokens], [written.documents]]
-        yield pa.RecordBatch.from_pydict(dict(zip(["number", "part", "tokens", "documents"], row, strict=True)))
+        row: list[Any] = [pa.array([value]) for value in (number, part, written.tokens, written.documents)]
+        yield pa.RecordBatch.from_arrays(row, ["number", "part", "tokens", "documents"])
 
 
 WRITTEN = "number long, part string, tokens long, documents long"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...choices import TokenFormat
-from .base import AnyIds, Part, TokenFile
+from .base import AnyIds, Part, TokenFile, companion
 from .indexed import DatatroveFile, MegatronFile, OlmoFile
 from .parquet import ParquetFile
 from .raw import BinFile, LlmcFile, NanogptFile, NpyFile
@@ -31,4 +31,4 @@ def format_of(path: Path) -> TokenFormat | None:
     return next((name for name, format in FORMATS.items() if format.recognizes(path)), None)
 
 
-__all__ = ["FORMATS", "SUFFIXES", "AnyIds", "Part", "TokenFile", "format_of"]
+__all__ = ["FORMATS", "SUFFIXES", "AnyIds", "Part", "TokenFile", "companion", "format_of"]

@@ -135,6 +135,8 @@ def map_ids(path: Path, dtype: np.dtype[Any], start: int = 0, expected: int | No
         problem = f"{plural(size, 'byte')} of ids, expected {plural(expected, dtype.name + ' value')}"
         raise DataError(f"the file is damaged, or its vocabulary has another size: {problem}", where=str(path))
     if size % dtype.itemsize:
-        problem = f"expected {dtype.name} values of {dtype.itemsize} bytes, got a file of {plural(size + start, 'byte')}"
+        problem = (
+            f"expected {dtype.name} values of {dtype.itemsize} bytes, got a file of {plural(size + start, 'byte')}"
+        )
         raise DataError(problem, where=str(path))
     return np.memmap(path, dtype, "r", start) if size else np.zeros(0, dtype)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -131,7 +132,8 @@ class OlmoFile(IndexedFile):
         columns = [int64_array(offsets[:-1]), int64_array(offsets[1:])]
         table = pa.Table.from_arrays(columns, ["start", "end"])
         # Without a time and a name, the bytes depend only on the documents.
-        with self.paths[1].open("wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as stream:
+        stream: Any
+        with self.paths[1].open("wb") as file, gzip.GzipFile("", "wb", 1, file, mtime=0) as stream:
             csv.write_csv(table, stream, csv.WriteOptions(include_header=False))
 
     @classmethod
@@ -144,12 +146,10 @@ class OlmoFile(IndexedFile):
     def read(cls, path: Path, n_vocab: int) -> Iterator[AnyIds]:
         """Map the ids into memory. Their number is the last end."""
         index = companion(path, *cls.suffixes)
-        line = b"0,0"
         try:
             with gzip.open(index) as stream:
-                for line in stream:
-                    pass
-            expected = int(line.split(b",")[1])
+                last = deque(stream, maxlen=1)
+            expected = int(last[0].split(b",")[1]) if last else 0
         except (OSError, EOFError, ValueError, IndexError) as error:
             raise DataError("not an index of OLMo, or damaged", where=str(index)) from error
         yield map_ids(path, cls.dtype(n_vocab), expected=expected)

@@ -52,7 +52,9 @@ class ParquetFile(TokenFile):
         import pyarrow as pa
 
         starts = np.cumsum([0, *(len(batch.ids) for batch in batches)])
-        offsets = np.concatenate([[0], *(batch.ends + start for batch, start in zip(batches, starts[:-1], strict=True))])
+        offsets = np.concatenate(
+            [[0], *(batch.ends + start for batch, start in zip(batches, starts[:-1], strict=True))]
+        )
         offsets = offsets.astype(np.int64, copy=False)
         if len(offsets) == 1:
             return

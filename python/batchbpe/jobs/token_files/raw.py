@@ -131,4 +131,3 @@ def starts_with(path: Path, start: bytes) -> bool:
     """Return whether a file starts with some bytes."""
     with path.open("rb") as file:
         return file.read(len(start)) == start
-
