@@ -198,6 +198,15 @@ def test_split_documents(form: str, tmp_path: Path) -> None:
     assert np.cumsum([len(ids) for ids in chain.from_iterable(found)]).tolist() == sorted(ends)
 
 
+def test_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They end with the first document at ROW_GROUP tokens or more, so that memory is limited."""
+    monkeypatch.setattr("batchbpe.jobs.token_files.parquet.ROW_GROUP", 100)
+    file = pq.ParquetFile(encode(tmp_path / "out", "parquet")[0])
+    groups = [file.read_row_group(number)["ids"].to_pylist() for number in range(file.num_row_groups)]
+    assert [*chain.from_iterable(groups)] == expected(TEXTS)
+    assert all(sum(map(len, rows)) >= 100 > sum(map(len, rows[:-1])) for rows in groups[:-1])
+
+
 def in_batches(texts: list[str], sizes: Iterator[int]) -> list[Source]:
     def read(_: Source) -> Iterator[Documents]:
         left = list(texts)
