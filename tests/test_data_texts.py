@@ -219,7 +219,7 @@ SPLIT = "lines.txt --document line"
         "train {} -n 300 --phrases 10 -o {} -q",
         "encode mine.model {}",
         "encode mine.model {} --limit-bytes 900 --threads 1",
-        "encode mine.model {} -o {}.bin --end-of-text <|endoftext|> -q",
+        "encode mine.model {} -o {}.bin --append-eos -q",
         "encode mine.model {} -o {} -q",
         "evaluate mine.model --data {} -q",
         "evaluate mine.model --data {} --by-file --per word -q",

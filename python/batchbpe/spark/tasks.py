@@ -25,7 +25,7 @@ from ..jobs.encoded import DocumentEncoder, Encoded
 from ..jobs.shards import Layout, Shard
 from ..phrases.counting import EligibleChunks
 from ..tokenizer import Tokenizer
-from ..util.arrow import int64_array, mask_array
+from ..util.arrow import bytes_and_offsets, int64_array, mask_array
 from ..util.surrogates import Errors
 from .task_errors import reporting
 

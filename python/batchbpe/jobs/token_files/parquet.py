@@ -29,7 +29,9 @@ class ParquetFile(TokenFile):
         self.schema = pa.schema([("ids", pa.large_list(pa.from_numpy_dtype(self.ids_type)))])
         self.batches: list[Encoded] = []  # that are not written yet
         self.unwritten = 0
-        self.writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")
+        # With a dictionary, writing took 15% longer and files were 20% larger. Nobody searches ids by their range.
+        options: dict[str, Any] = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
+        self.writer = pq.ParquetWriter(self.path, self.schema, **options)
 
     def _write(self, batch: Encoded, _: int) -> None:
         while self.unwritten + len(batch.ids) >= ROW_GROUP:
