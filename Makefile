@@ -45,7 +45,7 @@ test-models: $(DEV) $(BUILD) ## download published tokenizers to MODELS=.cache/m
 test-frameworks: $(DEV) $(BUILD) ## install training frameworks and llama.cpp in FRAMEWORKS=.cache/frameworks (7 GB), and let them read our files
 	$(PYTHON) -m venv $(FRAMEWORKS)
 	$(FRAMEWORKS)/bin/pip install --quiet --requirement tests/frameworks/requirements.txt
-	$(FRAMEWORKS)/bin/pip install --quiet --no-deps litgpt==0.5.13 megatron-core==0.16.1
+	$(FRAMEWORKS)/bin/pip install --quiet --no-deps litgpt==0.5.13 megatron-core==0.16.1 torchtitan==0.3.0
 	PYTHONPATH=python $(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
 tools: ## install Java and chromium, for the Spark and viewer tests (Debian, as root)

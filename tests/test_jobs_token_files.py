@@ -278,13 +278,10 @@ class KilledError(BaseException):
     """Simulates SIGKILL."""
 
 
-@pytest.mark.parametrize("form", FORMAT_NAMES)
-@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("form, split", [(form, False) for form in FORMAT_NAMES] + [(form, True) for form in IN_SHARDS])
 def test_killed_at_every_write(form: str, split: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed at the first, second, … sync to disk, and resumed in the same folder each time; or read in between."""
     if form == "nanogpt":
-        if split:
-            pytest.skip("has no shards")
         monkeypatch.setattr("batchbpe.jobs.encode.SHARD_TOKENS", 150)
     monkeypatch.setattr("batchbpe.data.options.ReadOptions.BATCH_CHARACTERS", 300)
     monkeypatch.setattr("batchbpe.data.text_files.BLOCK", 200)
@@ -463,3 +460,11 @@ def test_the_commands(form: str, place: Path) -> None:
     decoded = run(["decode", "mine.model", "out", "--skip-special-tokens"])
     assert decoded.stdout_bytes == Path("book.txt").read_bytes()
     assert run(["decode", "mine.model", "out"]).stdout.startswith("<|endoftext|>")
+
+
+def test_datasets_reads_parquet_files(tmp_path: Path) -> None:
+    import datasets
+
+    paths = [*map(str, encode(tmp_path / "out", "parquet", shard_tokens=500))]
+    dataset = datasets.Dataset.from_parquet(paths, cache_dir=str(tmp_path / "cache"))
+    assert len(paths) > 1 and dataset["ids"][:] == expected(TEXTS)
