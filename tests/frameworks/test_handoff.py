@@ -13,6 +13,7 @@ from test_docs import ABSENT, ROOT, run_page
 
 from batchbpe import Tokenizer
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of these packages, about each other
 TEXT = multilingual(20_000)
 
 
@@ -54,3 +55,13 @@ def test_torchtitan(tmp_path: Path) -> None:
     assert (theirs.bos_id, theirs.eos_id) == (498, 499)
     assert theirs.encode(TEXT, add_bos=True, add_eos=True) == [498, *tokenizer.encode(TEXT), 499]
     assert theirs.decode(tokenizer.encode(TEXT)) == TEXT
+
+
+def test_megatron(tmp_path: Path) -> None:
+    from megatron.core.tokenizers.text.libraries.huggingface_tokenizer import HuggingFaceTokenizer
+
+    tokenizer = Tokenizer.train(texts=[TEXT], vocab_size=500, special_tokens=["<|endoftext|>"])
+    tokenizer.export(tmp_path / "folder", "transformers")
+    theirs = HuggingFaceTokenizer(str(tmp_path / "folder"))
+    assert (theirs.vocab_size, theirs.eos_id) == (tokenizer.n_vocab, tokenizer.eot_token)
+    assert theirs.text_to_ids(TEXT) == tokenizer.encode(TEXT)
