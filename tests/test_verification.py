@@ -267,10 +267,16 @@ def test_engines_that_are_not_installed(folder: Path, monkeypatch: pytest.Monkey
         (
             {"vocab_size": 700, "eos_token_id": 3},
             "",
-            rf"eos_token_id is 3 ('\x03'), but the eos token of the tokenizer is 698 ({END})",
+            rf"eos_token_id is 3 ('\x03'), but the eos token of the tokenizer is 698 ('{END}')",
         ),
         ({"vocab_size": 700, "eos_token_id": [3, 698], "pad_token_id": 699}, "", ""),
-        ({"vocab_size": 700, "pad_token_id": 1000}, "", "pad_token_id is 1000 (not a token), but the pad token"),
+        (
+            {"vocab_size": 700, "pad_token_id": 1000},
+            "",
+            "pad_token_id is 1000, which is not the id of a token; correct it",
+        ),
+        ({"vocab_size": 700, "eos_token_id": [698, 700]}, "eos_token_id is 700, which is not the id of a token", ""),
+        ({"vocab_size": 700, "bos_token_id": {"a": 1}}, "bos_token_id is {'a': 1}, which is not the id of a token", ""),
     ],
 )
 def test_configurations(config: Any, problem: str, note: str, folder: Path) -> None:
@@ -419,3 +425,10 @@ def test_the_command_knows_the_engines() -> None:
     from batchbpe.cli.verify import ENGINES
 
     assert ENGINES == engines.NAMES
+
+
+def test_invalid_utf8_in_the_data(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"a line\n" * 1_000_000 + b"\xff")
+    with pytest.raises(DataError, match=r"a.txt: invalid UTF-8 at byte 7000000 of the text; errors=\"replace\""):
+        verify(folder, files=tmp_path / "a.txt", against=["tokenizers"])
+    assert verify(folder, files=tmp_path / "a.txt", against=["tokenizers"], errors="replace", limit_bytes=9999).ok

@@ -72,6 +72,18 @@ def test_a_file_that_llama_cpp_refuses(tokenizer: Tokenizer, tmp_path: Path, cap
     assert capfd.readouterr() == ("", "")
 
 
+def test_what_ends_the_process_of_llama_cpp(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """Very long texts without a break, and two tokens with the same name."""
+    long = Tokenizer.train(TEXT, 290, pattern="deepseek", special_tokens=[END])
+    long.export(tmp_path / "long.gguf", "gguf")
+    assert verify(tmp_path / "long.gguf", against=["llama.cpp"], texts=["a" * 100_000, "\u4e00" * 100_000]).ok
+    write_gguf(tokenizer.model, tmp_path / "mine.gguf", "gpt-2")
+    content = (tmp_path / "mine.gguf").read_bytes()
+    (tmp_path / "twice.gguf").write_bytes(content.replace(b"\1\0\0\0\0\0\0\0a", b"\1\0\0\0\0\0\0\0b", 1))
+    found = verify([tmp_path / "mine.model", tmp_path / "twice.gguf"], against=["llama.cpp"])
+    assert results(found)["llama.cpp"].reason == "two tokens have the same name"
+
+
 def test_mistral_common(tmp_path: Path) -> None:
     learned = Tokenizer.train(TEXT, 300, pattern="tekken")
     merges = {(first + 3, last + 3): token + 3 for (first, last), token in learned.merges.items()}

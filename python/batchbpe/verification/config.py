@@ -31,7 +31,7 @@ def check_config(path: Path, model: Model, *, is_required: bool) -> tuple[list[s
             raise DataError("there is no vocab_size", remedy="pass the config.json of the model")
         if size is not None and type(size) is not int:
             raise DataError(f"must be an integer, got {short(size)}", where=f'field "{name}"')
-    problems, notes = [], [*_role_notes(path, sections, model)]
+    problems, notes = _check_roles(path, sections, model)
     if size is not None and size < model.n_vocab:
         problems.append(
             f"{path}: {name} is {size:,}, but the largest id is {model.n_vocab - 1:,}; resize the embeddings of the "
@@ -51,18 +51,29 @@ def _sections(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
             yield from _sections(fields[name], f"{prefix}{name}.")
 
 
-def _role_notes(path: Path, sections: list[tuple[str, Mapping[str, Any]]], model: Model) -> Iterator[str]:
+def _check_roles(
+    path: Path, sections: list[tuple[str, Mapping[str, Any]]], model: Model
+) -> tuple[list[str], list[str]]:
+    """Return problems with the ids of roles, which must be tokens, and notes about those that differ.
+
+    An unused id for padding is common and harmless.
+    """
+    problems: list[str] = []
+    notes: list[str] = []
     names = roles_of(model)
     for role in ROLES:
         key = f"{role}_token_id"
         given = next((section[key] for _, section in sections if section.get(key) is not None), None)
-        ids = given if isinstance(given, list) else [given]
-        if given is None or role not in names or model.special_tokens[names[role]] in ids:
+        ids: list[Any] = given if isinstance(given, list) else [given]
+        if given is None:
             continue
-        expected = f"{model.special_tokens[names[role]]} ({names[role]})"
-        others = ", ".join(_name_of(model, token) for token in ids)
-        yield f"{path}: {key} is {short(given)} ({others}), but the {role} token of the tokenizer is {expected}"
-
-
-def _name_of(model: Model, token: Any) -> str:
-    return quoted_token(model.vocab[token]) if token in model.vocab else "not a token"
+        if wrong := [each for each in ids if type(each) is not int or each not in model.vocab]:
+            kind = notes if role == "pad" else problems
+            kind.append(f"{path}: {key} is {short(wrong[0])}, which is not the id of a token; correct it")
+        elif role in names and (token := model.found_tokens.get(names[role])) not in ids:
+            others = ", ".join(quoted_token(model.vocab[each]) for each in ids)
+            expected = f"{token} ({short(names[role])})"
+            notes.append(
+                f"{path}: {key} is {short(given)} ({others}), but the {role} token of the tokenizer is {expected}"
+            )
+    return problems, notes

@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 from ..errors import DataError
+from ..formats import gguf_metadata
 from .adapters import Export, Loaded
 
 
@@ -15,6 +16,9 @@ def load(export: Export) -> Loaded:
     """Load the vocabulary of a .gguf file."""
     import llama_cpp
 
+    names = gguf_metadata.read(export.path, "tokenizer.ggml.tokens").get("tokenizer.ggml.tokens", [])
+    if isinstance(names, list) and len({*names}) < len(names):
+        raise DataError("two tokens have the same name")  # llama.cpp would end the process
     messages: list[str] = []
     collect = llama_cpp.llama_log_callback(lambda _level, text, _data: messages.append(text.decode("utf-8", "replace")))
     before, data = llama_cpp.llama_log_callback(), ctypes.c_void_p()

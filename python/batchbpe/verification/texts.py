@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from ..analysis.counted_text import texts_of
 from ..data.corpus import Corpus
-from ..data.documents import Counts, Documents, TextFile
+from ..data.documents import Counts, Documents, TextFile, invalid_utf8
 from ..data.sampling import Selection
 from ..data.text_files import read_blocks
 from ..model import Model
 from ..util.surrogates import Errors
 
-PIECE = 1 << 16
-"""Maximum number of characters of a text. Some engines need much longer for long texts, or fail."""
+PIECE = 1 << 13
+"""Maximum number of characters of a text. Some engines are slow for long texts, and llama.cpp crashes at 40,000."""
 _LEADS = (b"", b"\xc3", b"\xe4", b"\xe4\xb8", b"\xf0", b"\xf0\x9f", b"\xf0\x9f\x98")
 _TAILS = (b"", b"\x80", b"\xa0", b"\x80\x80", b"\xa0\x80", b"\x80\x80\x80", b"\x90\x80\x80")
 """Beginnings and ends of characters."""
@@ -71,22 +71,25 @@ def _pieces_of(documents: Documents, errors: Errors) -> Iterator[str]:
         for text in texts_of(documents, errors):
             yield from pieces(text)
         return
-    blocks: list[bytes] = []
+    blocks: list[str] = []
 
-    def use(block: bytes, _offset: int, last: bool) -> int:
+    def use(block: bytes, offset: int, last: bool) -> int:
         used = len(block) if last else block.rfind(b"\n") + 1
-        blocks.append(block[:used])
+        try:
+            blocks.append(block[:used].decode())
+        except UnicodeDecodeError as error:
+            raise invalid_utf8(f"invalid UTF-8 at byte {offset + error.start} of the text") from None
         return used
 
     for _ in read_blocks(documents, errors, use):
-        yield from pieces(blocks.pop().decode("utf-8", errors))
+        yield from pieces(blocks.pop())
 
 
 def pieces(text: str) -> Iterator[str]:
     """Cut a text into pieces of at most `PIECE` characters, after a line end if there is one.
 
-    >>> [len(piece) for piece in pieces("a" * 65_000 + chr(10) + "b" * 2_000)]
-    [65001, 2000]
+    >>> [len(piece) for piece in pieces("a" * 8_000 + chr(10) + "b" * 2_000)]
+    [8001, 2000]
     """
     start = 0
     while start < len(text):
