@@ -1,130 +1,47 @@
-"""Each format against a reader written from its specification; shards, validation, resuming and decoding."""
+"""Each format against a reader written from its specification; shards, validation and resuming."""
 
-import gzip
 import json
-import struct
+import os
 import tempfile
+import threading
 import zlib
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from helpers import multilingual, run
+from helpers import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from token_files import (
+    DOCUMENTS,
+    FORMAT_NAMES,
+    IN_SHARDS,
+    TEXTS,
+    TOKENIZER,
+    TOKENS,
+    content,
+    encode,
+    expected,
+    is_validation,
+    options,
+    read_megatron,
+    with_ids_up_to,
+)
 
-from batchbpe import Model, Tokenizer
-from batchbpe.choices import TokenFormat
+from batchbpe import Tokenizer
 from batchbpe.data.corpus import sources
 from batchbpe.data.documents import Documents, Texts
 from batchbpe.data.options import ReadOptions
 from batchbpe.data.source import Source
 from batchbpe.jobs.encode import EncodeOptions, encode_files
 from batchbpe.jobs.ids import decoded, read_ids
+from batchbpe.jobs.resume import Record
 from batchbpe.jobs.token_files import FORMATS
-
-BOS, EOS = "<s>", "</s>"
-FORMAT_NAMES = get_args(TokenFormat)
-IN_SHARDS = [name for name in FORMAT_NAMES if name != "nanogpt"]
-TEXTS = ["", *(multilingual(40 * seed, seed) for seed in range(30)), "", "", multilingual(3000, 99), "last", ""]
-MERGES = Tokenizer.train(iter(TEXTS), 500).model
-
-
-def with_ids_up_to(n_vocab: int) -> Tokenizer:
-    """Return a tokenizer with n_vocab ids, of which the last one ends documents."""
-    return Tokenizer(Model(MERGES.split, MERGES.merges, special_tokens={BOS: n_vocab - 2, EOS: n_vocab - 1}))
-
-
-TOKENIZER = with_ids_up_to(502)
-
-
-def expected(texts: list[str], tokenizer: Tokenizer = TOKENIZER) -> list[list[int]]:
-    bos, eos = (tokenizer.special_tokens[name] for name in (BOS, EOS))
-    return [[bos, *ids, eos] for ids in tokenizer.encode_ordinary_batch(texts)]
-
-
-def cut(ids: np.ndarray[Any, Any], offsets: Any) -> list[list[int]]:
-    assert not len(offsets) or (offsets[0], offsets[-1]) == (0, len(ids))
-    return [ids[start:end].tolist() for start, end in pairwise(offsets)]
-
-
-def read_megatron(path: Path, _: Any) -> list[list[int]]:
-    """As in Megatron's IndexedDataset."""
-    index = path.with_suffix(".idx").read_bytes()
-    magic, version, code, sequences, documents = struct.unpack_from("<9sQBQQ", index)
-    assert (magic, version, documents) == (b"MMIDIDX\0\0", 1, sequences + 1)
-    dtype = np.dtype({8: "<u2", 4: "<i4"}[code])
-    lengths = np.frombuffer(index, "<i4", sequences, 34)
-    pointers = np.frombuffer(index, "<i8", sequences, 34 + 4 * sequences)
-    ends = np.frombuffer(index, "<i8", documents, 34 + 12 * sequences)
-    assert len(index) == 34 + 12 * sequences + 8 * documents
-    assert ends.tolist() == list(range(documents))
-    offsets = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
-    assert pointers.tolist() == [dtype.itemsize * offset for offset in offsets[:-1]]
-    return cut(np.fromfile(path, dtype), offsets)
-
-
-def read_datatrove(path: Path, dtype: Any) -> list[list[int]]:
-    ids = np.fromfile(path, dtype)
-    name, count, _ = (path.parent / f"{path.name}.metadata").read_text().split("\n")
-    assert (name, count) == (f"batchbpe|{np.dtype(dtype).itemsize}", str(len(ids)))
-    return cut(ids, [0, *np.fromfile(path.parent / f"{path.name}.index", "<u8").tolist()])
-
-
-def read_olmo(path: Path, dtype: Any) -> list[list[int]]:
-    with gzip.open(path.with_suffix(".csv.gz"), "rt") as lines:
-        spans = [tuple(map(int, line.split(","))) for line in lines]
-    assert all(before[1] == after[0] for before, after in pairwise(spans))
-    return cut(np.fromfile(path, dtype), [0, *(end for _, end in spans)])
-
-
-def read_llm_c(path: Path, dtype: Any) -> list[int]:
-    header, ids = np.fromfile(path, "<i4", 256), np.fromfile(path, dtype, offset=1024)
-    magic = {"<u2": [20240520, 1], "<u4": [20240801, 7]}[dtype]
-    assert header.tolist() == [*magic, len(ids), *[0] * 253]
-    return ids.tolist()
-
-
-DOCUMENTS: dict[str, Any] = {
-    "megatron": read_megatron,
-    "datatrove": read_datatrove,
-    "olmo": read_olmo,
-    "parquet": lambda path, _: pq.read_table(path)["ids"].to_pylist(),
-}
-"""Readers of formats that store where documents end."""
-TOKENS: dict[str, Any] = {
-    "bin": lambda path, dtype: np.fromfile(path, dtype).tolist(),
-    "nanogpt": lambda path, dtype: np.fromfile(path, dtype).tolist(),
-    "npy": lambda path, _: np.load(path).tolist(),
-    "llm.c": read_llm_c,
-}
-
-
-def options(form: Any, **others: Any) -> EncodeOptions:
-    others = {"append_eos": True, "prepend_bos": True, "validation": 0.3 if form == "nanogpt" else None} | others
-    return EncodeOptions(form, **others)
-
-
-def encode(folder: Path, form: str, texts: Any = TEXTS, tokenizer: Tokenizer = TOKENIZER, **others: Any) -> list[Path]:
-    """Encode texts, and return the files of ids."""
-    report = encode_files(tokenizer, sources(iter(texts)), folder, options(form, **others))
-    return [folder / name for name in report.shards]
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != "shards.json"
-    }
-
-
-def is_validation(text: str, fraction: float) -> bool:
-    return zlib.crc32(text.encode()) < fraction * 2**32
 
 
 @pytest.mark.parametrize("n_vocab", [502, 65_499, 65_500, 65_536, 65_537, 70_000])
@@ -150,7 +67,8 @@ def test_every_format(form: str, n_vocab: int, tmp_path: Path) -> None:
     if form == "megatron":
         assert paths[0].stat().st_size == sum(map(len, expected(TEXTS))) * (2 if n_vocab < 65_500 else 4)
     found = [int(each) for _, ids in read_ids(tmp_path / "out", tokenizer) for each in ids]
-    assert sorted(found) == sorted(chain.from_iterable(expected(TEXTS, tokenizer)))
+    in_order = TEXTS if form != "nanogpt" else sorted(TEXTS, key=lambda text: is_validation(text, 0.3))
+    assert found == [*chain.from_iterable(expected(in_order, tokenizer))]
 
 
 @pytest.mark.parametrize("form", [*DOCUMENTS])
@@ -356,98 +274,87 @@ def test_validation_of_standard_input(place: Path) -> None:
     assert is_validation("is", 0.5) and not is_validation("that", 0.5)
 
 
+@pytest.mark.parametrize("text", ["that", "is"])
+def test_validation_of_a_pipe(text: str, tmp_path: Path) -> None:
+    """A named pipe or a shell's `<(command)` can be read only once, but the hash comes before the ids."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=[text], daemon=True)
+    writer.start()
+    out, into = os.pipe()
+    os.write(into, text.encode())
+    os.close(into)
+    for number, path in enumerate([Path(f"/dev/fd/{out}"), tmp_path / "pipe"]):
+        encode_files(TOKENIZER, sources(path), tmp_path / f"{number}", options("bin", validation=0.5))
+        part = tmp_path / f"{number}" / ("validation" if is_validation(text, 0.5) else "train")
+        assert np.fromfile(part / "shard_000000.bin", "<u2").tolist() == expected([text])[0]
+    os.close(out)
+    writer.join()
+
+
 def test_a_document_that_is_too_long_for_the_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FORMATS["megatron"], "max_document", 500)
     monkeypatch.setattr(FORMATS["llm.c"], "max_tokens", 600)
-    with pytest.raises(
-        ValueError, match=r"a document has [\d,]+ tokens, more than 500, .*; cut it with split_documents"
-    ):
+    cut = r"tokens, which the format cannot store; cut it with split_documents=True and shard_tokens="
+    with pytest.raises(ValueError, match=rf"a document has more than 500 {cut}500"):
         encode(tmp_path / "out", "megatron", shard_tokens=400)
-    with pytest.raises(ValueError, match=r"a document makes a shard longer than 600 tokens, .*; cut it with split_doc"):
+    with pytest.raises(ValueError, match=rf"a document makes a shard longer than 600 {cut}600"):
         encode(tmp_path / "other", "llm.c", shard_tokens=400)
-    with pytest.raises(ValueError, match=r"shard_tokens must be at most 500 for megatron, got 501"):
-        options("megatron", shard_tokens=501)
+    with pytest.raises(ValueError, match=r"at most 500 for the format megatron if documents are split, got 501"):
+        options("megatron", shard_tokens=501, split_documents=True)
     for folder in ("out", "other"):
         assert not [path for path in (tmp_path / folder).iterdir() if path.name.startswith(".")]
     assert encode(tmp_path / "parts", "megatron", shard_tokens=400, split_documents=True)
 
 
+def test_limits_of_shards() -> None:
+    """A shard may be longer than the longest document."""
+    assert options("megatron", shard_tokens=10**10).shard_tokens == 10**10
+    with pytest.raises(ValueError, match=r"shard_tokens must be at most 2147483647 for the format llm\.c, got"):
+        options("llm.c", shard_tokens=10**10)
+    with pytest.raises(ValueError, match=r"format must be one of megatron, .*, got \['bin'\]"):
+        options(["bin"])
+
+
+def test_rows_that_take_too_much_memory(tmp_path: Path) -> None:
+    """A row of a parquet file is in memory as a whole."""
+    (tmp_path / "a.txt").write_bytes(b"\0" * (FORMATS["parquet"].max_document + 1))
+    tokenizer = Tokenizer.train("aab", 257)
+    report = encode_files(tokenizer, sources(tmp_path / "a.txt"), tmp_path / "bin", EncodeOptions("bin"))
+    assert report.tokens == FORMATS["parquet"].max_document + 1
+    with pytest.raises(ValueError, match=r"more than 33,554,432 tokens, .* and shard_tokens=33554432"):
+        encode_files(tokenizer, sources(tmp_path / "a.txt"), tmp_path / "out", EncodeOptions("parquet"))
+
+
 def test_a_file_that_fails_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With skip_errors, what was read before the error is a document, and the next one starts after it."""
+    """With skip_errors, what was read before the error is a document with marks, and the next one starts after it."""
     monkeypatch.setattr("batchbpe.data.text_files.BLOCK", 100)
-    (tmp_path / "a.txt").write_bytes(b"a line\n" * 50 + b"\xff")
+    text = b"a line\n" * 50
+    (tmp_path / "a.txt").write_bytes(text + b"\xff")
     (tmp_path / "b.txt").write_text("good")
-    files = sources([tmp_path / "a.txt", tmp_path / "b.txt"])
-    report = encode_files(TOKENIZER, files, tmp_path / "out", options("megatron"), skip_errors=True)
-    documents = read_megatron(tmp_path / "out" / "shard_000000.bin", None)
-    assert len(documents) == 2 == report.documents and documents[1] == expected(["good"])[0]
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    report = encode_files(TOKENIZER, sources(files), tmp_path / "out", options("megatron"), skip_errors=True)
+    first, second = read_megatron(tmp_path / "out" / "shard_000000.bin", None)
+    assert report.documents == 2 and second == expected(["good"])[0]
+    before = TOKENIZER.decode_bytes(first[1:-1])
+    assert first == expected([before.decode()])[0] and text.startswith(before) and before
     assert [*report.failed] == [str(tmp_path / "a.txt")]
+    # The mark after the error is in the next shard, which a resumed job writes.
+    for save, name in ((Record.save, "whole"), (killed_after(Record.save), "resumed")):
+        with pytest.MonkeyPatch.context() as patch, suppress(KilledError):
+            patch.setattr(Record, "save", save)
+            split = options("megatron", shard_tokens=len(first) - 1, split_documents=True)
+            encode_files(TOKENIZER, sources(files), tmp_path / name, split, skip_errors=True)
+    encode_files(TOKENIZER, sources(files), tmp_path / "resumed", split, skip_errors=True, resume=True)
+    assert content(tmp_path / "resumed") == content(tmp_path / "whole")
+    assert read_megatron(tmp_path / "whole" / "shard_000001.bin", None) == [first[-1:], second]
 
 
-def test_folders_that_cannot_be_decoded(tmp_path: Path) -> None:
-    def problem(folder: Path) -> str:
-        with pytest.raises((ValueError, OSError)) as error:
-            list(read_ids(folder, TOKENIZER))
-        return str(error.value).replace(str(tmp_path), "")
+def killed_after(save: Any) -> Any:
+    def save_and_die(*arguments: Any) -> None:
+        save(*arguments)
+        raise KilledError
 
-    (tmp_path / "none").mkdir()
-    assert problem(tmp_path / "none").startswith("/none: the folder contains no files of ids (.bin, .ds, .npy, .parq")
-    encode(tmp_path / "mixed", "bin")
-    np.save(tmp_path / "mixed" / "x.npy", np.arange(3))
-    assert problem(tmp_path / "mixed") == (
-        "/mixed: the folder mixes formats: shard_000000.bin is bin, x.npy is npy; pass the files of one format"
-    )
-    for form, name in (("megatron", "shard_000000.idx"), ("olmo", "shard_000000.csv.gz"), ("bin", "shard_000000.bin")):
-        folder = tmp_path / form
-        encode(folder, form)
-        data = (folder / name).read_bytes()
-        (folder / name).write_bytes(data[:-1])
-        size = len(data)
-        again = f"expected {size}; encode into {form} again"
-        assert problem(folder) == f"/{form}/{name}: the file is damaged: it has {size - 1} bytes, {again}".replace(
-            f"into {form}", f"into /{form}"
-        )
-        (folder / name).unlink()
-        assert problem(folder) == f"/{form}/{name}: the file is missing; encode into /{form} again"
-    encode(tmp_path / "foreign", "megatron", shard_tokens=300)
-    (tmp_path / "foreign" / "shards.json").unlink()
-    (tmp_path / "foreign" / "shard_000001.bin").unlink()
-    assert problem(tmp_path / "foreign").startswith(
-        "/foreign: shard_000001.bin is missing, but shard_000001.idx exists"
-    )
-
-
-@pytest.mark.parametrize("form", ["megatron", "datatrove", "olmo", "llm.c", "parquet", "npy"])
-def test_truncated_files_without_a_record(form: str, tmp_path: Path) -> None:
-    """Every file of every format, cut at any place: an error that names the file."""
-    (path,) = encode(tmp_path / "out", form)
-    (tmp_path / "out" / "shards.json").unlink()
-    for name in (each.name for each in (tmp_path / "out").iterdir() if not each.name.endswith(".metadata")):
-        data = (tmp_path / "out" / name).read_bytes()
-        for size in (len(data) - 2, len(data) // 2, 40, 10):
-            (tmp_path / "out" / name).write_bytes(data[:size])
-            with pytest.raises(ValueError, match=r"/out/shard_000000\.|/out: "):
-                list(read_ids(path, TOKENIZER))
-        (tmp_path / "out" / name).write_bytes(data)
-    list(read_ids(path, TOKENIZER))
-
-
-def test_the_vocabulary_of_another_model(tmp_path: Path) -> None:
-    """An index tells that the ids have another type."""
-    large = with_ids_up_to(70_000)
-    for form in ("datatrove", "olmo"):
-        encode(tmp_path / form, form)
-        with pytest.raises(ValueError, match=r"damaged, or its vocabulary has another size: .* expected .* uint32"):
-            list(read_ids(tmp_path / form, large))
-    for form in ("megatron", "llm.c", "npy", "parquet"):
-        encode(tmp_path / form, form, append_eos=False, prepend_bos=False)
-        assert b"".join(decoded(large, read_ids(tmp_path / form, large))) == "".join(TEXTS).encode()
-
-
-def test_numpy_is_asked_for_its_header(tmp_path: Path) -> None:
-    np.arange(5, dtype="<u2").tofile(tmp_path / "raw.npy")
-    with pytest.raises(ValueError, match=r"not a \.npy file, or damaged; for OLMo's raw ids, keep the \.csv\.gz file"):
-        list(read_ids(tmp_path / "raw.npy", TOKENIZER))
+    return save_and_die
 
 
 @pytest.mark.parametrize("form", FORMAT_NAMES)

@@ -62,13 +62,15 @@ class EncodeOptions(JobOptions):
         for name in ("append_eos", "prepend_bos"):
             check_mark(name, getattr(self, name))
         check_fraction(self.validation)
-        if self.format not in FORMATS:
+        if self.format not in [*FORMATS]:  # a list, since the value may not be hashable
             raise ArgumentError("format", self.format, f"must be one of {', '.join(FORMATS)}")
         format = FORMATS[self.format]
         check_integer("shard_tokens", self.shard_tokens, least=1)
-        most = min(format.max_tokens, format.max_document)
+        most, whose = format.max_tokens, f"the format {self.format}"
+        if self.split_documents and format.max_document < most:  # a document may fill a shard
+            most, whose = format.max_document, f"{whose} if documents are split"
         if self.shard_tokens > most:
-            raise ArgumentError("shard_tokens", self.shard_tokens, f"must be at most {most} for {self.format}")
+            raise ArgumentError("shard_tokens", self.shard_tokens, f"must be at most {most} for {whose}")
         if not format.in_shards:
             self._check_without_shards()
 
@@ -205,7 +207,6 @@ class _EncodeJob:
         self.record = Record(folder / RECORD, recorded, sources, self.selection)
         self.number = 0
         self.batch = self.position = 0  # in the source, and in the batch
-        self.is_inside = False  # whether a document has begun and not ended
         self.rest: Encoded | None = None  # what did not fit into the last shard
 
     def restore(self, resume: bool) -> None:
@@ -288,22 +289,22 @@ class _EncodeJob:
             if self.rest:
                 self.record.move(self.batch, self.position)
                 return False
-            self.is_inside = shard.is_inside
         return True
 
     def _todo(self) -> Generator[Encoded, None, None]:
         """Yield the ids of all documents that are not encoded yet."""
         for source, done, skip in self.record.todo():
-            self.is_inside = False
+            is_open = False
             with self.errors.of(source):
                 documents = islice(self.selection.of(source), done, None)
                 for number, batch in enumerate(self.encoder.batches(documents), done):
                     self.batch, self.position = number, 0
                     for encoded in batch:
+                        is_open = encoded.is_open(is_open)
                         skipped = min(skip, encoded.size)
                         skip -= skipped
                         self.position += skipped
                         if skipped < encoded.size:
                             yield encoded.split(skipped)[1]
-            if self.is_inside:  # a document whose rest could not be read
-                yield encoded.closing()
+            if is_open:  # the rest of a document could not be read
+                yield encoded.closing(self.encoder.marks)

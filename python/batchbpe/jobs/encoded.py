@@ -73,14 +73,24 @@ class Encoded:
             return (self,)
         return self._part(~self.is_validation), self._part(self.is_validation)
 
-    def closing(self) -> Encoded:
+    def is_open(self, was_open: bool) -> bool:
+        """Return whether a document has begun and not ended after this, given whether one had before.
+
+        >>> Encoded(np.array([7], np.uint32), np.zeros(0, np.int64)).is_open(False)
+        True
+        """
+        return bool(len(self.ids) > self.ends[-1]) if len(self.ends) else was_open or len(self.ids) > 0
+
+    def closing(self, marks: Marks) -> Encoded:
         """Return the end of a document that continues after this.
 
-        >>> Encoded(np.array([7], np.uint32), np.zeros(0, np.int64)).closing().ends.tolist()
-        [0]
+        >>> end = Encoded(np.array([7], np.uint32), np.zeros(0, np.int64)).closing(Marks(eos=2))
+        >>> end.ids.tolist(), end.ends.tolist()
+        ([2], [1])
         """
+        ids = marks.around(self.ids[:0], is_first=False, is_last=True)
         mask = None if self.is_validation is None else np.repeat(self.is_validation[-1:], 2)
-        return Encoded(self.ids[:0], np.zeros(1, np.int64), mask)
+        return Encoded(ids, np.array([len(ids)]), mask)
 
     def lengths(self) -> Offsets:
         """Return the number of ids of each document, and of what follows the last end."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from ..tokenizer import Tokenizer
 from .encode import RECORD
 from .encoded import Encoded
 from .resume import RESUME, VERSION
-from .token_files import FORMATS, SUFFIXES, AnyIds, Part, companion, format_of
+from .token_files import FORMATS, SUFFIXES, AnyIds, companion, format_of
 
 
 def save_ids(
@@ -64,14 +63,15 @@ def read_ids(path: Path, tokenizer: Tokenizer) -> Iterator[tuple[Path, AnyIds]]:
 
 def _files_in(folder: Path) -> list[Path]:
     """Return the files of ids in a folder, which must be complete and of one format."""
-    for each in [folder] + [folder.absolute().parent] * (folder.name in get_args(Part)):
-        _check_record(each)
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
-    visible = [
-        path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    ]
-    files = [path for path in visible if path.name.endswith(SUFFIXES)]
-    if (folder / "_temporary").exists():
+    _check_record(folder)
+    resolved = folder.resolve()
+    if resolved.name in ("train", "validation"):
+        _check_record(resolved.parent)
+    inside = sorted(path.relative_to(folder) for path in folder.rglob("*"))
+    visible = [folder / path for path in inside if not any(name.startswith((".", "_")) for name in path.parts)]
+    files = [path for path in visible if path.name.endswith(SUFFIXES) and path.is_file()]
+    is_of_spark = any(path.name.startswith("part-") for path in files)
+    if any("_temporary" in path.parts for path in inside) or (is_of_spark and not (folder / "_SUCCESS").exists()):
         problem = "the folder is not complete: Spark has not finished, or was stopped"
         raise DataError(problem, where=str(folder), remedy="wait for it, or encode again")
     if not files:

@@ -51,7 +51,9 @@ class Marks:
         """
         bos = [self.bos] if is_first and self.bos is not None else []
         eos = [self.eos] if is_last and self.eos is not None else []
-        return np.concatenate([bos, block, eos]).astype(np.uint32) if bos or eos else block
+        if not bos and not eos:
+            return block
+        return np.concatenate([np.array(bos, np.uint32), block, np.array(eos, np.uint32)])
 
 
 NO_MARKS = Marks()

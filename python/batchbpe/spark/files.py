@@ -115,6 +115,7 @@ def _write_parquet(
             encoded = encoded.observe(observation, tokens.alias("tokens"), documents.alias("documents"))
             encoded.write.parquet(f"{output}/{part}".rstrip("/"), compression="zstd")
             report.add(part, observation.get["tokens"] or 0, observation.get["documents"])
+        _write(session, f"{output}/_SUCCESS", "")  # Spark writes one for each part
     return report
 
 

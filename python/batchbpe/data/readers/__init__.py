@@ -31,13 +31,13 @@ def _text(location: Location, options: ReadOptions) -> Source:
     from ..source import Source
     from .texts import text_documents
 
-    name = str(location)
+    name, is_pipe = str(location), _is_pipe(location)
 
     def read(source: Source) -> Iterable[Documents]:
         stream = partial(open_stream, location, split_suffix(location)[1], source.move)
-        return text_documents(TextFile(name, stream, max_document_bytes=options.max_document_bytes), options)
+        return text_documents(TextFile(name, stream, is_pipe, options.max_document_bytes), options)
 
-    return Source(name, read, size_of(location), read_once=name if _is_pipe(location) else "")
+    return Source(name, read, size_of(location), read_once=name if is_pipe else "")
 
 
 def _jsonl(location: Location, options: ReadOptions) -> Source:

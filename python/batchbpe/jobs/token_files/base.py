@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import DataError, Message, Setting, plural
+from .. import SHARD_TOKENS
 from ..encoded import Encoded
 
 AnyIds = npt.NDArray[Any]
@@ -75,15 +76,20 @@ class TokenFile:
         self.tokens += len(batch.ids)
         self.documents += len(batch.ends)
         self.open_tokens = int(lengths[-1])
-        split: Message = ("cut it with ", Setting("split_documents", True))
         if lengths.max() > self.max_document:
-            problem = f"a document has {plural(int(lengths.max()), 'token')}, more than {self.max_document:,}"
-            raise DataError(f"{problem}, which the format cannot store", remedy=split)
+            problem = f"a document has more than {plural(self.max_document, 'token')}"
+            raise self._too_long(problem, self.max_document)
         if self.tokens > self.max_tokens:
             problem = f"a document makes a shard longer than {plural(self.max_tokens, 'token')}"
-            raise DataError(f"{problem}, which the format cannot store", remedy=split)
+            raise self._too_long(problem, self.max_tokens)
         self._writing.result()
         self._writing = self._thread.submit(self._write, batch, tokens)
+
+    def _too_long(self, problem: str, most: int) -> DataError:
+        remedy: Message = ("cut it with ", Setting("split_documents", True))
+        if most < SHARD_TOKENS:
+            remedy = (*remedy, " and ", Setting("shard_tokens", most))
+        return DataError(f"{problem}, which the format cannot store", remedy=remedy)
 
     def __exit__(self, *failure: Any) -> None:
         """Close the file when everything is written."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 import struct
-from collections import deque
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -147,9 +147,11 @@ class OlmoFile(IndexedFile):
         """Map the ids into memory. Their number is the last end."""
         index = companion(path, *cls.suffixes)
         try:
+            end = b""
             with gzip.open(index) as stream:
-                last = deque(stream, maxlen=1)
-            expected = int(last[0].split(b",")[1]) if last else 0
-        except (OSError, EOFError, ValueError, IndexError) as error:
+                while block := stream.read(1 << 20):
+                    end = (end + block)[-64:]  # more than the longest line
+            expected = int(end.splitlines()[-1].split(b",")[1]) if end else 0
+        except (OSError, EOFError, ValueError, IndexError, zlib.error) as error:
             raise DataError("not an index of OLMo, or damaged", where=str(index)) from error
         yield map_ids(path, cls.dtype(n_vocab), expected=expected)

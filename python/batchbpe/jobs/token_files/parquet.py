@@ -11,6 +11,7 @@ import numpy as np
 from ...data.options import MAX_DOCUMENT_BYTES
 from ...errors import DataError
 from ..encoded import Encoded
+from ..marks import Offsets
 from .base import AnyIds, TokenFile
 
 ROW_GROUP = 1 << 20
@@ -18,16 +19,18 @@ ROW_GROUP = 1 << 20
 
 
 class ParquetFile(TokenFile):
-    """A list of ids for each document, in the column `ids`. Of a document that is cut, each part is a row."""
+    """A list of ids for each document, in the column `ids`. Each part of a cut document is a row."""
 
     suffixes = (".parquet",)
+    max_document = 1 << 25  # a row is written at once, with which pyarrow takes about 25 bytes per id
 
     def _open(self) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         self.schema = pa.schema([("ids", pa.large_list(pa.from_numpy_dtype(self.ids_type)))])
-        self.batches: list[Encoded] = []  # that are not written yet
+        self.ids: list[AnyIds] = []  # that are not written yet
+        self.ends: list[Offsets] = []
         self.unwritten = 0
         # With a dictionary, writing took 15% longer and files were 20% larger. Nobody searches ids by their range.
         options: dict[str, Any] = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
@@ -40,27 +43,28 @@ class ParquetFile(TokenFile):
             if documents == len(batch.ends):
                 break
             before, batch = batch.split(int(batch.ends[documents]) + documents + 1)
-            self._write_rows([*self.batches, before])
-            self.batches, self.unwritten = [], 0
-        self.batches.append(batch)
+            self._keep(before)
+            self._write_rows()
+        self._keep(batch)
+
+    def _keep(self, batch: Encoded) -> None:
+        self.ids.append(batch.ids.astype(self.ids_type))
+        self.ends.append(batch.ends + self.unwritten)
         self.unwritten += len(batch.ids)
 
     def _finish(self) -> None:
         if self.open_tokens:
-            self.batches.append(Encoded(np.zeros(0, np.uint32), np.zeros(1, np.int64)))
-        self._write_rows(self.batches)
+            self.ends.append(np.array([self.unwritten]))
+        self._write_rows()
 
-    def _write_rows(self, batches: list[Encoded]) -> None:
+    def _write_rows(self) -> None:
         import pyarrow as pa
 
-        starts = np.cumsum([0, *(len(batch.ids) for batch in batches)])
-        offsets = np.concatenate(
-            [[0], *(batch.ends + start for batch, start in zip(batches, starts[:-1], strict=True))]
-        )
-        offsets = offsets.astype(np.int64, copy=False)
+        offsets = np.concatenate([np.zeros(1, np.int64), *self.ends])
+        ids = np.concatenate([np.zeros(0, self.ids_type), *self.ids])
+        self.ids, self.ends, self.unwritten = [], [], 0
         if len(offsets) == 1:
             return
-        ids = np.concatenate([batch.ids for batch in batches]).astype(self.ids_type, copy=False)
         numbers = pa.Array.from_buffers(pa.from_numpy_dtype(self.ids_type), len(ids), [None, pa.py_buffer(ids.data)])
         buffers = [None, pa.py_buffer(offsets.data)]
         lists: Any = pa.Array.from_buffers(self.schema.types[0], len(offsets) - 1, buffers, children=[numbers])
