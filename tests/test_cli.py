@@ -110,7 +110,7 @@ def test_encode_and_decode(place: Path) -> None:
     assert run(["encode", "mine.model", "--append-eos"], "to be").stdout == printed.strip() + " 599\n"
     assert json.loads(run("encode mine.model --json", "to be").stdout) == mine.encode("to be")
     result = run(["encode", "mine.model", "book.txt", "book.txt", "-o", "tokens", "--append-eos"])
-    assert "tokens of 2 documents in 1 shard" in result.stderr
+    assert "tokens of 2 documents in 1 file" in result.stderr
     assert "warning: book.txt is given more than once and is read each time\n" in result.stderr
     assert np.fromfile("tokens/shard_000000.bin", np.uint16).tolist() == [*ids, 599] * 2
 

@@ -24,7 +24,8 @@ from batchbpe.errors import Stopped
 from batchbpe.experiments import ExperimentData, chunks, sweep
 from batchbpe.experiments.phrases import phrases
 from batchbpe.jobs.count import CountOptions, count_files
-from batchbpe.jobs.encode import EncodeOptions, encode_files
+from batchbpe.jobs.encode import encode_files
+from batchbpe.jobs.encode_options import EncodeOptions
 
 SEPARATORS = ["line", "blank-line", "a", "aa", "aba", "\n---\n", "\n\n", "語", "é語", "\ufffd", END]
 
@@ -318,7 +319,7 @@ def test_jobs_resume_between_documents(corpus: Path, monkeypatch: pytest.MonkeyP
     assert done["current"][1] > 4 and done["options"]["document"] == "blank-line"
     resumed = encode_files(tokenizer, sources(corpus / "lines.txt", reading), corpus / "ids", options, resume=True)
     encode_files(tokenizer, sources(corpus / "lines.txt", reading), corpus / "once", options)
-    for name in resumed.shards:
+    for name in resumed.files:
         assert (corpus / "ids" / name).read_bytes() == (corpus / "once" / name).read_bytes()
 
     output, counting = corpus / "resumed.csv", CountOptions(reading=reading)

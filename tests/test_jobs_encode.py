@@ -22,7 +22,8 @@ from batchbpe.data.documents import Counts, Documents, Texts
 from batchbpe.data.options import ReadOptions, Sampling
 from batchbpe.data.source import Source
 from batchbpe.errors import OutputExistsError
-from batchbpe.jobs.encode import EncodeOptions, encode_files
+from batchbpe.jobs.encode import encode_files
+from batchbpe.jobs.encode_options import EncodeOptions
 from batchbpe.jobs.encoded import DocumentEncoder
 from batchbpe.jobs.ids import read_ids, save_ids
 
@@ -54,7 +55,7 @@ def read(path: Path, tokenizer: Tokenizer) -> list[int]:
 
 
 def shards(folder: Path) -> list[Path]:
-    return [folder / name for name in json.loads((folder / "shards.json").read_text())["shards"]]
+    return [folder / name for name in json.loads((folder / "shards.json").read_text())["files"]]
 
 
 @pytest.mark.parametrize("end", [False, END])

@@ -46,7 +46,9 @@ def test_malformed_npy(tmp_path: Path) -> None:
 
 def test_half_an_id(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"x")
-    with pytest.raises(ValueError, match=r"a\.bin: expected uint16 values of 2 bytes, got a file of 1 byte$"):
+    with pytest.raises(
+        ValueError, match=r"a\.bin: expected uint16 values of 2 bytes, got a file of 1 byte; encode again, or"
+    ):
         list(read_ids(tmp_path / "a.bin", Tokenizer.train("aab", 257)))
 
 
@@ -57,7 +59,7 @@ def test_folders_that_cannot_be_decoded(tmp_path: Path) -> None:
         return str(error.value).replace(str(tmp_path), "")
 
     (tmp_path / "none").mkdir()
-    assert problem(tmp_path / "none").startswith("/none: the folder contains no files of ids (.bin, .ds, .npy, .parq")
+    assert problem(tmp_path / "none").startswith("/none: the folder contains no token files (.bin, .ds, .npy, .parq")
     encode(tmp_path / "mixed", "bin")
     np.save(tmp_path / "mixed" / "x.npy", np.arange(3))
     assert problem(tmp_path / "mixed") == (

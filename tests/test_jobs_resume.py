@@ -23,7 +23,8 @@ from batchbpe.data.documents import Documents, Texts
 from batchbpe.data.source import Source
 from batchbpe.errors import Stopped
 from batchbpe.jobs.count import count_files
-from batchbpe.jobs.encode import EncodeOptions, encode_files
+from batchbpe.jobs.encode import encode_files
+from batchbpe.jobs.encode_options import EncodeOptions
 
 TEXTS = [multilingual(300, seed) for seed in range(16)]
 TOKENIZER = Tokenizer.train(iter(TEXTS), 400)

@@ -38,7 +38,8 @@ from batchbpe.data.corpus import sources
 from batchbpe.data.documents import Documents, Texts
 from batchbpe.data.options import ReadOptions
 from batchbpe.data.source import Source
-from batchbpe.jobs.encode import EncodeOptions, encode_files
+from batchbpe.jobs.encode import encode_files
+from batchbpe.jobs.encode_options import EncodeOptions
 from batchbpe.jobs.ids import decoded, read_ids
 from batchbpe.jobs.resume import Record
 from batchbpe.jobs.token_files import FORMATS
@@ -200,7 +201,7 @@ class KilledError(BaseException):
 def test_killed_at_every_write(form: str, split: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed at the first, second, … sync to disk, and resumed in the same folder each time; or read in between."""
     if form == "nanogpt":
-        monkeypatch.setattr("batchbpe.jobs.encode.SHARD_TOKENS", 150)
+        monkeypatch.setattr("batchbpe.jobs.encode_options.SHARD_TOKENS", 150)
     monkeypatch.setattr("batchbpe.data.options.ReadOptions.BATCH_CHARACTERS", 300)
     monkeypatch.setattr("batchbpe.data.text_files.BLOCK", 200)
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[:20]))

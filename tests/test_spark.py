@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -308,6 +309,7 @@ def test_encoding_with_validation(spark, place, form):
     for part in ("train", "validation"):
         decoded = [run(["decode", "mine.model", f"{name}/{part}"]).stdout_bytes for name in ("there", "here")]
         assert decoded[0] == decoded[1] != b""
+    assert (place / "there" / "_SUCCESS").exists() and run(["decode", "mine.model", "there"]).exit_code == 0
     if form != "parquet":
         files = [
             {str(path.relative_to(name)): path.read_bytes() for path in Path(name).rglob("*") if path.is_file()}
@@ -344,6 +346,48 @@ def test_a_shard_for_each_partition(spark, place):
     assert not [path for path in place.iterdir() if path.name.startswith((".", "new"))]
 
 
+def test_a_url_is_refused_before_spark_starts(place, monkeypatch):
+    monkeypatch.setattr(files, "_session", None)
+    failed = run(["encode", "mine.model", "book.txt", "--engine", "spark", "--format", "bin", "-o", "s3a://bucket/out"])
+    assert failed.exit_code == 2 and "must be a folder that all executors share for bin files" in failed.stderr
+
+
+def test_a_partition_that_is_too_long_for_the_format(tmp_path, monkeypatch):
+    """The task is called here, because executors do not see the patch. Documents cannot be split on Spark."""
+    import pyspark
+
+    from batchbpe.jobs.encode_options import EncodeOptions
+    from batchbpe.jobs.encoded import DocumentEncoder
+    from batchbpe.jobs.token_files import FORMATS
+    from batchbpe.spark import tasks
+
+    monkeypatch.setattr(FORMATS["llm.c"], "max_tokens", 10)
+    monkeypatch.setattr(pyspark.TaskContext, "get", lambda: SimpleNamespace(partitionId=lambda: 0))
+    tokenizer = Tokenizer.train(TEXT, 300)
+    layout = EncodeOptions("llm.c", shard_tokens=5).layout(tmp_path, tokenizer)
+    batches = [pa.RecordBatch.from_pydict({"text": [TEXT]})]
+    encoder = tasks.PickledEncoder(DocumentEncoder(tokenizer))
+    with pytest.raises(Exception, match=r"longer than 10 tokens.*use more partitions or another format"):
+        list(tasks.write_task(encoder, layout, False, 1 << 20, batches))
+    assert not [*tmp_path.iterdir()]
+
+
+def test_files_of_killed_tasks_are_removed(spark, place, monkeypatch):
+    """Of a task that was killed while it wrote to the new folder."""
+    read = files.read_documents
+
+    def read_late(*arguments):
+        (folder,) = place.glob(".*.tmp")
+        write(folder / ".shard_000000.bin.x.tmp", "unfinished")
+        return read(*arguments)
+
+    monkeypatch.setattr(files, "read_documents", read_late)
+    encode = ["encode", "mine.model", str(place / "book.txt"), "--engine", "spark", "--format", "bin"]
+    done = run([*encode, "-o", str(place / "out")])
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in (place / "out").iterdir()) == ["_SUCCESS", "shard_000000.bin"]
+
+
 def test_command_errors(spark, place, invalid):
     output = place / "folder"
     for inputs, problem in {
@@ -364,13 +408,13 @@ def test_command_errors(spark, place, invalid):
 
 def test_the_folder_of_another_job_is_kept(spark, place, monkeypatch):
     """It appears after the check that there is none."""
-    output, read = place / "folder", files._read
+    output, read = place / "folder", files.read_documents
 
     def read_late(*arguments):
         write(output / "theirs", "kept")
         return read(*arguments)
 
-    monkeypatch.setattr(files, "_read", read_late)
+    monkeypatch.setattr(files, "read_documents", read_late)
     failed = run(["count", str(place / "book.txt"), "--engine", "spark", "-o", str(output)])
     assert failed.stderr == f"error: {output} already exists; remove it, or choose another folder\n"
     assert [path.name for path in output.iterdir()] == ["theirs"]

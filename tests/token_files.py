@@ -14,7 +14,8 @@ from helpers import multilingual
 from batchbpe import Model, Tokenizer
 from batchbpe.choices import TokenFormat
 from batchbpe.data.corpus import sources
-from batchbpe.jobs.encode import EncodeOptions, encode_files
+from batchbpe.jobs.encode import encode_files
+from batchbpe.jobs.encode_options import EncodeOptions
 
 BOS, EOS = "<s>", "</s>"
 FORMAT_NAMES = get_args(TokenFormat)
@@ -99,9 +100,9 @@ def options(form: Any, **others: Any) -> EncodeOptions:
 
 
 def encode(folder: Path, form: str, texts: Any = TEXTS, tokenizer: Tokenizer = TOKENIZER, **others: Any) -> list[Path]:
-    """Encode texts, and return the files of ids."""
+    """Encode texts, and return the token files."""
     report = encode_files(tokenizer, sources(iter(texts)), folder, options(form, **others))
-    return [folder / name for name in report.shards]
+    return [folder / name for name in report.files]
 
 
 def content(folder: Path) -> dict[str, bytes]:

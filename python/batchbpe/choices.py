@@ -7,7 +7,7 @@ PolicyName = Literal["serial", "naive", "positional", "continue_search"]
 Ties = Literal["ids", "huggingface"]
 """Order of pairs with equal counts."""
 TokenFormat = Literal["bin", "npy", "llm.c", "nanogpt", "megatron", "datatrove", "olmo", "parquet"]
-"""File format of ids."""
+"""Format of token files."""
 Unit = Literal["text", "byte", "character", "word"]
 """Unit of text whose cost in tokens is compared between groups."""
 Normalization = Literal["none", "NFC", "NFD", "NFKC", "NFKD"]

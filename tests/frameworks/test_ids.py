@@ -1,4 +1,4 @@
-"""Files of ids, read by the packages that they are written for."""
+"""Token files, read by the packages that they are written for."""
 
 from itertools import chain, pairwise
 from pathlib import Path
@@ -9,7 +9,8 @@ import pytest
 
 from batchbpe import Model, Tokenizer
 from batchbpe.data.corpus import sources
-from batchbpe.jobs.encode import EncodeOptions, encode_files
+from batchbpe.jobs.encode import encode_files
+from batchbpe.jobs.encode_options import EncodeOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of these packages, about each other
 BOS, EOS = "<s>", "</s>"
@@ -29,7 +30,7 @@ def expected(tokenizer: Tokenizer, texts: list[str] = TEXTS) -> list[list[int]]:
 
 def encode(tokenizer: Tokenizer, folder: Path, form: Any, **others: Any) -> list[Path]:
     options = EncodeOptions(form, append_eos=True, prepend_bos=True, **others)
-    return [folder / name for name in encode_files(tokenizer, sources(iter(TEXTS)), folder, options).shards]
+    return [folder / name for name in encode_files(tokenizer, sources(iter(TEXTS)), folder, options).files]
 
 
 @pytest.mark.parametrize("n_vocab", SIZES)

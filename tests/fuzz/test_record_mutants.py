@@ -21,7 +21,8 @@ from batchbpe.data.source import Source
 from batchbpe.errors import Stopped
 from batchbpe.experiments import report, sweep
 from batchbpe.jobs.count import count_files
-from batchbpe.jobs.encode import EncodeOptions, encode_files
+from batchbpe.jobs.encode import encode_files
+from batchbpe.jobs.encode_options import EncodeOptions
 
 MUTANTS = 40
 TEXTS = [multilingual(300, seed) for seed in range(12)]

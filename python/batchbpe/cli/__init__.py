@@ -2,8 +2,9 @@
 
 from .app import app, main
 from .count import count
+from .decode import decode
 from .diff import diff
-from .encode import decode, encode
+from .encode import encode
 from .evaluate import evaluate
 from .experiment import experiment, report
 from .inspect import export, inspect

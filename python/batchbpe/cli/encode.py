@@ -1,4 +1,4 @@
-"""`batchbpe encode` and `batchbpe decode`."""
+"""`batchbpe encode`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .usage import UsageError, number, one_of
 if TYPE_CHECKING:
     from ..data.options import Reading
     from ..data.source import Source
-    from ..jobs.encode import EncodeOptions, EncodeReport
+    from ..jobs.encode_options import EncodeOptions, EncodeReport
     from ..tokenizer import Tokenizer
 
 ONE_FILE = (".npy", ".bin")
@@ -76,7 +76,7 @@ SplitDocuments = Annotated[
     bool, option("End shards at exactly --shard-tokens, even inside a document.", "--split-documents")
 ]
 Validation = Annotated[
-    float | None, option("Fraction of documents for validation, chosen by a hash of their text.", **number(float))
+    float | None, option("Fraction of documents for validation: more than 0, less than 1.", **number(float))
 ]
 
 
@@ -113,7 +113,7 @@ def encode(
     """
     from ..data.corpus import Corpus
     from ..data.options import from_keywords
-    from ..jobs.encode import EncodeOptions
+    from ..jobs.encode_options import EncodeOptions
 
     tokenizer = load(model, pattern)
     read_options, sampling = from_keywords(cast("Reading", reading))
@@ -215,8 +215,8 @@ def _encode_to_shards(
         stopped = Stopped(f"stopped; {folder} contains the shards so far", remedy=RESUME)
         stopped.signal = exit_signal(interrupt)
         raise stopped from None
-    result = _result(report, options) | {"shards": report.shards, "failed": on_one_line(report.failed)}
-    return result, _summary(report, options, f"in {plural(len(report.shards), 'shard')}", start)
+    result = _result(report, options) | {"files": report.files, "failed": on_one_line(report.failed)}
+    return result, _summary(report, options, f"in {plural(len(report.files), 'file')}", start)
 
 
 def _result(report: EncodeReport, options: EncodeOptions) -> dict[str, Any]:
@@ -263,40 +263,3 @@ def _print_ids(
             Encoding(tokenizer, ids).show()
         else:
             sys.stdout.write((str(ids) if json else " ".join(map(str, ids))) + "\n")
-
-
-@command
-def decode(
-    model: ModelFile,
-    input: Annotated[
-        Path | None,
-        typer.Argument(
-            help="A file of ids (.bin, .npy, .ds, .parquet), or a folder that `encode` has written. "
-            "If omitted or -, read numbers from standard input.",
-            readable=False,
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None, option("Output file.", "--output", "-o", metavar="FILE", show_default="standard output")
-    ] = None,
-    pattern: RankPattern = None,
-    skip_special_tokens: Annotated[bool, option("Leave out special tokens.", "--skip-special-tokens")] = False,
-) -> None:
-    """Decode token ids to text.
-
-    Example: batchbpe decode mine.model book.npy
-    """
-    from ..jobs.ids import decoded, parse_ids, read_ids
-    from ..storage.atomic import replacing
-
-    tokenizer = load(model, pattern)
-    input = None if str(input) == "-" else input
-    if input and output and output.exists() and input.exists() and input.samefile(output):
-        raise UsageError(f"--output must not be the input, {output}")
-    arrays = read_ids(input, tokenizer) if input else [("standard input", parse_ids(sys.stdin.read()))]
-    parts = decoded(tokenizer, arrays, skip_special_tokens=skip_special_tokens)
-    if output is None:
-        sys.stdout.buffer.writelines(parts)
-    else:
-        with replacing(output) as temporary, temporary.open("wb") as file:
-            file.writelines(parts)

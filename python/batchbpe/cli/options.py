@@ -122,9 +122,7 @@ JsonlField = Annotated[
 ]
 Document = Annotated[
     str,
-    option(
-        "What is a document in text files: file, line, blank-line (paragraphs), or a separator.", metavar="SEPARATOR"
-    ),
+    option("Document in text files: file, line, blank-line, or a separator.", metavar="SEPARATOR"),
 ]
 LimitBytes = Annotated[
     int | None, option("Stop after N bytes of text; only whole text files are cut.", **number(int, least=1))

@@ -38,9 +38,7 @@ class ReadOptions:
     jsonl_field: str | None = option(
         None, "Field of jsonl files that contains the text, if not `text_column`. Standard input is then jsonl."
     )
-    document: str = option(
-        "file", 'What is a document in text files: the "file", each "line", "blank-line" (paragraphs), or a separator.'
-    )
+    document: str = option("file", 'Document in text files: "file", "line", "blank-line" (paragraphs), or a separator.')
     errors: Errors = option("strict", '"strict", or "replace" to replace invalid UTF-8 with U+FFFD.')
     max_document_bytes: int = option(
         MAX_DOCUMENT_BYTES, "Largest document, or part of a whole text file that cannot be cut.", least=1

@@ -1,4 +1,4 @@
-"""Save the ids of all documents in one file, read files and folders of ids, and decode ids."""
+"""Save the ids of all documents in one token file, read token files and folders of them, and decode ids."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def save_ids(
     kind = FORMATS["npy" if path.suffix == ".npy" else "bin"]
     with locked(path):
         remove_stale(path, age=0)
-        with replacing(path) as temporary, kind([temporary], kind.dtype(tokenizer.n_vocab)) as file:
+        with replacing(path) as temporary, kind([temporary], kind.dtype_for(tokenizer.n_vocab)) as file:
             for batch in encoded:
                 file.add(batch)
                 on_progress(file.tokens)
@@ -62,7 +62,7 @@ def read_ids(path: Path, tokenizer: Tokenizer) -> Iterator[tuple[Path, AnyIds]]:
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """Return the files of ids in a folder, which must be complete and of one format."""
+    """Return the token files in a folder, which must be complete and of one format."""
     _check_record(folder)
     resolved = folder.resolve()
     if resolved.name in ("train", "validation"):
@@ -75,7 +75,7 @@ def _files_in(folder: Path) -> list[Path]:
         problem = "the folder is not complete: Spark has not finished, or was stopped"
         raise DataError(problem, where=str(folder), remedy="wait for it, or encode again")
     if not files:
-        problem = f"the folder contains no files of ids ({', '.join(SUFFIXES)})"
+        problem = f"the folder contains no token files ({', '.join(SUFFIXES)})"
         raise DataError(problem, where=str(folder), remedy="pass a folder that encode has written")
     formats = {format_of(path): path for path in files}
     if len(formats) > 1:

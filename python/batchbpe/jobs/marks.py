@@ -30,11 +30,11 @@ class Marks:
 
     def added(self, ids: Ids, offsets: Offsets) -> tuple[Ids, Offsets]:
         """Return the ids of whole documents with marks, and the offset of each document."""
-        sides = [(self.bos, offsets[:-1]), (self.eos, offsets[1:])]
-        marks = [mark for mark, _ in sides if mark is not None]
+        places = [(self.bos, offsets[:-1]), (self.eos, offsets[1:])]
+        marks = [mark for mark, _ in places if mark is not None]
         if not marks:
             return ids, offsets
-        before = np.stack([positions for mark, positions in sides if mark is not None], axis=1).ravel()
+        before = np.stack([positions for mark, positions in places if mark is not None], axis=1).ravel()
         positions = before + np.arange(len(before))
         added = np.empty(len(ids) + len(positions), ids.dtype)
         is_id = np.ones(len(added), bool)
@@ -87,7 +87,8 @@ def _id(tokenizer: Tokenizer, role: str, option: str, mark: Mark) -> int | None:
     if name is not None and name in names:
         return names[name]
     if mark is not True:
-        reason = "must be a special token of the model" + (f" ({listed(names)})" if names else ", which has none")
+        none = "must be a special token, but the model has no special tokens"
+        reason = f"must be a special token of the model ({listed(names)})" if names else none
         raise ArgumentError(option, mark, reason)
     problem = (Setting(option, True), f" needs a special token with the role {role}")
     if not names:

@@ -1,6 +1,6 @@
-"""Shards: where files of ids end, and how they are put into a folder.
+"""Shards: where token files end, and how they are put into a folder.
 
-A shard has one file of ids, or two: for training and for validation. Both end at the same position in the data.
+A shard has one token file, or two: for training and for validation. Both end at the same position in the data.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Any
 import numpy as np
 
 from ..storage.atomic import replacing_all, writing
-from ..tokenizer import Tokenizer
 from .encoded import Encoded
 from .token_files import Part, TokenFile
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which files a folder contains, and what is in them."""
+    """Which files a folder contains, and what is in them.
+
+    >>> from batchbpe.jobs.token_files import FORMATS
+    >>> layout = Layout(Path("out"), FORMATS["megatron"], np.dtype("<u2"), ("train", "validation"))
+    >>> layout.names(3, "validation")
+    ['validation/shard_000003.bin', 'validation/shard_000003.idx']
+    """
 
     folder: Path
     format: type[TokenFile]
-    n_vocab: int
+    dtype: np.dtype[Any]
     parts: tuple[Part, ...]
     """The parts of each shard, in the order of `Encoded.parts`."""
-
-    @classmethod
-    def of(cls, folder: Path, format: type[TokenFile], tokenizer: Tokenizer, validation: float | None) -> Layout:
-        """Return the layout for an encoding, with its folders for training and validation, if any."""
-        return cls(folder, format, tokenizer.n_vocab, ("",) if validation is None else ("train", "validation"))
 
     def names(self, number: int, part: Part) -> list[str]:
         """Return the names of the files of a shard. The first one contains the ids."""
@@ -44,25 +44,38 @@ class Layout:
 
     def entries(self) -> Iterator[Path]:
         """Yield what is in the folder and in its folders for training and validation."""
-        folders = [self.folder / part for part in self.parts if part and self.format.in_shards]
+        folders = [self.folder / part for part in self.parts if part and self.format.is_sharded]
         for folder in (self.folder, *folders):
             if folder.is_dir():
                 yield from (path for path in folder.iterdir() if path not in folders)
 
     def remove_partial(self) -> None:
         """Remove the files that grow, before anything about them is recorded."""
-        for part in self.parts if not self.format.in_shards else ():
+        for part in self.parts if not self.format.is_sharded else ():
             for path in self.paths(0, part):
                 partial_path(path).unlink(missing_ok=True)
 
 
 def partial_path(path: Path) -> Path:
-    """Return the name that a file has while it grows."""
+    """Return the name that a file has while it grows.
+
+    >>> partial_path(Path("train.bin")).name
+    'train.bin.partial'
+    """
     return path.with_name(f"{path.name}.partial")
 
 
 class Shard:
-    """The files with one number, which are created when they are needed. They get their names at the end."""
+    """The files with one number, which are created when they are needed. They get their names at the end.
+
+    >>> import tempfile
+    >>> from batchbpe.jobs.token_files import FORMATS
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Shard(Layout(Path(folder), FORMATS["bin"], np.dtype("<u2"), ("",)), 0) as shard:
+    ...         shard.add(Encoded(np.array([7, 8], np.uint32), np.array([2])))
+    ...     [path.name for path in Path(folder).iterdir()], shard.tokens
+    (['shard_000000.bin'], 2)
+    """
 
     def __init__(self, layout: Layout, number: int) -> None:
         """Start without files."""
@@ -91,15 +104,15 @@ class Shard:
         if part not in self.files:
             layout = self.layout
             paths = layout.paths(self.number, part)
-            if part and layout.format.in_shards:
+            if part and layout.format.is_sharded:
                 with writing(paths[0].parent):
                     paths[0].parent.mkdir(exist_ok=True)
-            if layout.format.in_shards:
+            if layout.format.is_sharded:
                 paths = self._names.enter_context(replacing_all(paths))
             else:
                 paths = [*map(partial_path, paths)]
                 self._names.enter_context(writing(paths[0]))
-            file = layout.format(paths, layout.format.dtype(layout.n_vocab))
+            file = layout.format(paths, layout.dtype)
             self.files[part] = self._opened.enter_context(file)
         return self.files[part]
 

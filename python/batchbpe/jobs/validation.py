@@ -1,7 +1,7 @@
 """Which documents are for validation: chosen by a hash of their text.
 
-The choice depends on nothing else: not on the order of documents, their files, or the tokenizer. Equal documents are on
-the same side, and a larger fraction contains the documents of a smaller one.
+The choice depends on nothing else: not on the order of documents, their files, or the tokenizer. Equal documents are
+in the same part, and a larger fraction includes the documents of a smaller one.
 """
 
 from __future__ import annotations

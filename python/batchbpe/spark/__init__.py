@@ -23,6 +23,7 @@ from ..formats.counts_folder import VERSIONS
 from ..formats.counts_parquet import split_metadata
 from ..jobs.encoded import DocumentEncoder
 from ..jobs.marks import Mark, marks_of
+from ..jobs.token_files import Part
 from ..model import Model
 from ..model.checks import check_special_tokens
 from ..patterns import Split
@@ -157,9 +158,9 @@ def with_ids(
     max_document_bytes: int,
     *,
     keep_text: bool = False,
-    side: bool | None = None,
+    part: Part = "",
 ) -> DataFrame:
-    """Encode the documents in a column, or only those for validation (`side=True`) or for training (`side=False`)."""
+    """Encode the documents in a column, or only those of one part."""
     from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
     others = [name for name in getattr(dataframe, "columns", []) if name != column]
@@ -169,7 +170,7 @@ def with_ids(
         raise ArgumentError("ids_column", ids_column, "must not be the name of another column")
     ids = StructField(ids_column, ArrayType(IntegerType(), containsNull=False))
     schema = StructType([*(dataframe.schema[name] for name in names[:-1]), ids])
-    task = partial(encode_task, PickledEncoder(encoder), side, names, has_file, max_document_bytes)
+    task = partial(encode_task, PickledEncoder(encoder), part, names, has_file, max_document_bytes)
     return rows.mapInArrow(task, schema)
 
 

@@ -1,9 +1,6 @@
 """Count and encode files on Apache Spark. Spark reads the files and writes folders of parquet files.
 
 Shards in other formats are written by our own tasks.
-
-Paths and URLs are passed to Spark unchanged. The suffix tells the format (`data.readers.FORMATS`). A path without a
-known suffix is a folder of parquet files.
 """
 
 from __future__ import annotations
@@ -24,33 +21,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data.options import ReadOptions
-from ..data.readers import FORMATS
-from ..data.readers.jsonl import field_of
-from ..data.readers.tables import check_text_column
 from ..errors import ArgumentError, DataError, OutputExistsError, Setting, UserError
 from ..formats.counts_folder import TOTALS
 from ..jobs.count import CountOptions, CountReport
-from ..jobs.encode import EncodeOptions, EncodeReport, another_format
+from ..jobs.encode_options import EncodeOptions, EncodeReport, format_setting
 from ..jobs.encoded import DocumentEncoder
 from ..jobs.shards import Layout
 from ..storage.atomic import new_folder
 from ..tokenizer import Tokenizer
-from . import count_chunks, quoted, select, with_ids
+from . import count_chunks, select, with_ids
+from .reading import read_documents
 from .task_errors import reported_error
-from .tasks import WRITTEN, PickledEncoder, split_task, write_task
+from .tasks import WRITTEN, PickledEncoder, write_task
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import SparkSession
 
 BATCH_ROWS = 1000
 """Rows per arrow batch. Spark's default of 10,000 may take gigabytes if documents are long."""
-NOT_READ = (".json", ".zip", ".tar", *(suffix for suffix, format in FORMATS.items() if not format.on_spark))
 
 
 def count_files(inputs: Sequence[str], output: str, options: CountOptions, master: str | None = None) -> CountReport:
     """Count the chunks of files into a new folder, sorted by count within each file.
 
-    Of the options, only `split`, `special_tokens` and `reading` are used. `master` is the cluster; by default that of
+    Only the options `split`, `special_tokens` and `reading` are used. `master` is the cluster; by default that of
     Spark's configuration, or this machine.
     """
     with _session(master) as session, _new_folder(session, output):
@@ -58,7 +52,7 @@ def count_files(inputs: Sequence[str], output: str, options: CountOptions, maste
 
         observation = Observation()
         counts = count_chunks(
-            _read(session, inputs, options.reading),
+            read_documents(session, inputs, options.reading),
             pattern=options.split,
             special_tokens=options.special_tokens,
             errors=options.reading.errors,
@@ -86,31 +80,36 @@ def encode_files(
 ) -> EncodeReport:
     """Encode files into a new folder: parquet files with the column `ids`, or a shard for each partition.
 
-    Of the options, only those about marks, special tokens, format, validation and reading are used.
+    Only the options about marks, special tokens, format, validation and reading are used.
     """
     encoder, layout = options.encoder(tokenizer), options.layout(Path(output), tokenizer)
+    is_parquet = options.format == "parquet"
+    if "://" in output and not is_parquet:
+        remedy = ("copy the folder afterwards, or use ", format_setting("parquet"))
+        reason = f"must be a folder that all executors share for {options.format} files"
+        raise ArgumentError("output", output, reason, remedy=remedy)
     with _session(master) as session:
-        if options.format == "parquet":
-            return _write_parquet(session, inputs, output, encoder, options)
-        if "://" in output:
-            remedy = ("copy the folder afterwards, or use ", another_format("parquet"))
-            reason = f"must be a folder that all executors share for {options.format} files"
-            raise ArgumentError("output", output, reason, remedy=remedy)
+        if is_parquet:
+            return _write_parquet(session, inputs, layout, output, encoder, options.reading)
         return _write_shards(session, inputs, layout, encoder, options.reading)
 
 
 def _write_parquet(
-    session: SparkSession, inputs: Sequence[str], output: str, encoder: DocumentEncoder, options: EncodeOptions
+    session: SparkSession,
+    inputs: Sequence[str],
+    layout: Layout,
+    output: str,
+    encoder: DocumentEncoder,
+    reading: ReadOptions,
 ) -> EncodeReport:
     from pyspark.sql import Observation, functions
 
     report = EncodeReport(finished=True)
-    sides = {"": None} if options.validation is None else {"train": False, "validation": True}
     with _new_folder(session, output):
-        texts = _read(session, inputs, options.reading).dropna()
-        for part, side in sides.items():
+        texts = read_documents(session, inputs, reading).dropna()
+        for part in layout.parts:
             observation = Observation()
-            encoded = with_ids(texts, encoder, "text", "ids", options.reading.max_document_bytes, side=side)
+            encoded = with_ids(texts, encoder, "text", "ids", reading.max_document_bytes, part=part)
             tokens, documents = functions.sum(functions.size("ids")), functions.count("ids")
             encoded = encoded.observe(observation, tokens.alias("tokens"), documents.alias("documents"))
             encoded.write.parquet(f"{output}/{part}".rstrip("/"), compression="zstd")
@@ -128,14 +127,17 @@ def _write_shards(
     report = EncodeReport(finished=True)
     with new_folder(layout.folder.absolute()) as folder:
         layout = replace(layout, folder=folder)
-        texts, has_file = select(_read(session, inputs, reading), ["text"], reading.errors, reading.max_document_bytes)
+        documents = read_documents(session, inputs, reading)
+        texts, has_file = select(documents, ["text"], reading.errors, reading.max_document_bytes)
         task = partial(write_task, PickledEncoder(encoder), layout, has_file, reading.max_document_bytes)
         for row in texts.mapInArrow(task, WRITTEN).collect():
             paths = layout.paths(row["number"], row["part"])
             if not all(path.exists() for path in paths):
-                remedy = ("pass a folder that all executors share, or use ", another_format("parquet"))
+                remedy = ("pass a folder that all executors share, or use ", format_setting("parquet"))
                 raise DataError(f"an executor has written {paths[0].name} to its own folder", remedy=remedy)
             report.add(row["part"], row["tokens"], row["documents"])
+        for unfinished in folder.rglob(".*.tmp"):  # of a task that was killed, or that another one overtook
+            unfinished.unlink(missing_ok=True)
         (folder / "_SUCCESS").touch()
     return report
 
@@ -260,59 +262,3 @@ def _stop_children() -> None:
         children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
         for child in children.split():
             os.kill(int(child), signal.SIGTERM)
-
-
-def _read(session: SparkSession, inputs: Sequence[str], options: ReadOptions) -> DataFrame:
-    """Read the text of all inputs as the column `text`."""
-    from pyspark.sql import functions
-
-    by_format: dict[str, list[str]] = {}
-    for path in inputs:
-        by_format.setdefault(_format(path), []).append(path)
-    frames = []
-    for format, paths in by_format.items():
-        reader = session.read.option("recursiveFileLookup", True)
-        if format == "text":
-            frame, column = _read_texts(reader, paths, options), "value"
-        elif format == "json":
-            column = field_of(options)
-            schema = f"{quoted(column)} STRING"
-            frame = reader.schema(schema).option("mode", "FAILFAST").json(paths)
-        else:
-            frame, column = reader.parquet(*paths), options.text_column
-            check_text_column(dict(frame.dtypes), column, paths[0])
-        frames.append(frame.select(functions.col(quoted(column)).alias("text")))
-    frame = frames[0]
-    for other in frames[1:]:
-        frame = frame.union(other)
-    return frame
-
-
-def _read_texts(reader: DataFrameReader, paths: list[str], options: ReadOptions) -> DataFrame:
-    """Read the documents of text files as the column `value`."""
-    separator = "\n" if options.document == "line" else options.document
-    if len(separator.encode()) > 1:  # Spark misses some of these where it divides a file
-        whole = reader.text(paths, wholetext=True)
-        if options.document == "file":
-            return whole
-        return whole.select("value", "_metadata.file_path").mapInArrow(partial(split_task, options), "value string")
-    documents = reader.text(paths, lineSep=separator)
-    if options.document == "line":
-        # As binary, because Spark would count characters, and the text may be invalid UTF-8.
-        shorter = "cast(substring(cast(value as binary), 1, octet_length(value) - 1) as string)"
-        documents = documents.selectExpr(f"if(endswith(value, char(13)), {shorter}, value) as value")
-    return documents.filter("value != ''")
-
-
-def _format(path: str) -> str:
-    """Return the format of a path or URL.
-
-    >>> _format("s3a://bucket/data/*.jsonl.gz"), _format("hdfs:///data/fineweb"), _format("book.txt")
-    ('json', 'parquet', 'text')
-    """
-    name = re.sub(r"\.(gz|zst|bz2)$", "", path.lower().rstrip("/"))
-    if name == "-" or name.endswith(NOT_READ):
-        known = [suffix for suffix, format in FORMATS.items() if format.on_spark]
-        remedy = f"pass {', '.join(known[:-1])} or {known[-1]}, or count without Spark"
-        raise DataError("Spark cannot read this as documents", where=path, remedy=remedy)
-    return next((format.on_spark for suffix, format in FORMATS.items() if name.endswith(suffix)), None) or "parquet"

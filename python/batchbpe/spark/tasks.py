@@ -23,6 +23,7 @@ from ..data.untrusted.arrow_strings import batches_of, cuts, first_invalid, piec
 from ..errors import DataError
 from ..jobs.encoded import DocumentEncoder, Encoded
 from ..jobs.shards import Layout, Shard
+from ..jobs.token_files import Part
 from ..phrases.counting import EligibleChunks
 from ..tokenizer import Tokenizer
 from ..util.arrow import bytes_and_offsets, int64_array, mask_array
@@ -105,7 +106,7 @@ def _invalid_document(texts: Any, file: str) -> DataError:
 @reporting
 def encode_task(
     how: PickledEncoder,
-    side: bool | None,
+    part: Part,
     names: Sequence[str],
     has_file: bool,
     max_document_bytes: int,
@@ -113,15 +114,15 @@ def encode_task(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the columns of the batches, with or without the last one, which contains the text, and the ids.
 
-    Only the documents for validation or for training are encoded, unless `side` is None.
+    Only the documents of one part are encoded.
     """
     encoder = how.encoder
     for file, rows in _by_file(batches, has_file, max_document_bytes):
         for row, piece in pieces(rows.columns[-1]):
             some = rows.slice(row, len(piece))
             texts = replace_invalid(piece) if encoder.errors == "replace" else piece
-            if side is not None:
-                selected = mask_array(encoder.is_validation(ArrowTexts(texts)) == side)
+            if part:
+                selected = mask_array(encoder.is_validation(ArrowTexts(texts)) == (part == "validation"))
                 some, texts = some.filter(selected), texts.filter(selected)
             ids = _as_lists(_encode(encoder, texts, file), texts)
             yield pa.RecordBatch.from_arrays([*some.columns[: len(names) - 1], ids], [*names])
@@ -142,7 +143,12 @@ def write_task(
             for file, rows in _by_file(batches, has_file, max_document_bytes):
                 for _, piece in pieces(rows.columns[-1].drop_null()):
                     texts = replace_invalid(piece) if encoder.errors == "replace" else piece
-                    shard.add(_encode(encoder, texts, file))
+                    encoded = _encode(encoder, texts, file)
+                    try:
+                        shard.add(encoded)
+                    except DataError as error:  # a partition is a shard, so documents cannot be split
+                        error.remedy = "use more partitions or another format"
+                        raise
     except OSError as error:
         raise DataError(str(error), remedy="pass a folder that all executors share and can write to") from None
     for part, written in shard.files.items():

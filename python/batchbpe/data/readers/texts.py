@@ -15,7 +15,7 @@ from ..options import ReadOptions
 
 Positions: TypeAlias = npt.NDArray[np.int64]
 END_OF_TEXT = {"line": b"\n", "blank-line": b"\n\n"}
-"""What ends the last document of a text, or does nothing if it has ended before. A separator could do more."""
+"""Appended at the end of the text so that the last document is complete."""
 FIRST_BLANK_LINES = re.compile(rb"[ \t\r\n]*\n")
 BLANK_LINES = re.compile(rb"\n[ \t\r\n]*\n")
 """The end of a line, and the blank lines that follow it."""

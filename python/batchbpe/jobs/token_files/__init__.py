@@ -1,4 +1,4 @@
-"""The files of ids that language models are trained on. Each format is one class, which writes and reads it."""
+"""Token files: the ids that language models are trained on. Each format is one class, which writes and reads it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,15 @@ FORMATS: dict[TokenFormat, type[TokenFile]] = {
 """The formats by name. The first one that recognizes a file reads it."""
 
 SUFFIXES = tuple(sorted({format.suffixes[0] for format in FORMATS.values()}))
-"""Suffixes of the files that contain ids."""
+"""Suffixes of token files."""
 
 
 def format_of(path: Path) -> TokenFormat | None:
-    """Return the format of a file, or None if no format recognizes it."""
+    """Return the format of a file, or None if no format recognizes it.
+
+    >>> format_of(Path("tokens/shard_000000.ds"))
+    'datatrove'
+    """
     return next((name for name, format in FORMATS.items() if format.recognizes(path)), None)
 
 

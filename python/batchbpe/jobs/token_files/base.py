@@ -1,4 +1,4 @@
-"""`TokenFile`: what the file formats of ids have in common. A format is a subclass that both writes and reads."""
+"""`TokenFile`: what the formats of token files have in common. A format is a subclass that both writes and reads."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from ..encoded import Encoded
 AnyIds = npt.NDArray[Any]
 Part = Literal["", "train", "validation"]
 """Which documents a file contains; all of them if empty."""
+OTHER_MODEL = "encode again, or pass the model that the ids were made with"
 
 
 class TokenFile:
-    """A file of ids, and the files next to it, written by a separate thread. Ids are little-endian.
+    """Ids in a file, and the files next to it, written by a separate thread. Ids are little-endian.
 
     A subclass sets the class variables and defines how files are opened, written, closed, recognized and read.
     """
@@ -33,14 +34,14 @@ class TokenFile:
     """Largest number of ids in a file."""
     max_document: ClassVar[int] = (1 << 63) - 1
     """Largest number of ids in a document."""
-    in_shards: ClassVar[bool] = True
+    is_sharded: ClassVar[bool] = True
     """Whether there are many files. Otherwise there is one for each part, which grows."""
 
     @classmethod
-    def dtype(cls, n_vocab: int) -> np.dtype[Any]:
+    def dtype_for(cls, n_vocab: int) -> np.dtype[Any]:
         """Return the type of ids: uint16 if all ids fit, otherwise uint32.
 
-        >>> TokenFile.dtype(65_536), TokenFile.dtype(65_537)
+        >>> TokenFile.dtype_for(65_536), TokenFile.dtype_for(65_537)
         (dtype('uint16'), dtype('uint32'))
         """
         return np.dtype("<u2" if n_vocab <= 1 << 16 else "<u4")
@@ -57,7 +58,7 @@ class TokenFile:
     def __init__(self, paths: Sequence[Path], dtype: np.dtype[Any]) -> None:
         """Create a file. There is a path for each suffix."""
         self.paths, self.path = paths, paths[0]
-        self.ids_type = dtype
+        self.dtype = dtype
         self.tokens = self.documents = 0
         self.open_tokens = 0
         """Number of ids after the last end of a document."""
@@ -135,14 +136,24 @@ def companion(path: Path, suffix: str, other: str) -> Path:
 
 
 def map_ids(path: Path, dtype: np.dtype[Any], start: int = 0, expected: int | None = None) -> AnyIds:
-    """Map the ids in a file, after its first `start` bytes, into memory. Another number than expected is an error."""
+    """Map the ids in a file, after its first `start` bytes, into memory. Another number than expected is an error.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "a.bin"
+    ...     path.write_bytes(bytes([7, 0, 8, 0]))
+    ...     map_ids(path, np.dtype("<u2")).tolist()
+    4
+    [7, 8]
+    """
     size = path.stat().st_size - start
     if expected is not None and size != expected * dtype.itemsize:
         problem = f"{plural(size, 'byte')} of ids, expected {plural(expected, dtype.name + ' value')}"
-        raise DataError(f"the file is damaged, or its vocabulary has another size: {problem}", where=str(path))
+        problem = f"the file is damaged, or its vocabulary has another size: {problem}"
+        raise DataError(problem, where=str(path), remedy=OTHER_MODEL)
     if size % dtype.itemsize:
         problem = (
             f"expected {dtype.name} values of {dtype.itemsize} bytes, got a file of {plural(size + start, 'byte')}"
         )
-        raise DataError(problem, where=str(path))
+        raise DataError(problem, where=str(path), remedy=OTHER_MODEL)
     return np.memmap(path, dtype, "r", start) if size else np.zeros(0, dtype)

@@ -1,6 +1,6 @@
 """Ids back to back, and an index of documents in another file: megatron, datatrove and olmo.
 
-Of a document that is cut, each part counts as a document.
+Each part of a cut document counts as a document.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ class MegatronFile(IndexedFile):
     TYPES: ClassVar[dict[int, str]] = {1: "|u1", 2: "|i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 
     @classmethod
-    def dtype(cls, n_vocab: int) -> np.dtype[Any]:
+    def dtype_for(cls, n_vocab: int) -> np.dtype[Any]:
         """Return the type that Megatron's own tools choose for a vocabulary.
 
-        >>> MegatronFile.dtype(65_499), MegatronFile.dtype(65_500)
+        >>> MegatronFile.dtype_for(65_499), MegatronFile.dtype_for(65_500)
         (dtype('uint16'), dtype('int32'))
         """
         return np.dtype("<u2" if n_vocab < 65_500 else "<i4")
 
     def _write_index(self, offsets: Offsets) -> None:
-        code = next(code for code, name in self.TYPES.items() if name == self.ids_type.str)
+        code = next(code for code, name in self.TYPES.items() if name == self.dtype.str)
         documents = len(offsets) - 1
         with self.paths[1].open("wb") as file:
             file.write(self.HEADER.pack(self.MAGIC, 1, code, documents, documents + 1))
             file.write(np.diff(offsets).astype("<i4").data)
-            file.write((offsets[:-1] * self.ids_type.itemsize).data)
+            file.write((offsets[:-1] * self.dtype.itemsize).data)
             file.write(np.arange(documents + 1, dtype="<i8").data)  # each document is one sequence
 
     @classmethod
@@ -84,10 +84,11 @@ class MegatronFile(IndexedFile):
             header = file.read(cls.HEADER.size)
         size = index.stat().st_size
         if len(header) < cls.HEADER.size or not header.startswith(cls.MAGIC):
-            raise DataError("not an index of Megatron, or damaged", where=str(index))
+            raise DataError("not an index of Megatron, or damaged", where=str(index), remedy="encode again")
         _, version, code, sequences, documents = cls.HEADER.unpack(header)
         if version != 1 or code not in cls.TYPES or size < cls.HEADER.size + 12 * sequences + 8 * documents:
-            raise DataError("the index is damaged, or of another version", where=str(index))
+            problem = "the index is damaged, or of another version"
+            raise DataError(problem, where=str(index), remedy="encode again")
         lengths = np.memmap(index, "<i4", "r", cls.HEADER.size, (sequences,)) if sequences else np.zeros(0, "<i4")
         yield map_ids(path, np.dtype(cls.TYPES[code]), expected=int(lengths.sum(dtype=np.int64)))
 
@@ -100,7 +101,7 @@ class DatatroveFile(IndexedFile):
     def _write_index(self, offsets: Offsets) -> None:
         self.paths[1].write_bytes(offsets[1:].astype("<u8").data)
         tokens = int(offsets[-1])
-        self.paths[2].write_text(f"batchbpe|{self.ids_type.itemsize}\n{tokens}\n{tokens} T", newline="\n")
+        self.paths[2].write_text(f"batchbpe|{self.dtype.itemsize}\n{tokens}\n{tokens} T", newline="\n")
 
     @classmethod
     def read(cls, path: Path, n_vocab: int) -> Iterator[AnyIds]:
@@ -109,9 +110,10 @@ class DatatroveFile(IndexedFile):
         if index.is_file():
             size = index.stat().st_size
             if size % 8:
-                raise DataError("the index is damaged: expected values of 8 bytes", where=str(index))
+                problem = "the index is damaged: expected values of 8 bytes"
+                raise DataError(problem, where=str(index), remedy="encode again")
             expected = int(np.memmap(index, "<u8", "r")[-1]) if size else 0
-        yield map_ids(path, cls.dtype(n_vocab), expected=expected)
+        yield map_ids(path, cls.dtype_for(n_vocab), expected=expected)
 
 
 class OlmoFile(IndexedFile):
@@ -153,5 +155,6 @@ class OlmoFile(IndexedFile):
                     end = (end + block)[-64:]  # more than the longest line
             expected = int(end.splitlines()[-1].split(b",")[1]) if end else 0
         except (OSError, EOFError, ValueError, IndexError, zlib.error) as error:
-            raise DataError("not an index of OLMo, or damaged", where=str(index)) from error
-        yield map_ids(path, cls.dtype(n_vocab), expected=expected)
+            problem = "not an index of OLMo, or damaged"
+            raise DataError(problem, where=str(index), remedy="encode again") from error
+        yield map_ids(path, cls.dtype_for(n_vocab), expected=expected)

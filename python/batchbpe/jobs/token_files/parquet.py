@@ -16,6 +16,7 @@ from .base import AnyIds, TokenFile
 
 ROW_GROUP = 1 << 20
 """A row group ends with the first document at which it has this many ids, so that it does not depend on batches."""
+OTHER_FILES = "pass files that encode has written"
 
 
 class ParquetFile(TokenFile):
@@ -28,11 +29,11 @@ class ParquetFile(TokenFile):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self.schema = pa.schema([("ids", pa.large_list(pa.from_numpy_dtype(self.ids_type)))])
+        self.schema = pa.schema([("ids", pa.large_list(pa.from_numpy_dtype(self.dtype)))])
         self.ids: list[AnyIds] = []  # that are not written yet
         self.ends: list[Offsets] = []
         self.unwritten = 0
-        # With a dictionary, writing took 15% longer and files were 20% larger. Nobody searches ids by their range.
+        # With a dictionary, writing took 15% longer and files were 20% larger. Statistics of ids would not be used.
         options: dict[str, Any] = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
         self.writer = pq.ParquetWriter(self.path, self.schema, **options)
 
@@ -48,7 +49,7 @@ class ParquetFile(TokenFile):
         self._keep(batch)
 
     def _keep(self, batch: Encoded) -> None:
-        self.ids.append(batch.ids.astype(self.ids_type))
+        self.ids.append(batch.ids.astype(self.dtype))
         self.ends.append(batch.ends + self.unwritten)
         self.unwritten += len(batch.ids)
 
@@ -61,11 +62,11 @@ class ParquetFile(TokenFile):
         import pyarrow as pa
 
         offsets = np.concatenate([np.zeros(1, np.int64), *self.ends])
-        ids = np.concatenate([np.zeros(0, self.ids_type), *self.ids])
+        ids = np.concatenate([np.zeros(0, self.dtype), *self.ids])
         self.ids, self.ends, self.unwritten = [], [], 0
         if len(offsets) == 1:
             return
-        numbers = pa.Array.from_buffers(pa.from_numpy_dtype(self.ids_type), len(ids), [None, pa.py_buffer(ids.data)])
+        numbers = pa.Array.from_buffers(pa.from_numpy_dtype(self.dtype), len(ids), [None, pa.py_buffer(ids.data)])
         buffers = [None, pa.py_buffer(offsets.data)]
         lists: Any = pa.Array.from_buffers(self.schema.types[0], len(offsets) - 1, buffers, children=[numbers])
         self.writer.write_table(pa.Table.from_arrays([lists], schema=self.schema))
@@ -84,16 +85,16 @@ class ParquetFile(TokenFile):
             with open_table(path, is_parquet=True) as table:
                 names = table.schema.names
                 if "ids" not in names:
-                    raise DataError(f"no column 'ids' among {names}", remedy="pass files that encode has written")
+                    raise DataError(f"no column 'ids' among {names}", remedy=OTHER_FILES)
                 kind: Any = table.schema.field("ids").type
                 is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
                 if not is_list or not pa.types.is_integer(kind.value_type):
-                    raise DataError(f"the column 'ids' must contain lists of integers, not {kind}")
+                    raise DataError(f"the column 'ids' must contain lists of integers, not {kind}", remedy=OTHER_FILES)
                 for batch, _ in table.batches(["ids"], MAX_DOCUMENT_BYTES):
                     lists: Any = batch.column(0)
                     ids = lists.flatten()
                     if ids.null_count:
-                        raise DataError("the column 'ids' contains a null in a list")
+                        raise DataError("the column 'ids' contains a null in a list", remedy=OTHER_FILES)
                     yield ids.to_numpy(zero_copy_only=True)
         except DataError as error:
             error.locate(str(path))

@@ -22,10 +22,10 @@ class BinFile(TokenFile):
 
     def _open(self) -> None:
         self.file: BinaryIO = self.path.open(self.mode)  # type: ignore[assignment]
-        self.file.write(self._header())  # whose size does not depend on the number of ids
+        self.file.write(self._header())  # overwritten at the end: its size does not depend on the number of ids
 
     def _write(self, batch: Encoded, _: int) -> None:
-        self.file.write(batch.ids.astype(self.ids_type, copy=False).data)
+        self.file.write(batch.ids.astype(self.dtype, copy=False).data)
 
     def _finish(self) -> None:
         if header := self._header():  # pipes have none
@@ -41,14 +41,14 @@ class BinFile(TokenFile):
     @classmethod
     def read(cls, path: Path, n_vocab: int) -> Iterator[AnyIds]:
         """Map the ids of a vocabulary into memory."""
-        yield map_ids(path, cls.dtype(n_vocab))
+        yield map_ids(path, cls.dtype_for(n_vocab))
 
 
 class NanogptFile(BinFile):
     """Two files of uint16, train.bin and val.bin. Read like `BinFile`."""
 
     max_vocab = 1 << 16
-    in_shards = False
+    is_sharded = False
     mode = "ab"
 
     @classmethod
@@ -74,7 +74,7 @@ class NpyFile(BinFile):
 
     def _header(self) -> bytes:
         header = BytesIO()
-        fields = {"descr": self.ids_type.str, "fortran_order": False, "shape": (self.tokens,)}
+        fields = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.tokens,)}
         np.lib.format.write_array_header_1_0(header, fields)
         return header.getvalue()
 
@@ -86,14 +86,15 @@ class NpyFile(BinFile):
         except PermissionError:
             raise
         except Exception as error:  # numpy evaluates the header as Python, which fails in many ways
-            remedy = "" if starts_with(path, cls.MAGIC) else "for OLMo's raw ids, keep the .csv.gz file next to it"
+            is_npy = starts_with(path, cls.MAGIC)
+            remedy = "encode again" if is_npy else "for OLMo's raw ids, keep the .csv.gz file next to it"
             raise DataError("not a .npy file, or damaged", where=str(path), remedy=remedy) from error
         if not isinstance(ids, np.ndarray):
             ids.close()
             raise DataError("an .npz archive instead of a .npy file", where=str(path), remedy="save one of its arrays")
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            shape = f"{ids.ndim}-dimensional array of {ids.dtype}"
-            raise DataError(f"expected a one-dimensional array of integers, got a {shape}", where=str(path))
+            problem = f"expected a one-dimensional array of integers, got a {ids.ndim}-dimensional array of {ids.dtype}"
+            raise DataError(problem, where=str(path), remedy="pass an array of ids")
         yield np.asarray(ids)
 
 
@@ -108,7 +109,7 @@ class LlmcFile(BinFile):
 
     def _header(self) -> bytes:
         header = np.zeros(self.START // 4, "<i4")
-        header[:3] = *self.HEADERS[self.ids_type.itemsize], self.tokens
+        header[:3] = *self.HEADERS[self.dtype.itemsize], self.tokens
         return header.tobytes()
 
     @classmethod
@@ -122,12 +123,17 @@ class LlmcFile(BinFile):
         """Map the ids into memory. The header tells their type and number."""
         header = np.fromfile(path, "<i4", 3)
         if path.stat().st_size < cls.START:
-            raise DataError("the file is damaged: the header is not complete", where=str(path))
+            problem = "the file is damaged: the header is not complete"
+            raise DataError(problem, where=str(path), remedy="encode again")
         size = next(size for size, (magic, _) in cls.HEADERS.items() if magic == header[0])
         yield map_ids(path, np.dtype(f"<u{size}"), cls.START, int(header[2]))
 
 
 def starts_with(path: Path, start: bytes) -> bool:
-    """Return whether a file starts with some bytes."""
+    """Return whether a file starts with some bytes.
+
+    >>> starts_with(Path(__file__), b'\"\"\"Ids')
+    True
+    """
     with path.open("rb") as file:
         return file.read(len(start)) == start
