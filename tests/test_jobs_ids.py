@@ -46,9 +46,7 @@ def test_malformed_npy(tmp_path: Path) -> None:
 
 def test_half_an_id(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"x")
-    with pytest.raises(
-        ValueError, match=r"a\.bin: expected uint16 values of 2 bytes, got a file of 1 byte; encode again, or"
-    ):
+    with pytest.raises(ValueError, match=r"a\.bin: expected uint16 .*, got a file of 1 byte; encode again, or"):
         list(read_ids(tmp_path / "a.bin", Tokenizer.train("aab", 257)))
 
 

@@ -70,7 +70,7 @@ def _files_in(folder: Path) -> list[Path]:
     inside = sorted(path.relative_to(folder) for path in folder.rglob("*"))
     visible = [folder / path for path in inside if not any(name.startswith((".", "_")) for name in path.parts)]
     files = [path for path in visible if path.name.endswith(SUFFIXES) and path.is_file()]
-    is_of_spark = any(path.name.startswith("part-") for path in files)
+    is_of_spark = any(path.match("part-*.parquet") for path in files)
     if any("_temporary" in path.parts for path in inside) or (is_of_spark and not (folder / "_SUCCESS").exists()):
         problem = "the folder is not complete: Spark has not finished, or was stopped"
         raise DataError(problem, where=str(folder), remedy="wait for it, or encode again")
