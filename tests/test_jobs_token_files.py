@@ -312,6 +312,8 @@ def test_limits_of_shards() -> None:
     assert options("megatron", shard_tokens=10**10).shard_tokens == 10**10
     with pytest.raises(ValueError, match=r"shard_tokens must be at most 2147483647 for the format llm\.c, got"):
         options("llm.c", shard_tokens=10**10)
+    with pytest.raises(ValueError, match=r"parquet if documents are split, got 100000000; set shard_tokens=33554432"):
+        options("parquet", split_documents=True)
     with pytest.raises(ValueError, match=r"format must be one of megatron, .*, got \['bin'\]"):
         options(["bin"])
 

@@ -57,7 +57,8 @@ class EncodeOptions(JobOptions):
         if self.split_documents and format.max_document < most:  # a document may fill a shard
             most, whose = format.max_document, f"{whose} if documents are split"
         if self.shard_tokens > most:
-            raise ArgumentError("shard_tokens", self.shard_tokens, f"must be at most {most} for {whose}")
+            remedy = ("set ", Setting("shard_tokens", most))
+            raise ArgumentError("shard_tokens", self.shard_tokens, f"must be at most {most} for {whose}", remedy=remedy)
         if not format.is_sharded:
             self._check_without_shards()
 
