@@ -370,3 +370,10 @@ def test_experiment_command(corpus: Path) -> None:
 def test_documents_are_arrow_arrays(corpus: Path) -> None:
     """No Python string is made for a document."""
     assert all(isinstance(batch, ArrowTexts) for batch in documents(corpus / "lines.txt", document="line"))
+
+
+def test_documents_before_an_error_are_used(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"good one\ngood two\nbad \xff\n")
+    with pytest.raises(ValueError, match="invalid UTF-8 at byte 22"):
+        for batch in sources(tmp_path / "a.txt", ReadOptions(document="line"))[0]:
+            assert batch.array.to_pylist() == ["good one", "good two"]

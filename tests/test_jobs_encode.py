@@ -313,3 +313,58 @@ def test_errors(folder: Path, tmp_path: Path) -> None:
         EncodeOptions(reading=ReadOptions(errors="replace")),
     )
     assert read(shards(tmp_path / "replaced")[0], TOKENIZER) == TOKENIZER.encode("good �")
+
+
+def stop_after(shards: int, folder: Path, out: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start a job, and stop it after some shards."""
+    from batchbpe.jobs.resume import Record
+
+    save, left = Record.save, iter(range(shards))
+
+    def save_or_stop(record: Record, state: Any) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        save(record, state)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("batchbpe.jobs.resume.Record.save", save_or_stop)
+        encode_files(TOKENIZER, sources(files), out, EncodeOptions(shard_tokens=5000, validation=0.3))
+
+
+def test_resuming_with_other_files(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is encoded twice, and nothing is left out."""
+    first, second, third = sorted(folder.iterdir())
+    out, options = tmp_path / "out", EncodeOptions(shard_tokens=5000, validation=0.3)
+    stop_after(2, folder, out, [first, second], monkeypatch)
+    for files in ([second, first], [third, first, second]):
+        with pytest.raises(ValueError, match=r"the files are in another order: .* comes before .*a\.parquet"):
+            encode_files(TOKENIZER, sources(files), out, options, resume=True)
+    assert encode_files(TOKENIZER, sources([first, second, third]), out, options, resume=True).documents == 60
+    with pytest.raises(OutputExistsError, match=r"out is finished, and .*d\.txt is not part of it"):
+        (folder / "d.txt").write_text("new")
+        encode_files(TOKENIZER, sources([first, second, third, folder / "d.txt"]), out, options, resume=True)
+
+
+def test_shards_that_were_not_recorded_are_removed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, out, options = sorted(folder.iterdir()), tmp_path / "out", EncodeOptions(shard_tokens=5000, validation=0.3)
+    stop_after(2, folder, out, files, monkeypatch)
+    assert (out / "train" / "shard_000002.bin").exists()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("batchbpe.jobs.encode._EncodeJob.encode", lambda *_: os.kill(os.getpid(), 2))
+        encode_files(TOKENIZER, sources(files), out, options, resume=True)
+    assert not [*out.rglob("shard_000002.bin")]
+
+
+def test_standard_input_cannot_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-m", "batchbpe", "encode", "mine.model", "--document", "line", "-o", "out"]
+    TOKENIZER.save(tmp_path / "mine")
+    assert subprocess.run(command, cwd=tmp_path, input="a\nb\n", text=True).returncode == 0
+    again = subprocess.run([*command, "--resume"], cwd=tmp_path, input="c\n", text=True, capture_output=True)
+    assert again.returncode == 1 and "standard input can be read only once" in again.stderr
+
+
+def test_inputs_in_the_output_folder(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"a\.parquet is in the output folder, .*data"):
+        encode_files(TOKENIZER, sources(folder), folder)

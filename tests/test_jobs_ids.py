@@ -9,9 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import run
 from token_files import FORMAT_NAMES, TEXTS, TOKENIZER, encode, with_ids_up_to
 
 from batchbpe import Tokenizer
+from batchbpe.data.corpus import sources
+from batchbpe.jobs.encode import encode_files
+from batchbpe.jobs.encode_options import EncodeOptions
 from batchbpe.jobs.ids import decoded, read_ids
 
 sys.path.insert(0, str(Path(__file__).parent / "fuzz"))
@@ -98,6 +102,7 @@ def test_truncated_files_without_a_record(form: str, tmp_path: Path) -> None:
     list(read_ids(path, TOKENIZER))
 
 
+@pytest.mark.filterwarnings("ignore:.* was encoded with another model")
 def test_the_vocabulary_of_another_model(tmp_path: Path) -> None:
     """An index tells that the ids have another type."""
     large = with_ids_up_to(70_000)
@@ -181,3 +186,32 @@ def test_only_parts_belong_to_the_folder_above(tmp_path: Path, monkeypatch: pyte
         monkeypatch.chdir(tmp_path / "train")
         with pytest.raises(ValueError, match=r"/shards\.json"):
             list(read_ids(Path(name), TOKENIZER))
+
+
+@pytest.mark.parametrize("output", ["tokens/shard_000000.bin", "tokens/a.txt", "tokens/shard_000000.idx", "mine.model"])
+def test_decoding_does_not_replace_its_inputs(output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    TOKENIZER.save("mine")
+    encode_files(TOKENIZER, sources(iter(["to be"])), Path("tokens"), EncodeOptions("megatron"))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    inputs = ["tokens"] if output.startswith("tokens/a") else ["tokens", "tokens/shard_000000.bin"]
+    for path in inputs:
+        refused = run(["decode", "mine.model", path, "-o", output])
+        assert refused.exit_code == 2 and "must not be the model or the input" in refused.stderr
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_decoding_with_another_model(tmp_path: Path) -> None:
+    encode_files(TOKENIZER, sources(iter(["to be"])), tmp_path / "out", EncodeOptions())
+    assert [*read_ids(tmp_path / "out", TOKENIZER)]
+    other = Tokenizer.train("to be or not to be", 258)
+    with pytest.warns(UserWarning, match="out was encoded with another model"):
+        list(read_ids(tmp_path / "out", other))
+
+
+def test_memory_of_long_tokens(tmp_path: Path) -> None:
+    """A megabyte of ids of a token with 4,096 bytes is not decoded at once."""
+    tokenizer = Tokenizer.train("a" * 4096, 268, pattern="[a]+")
+    longest = max(tokenizer.vocab, key=lambda token: len(tokenizer.vocab[token]))
+    parts = decoded(tokenizer, [("", np.full(1 << 19, longest, np.uint32))])
+    assert len(next(parts)) <= 1 << 28

@@ -34,13 +34,13 @@ def decode(
 
     Example: batchbpe decode mine.model book.npy
     """
-    from ..jobs.ids import decoded, parse_ids, read_ids
+    from ..jobs.ids import belongs_to, decoded, parse_ids, read_ids
     from ..storage.atomic import replacing
 
     tokenizer = load(model, pattern)
     input = None if str(input) == "-" else input
-    if input and output and output.exists() and input.exists() and input.samefile(output):
-        raise UsageError(f"--output must not be the input, {output}")
+    if output and ((input and belongs_to(input, output)) or output.resolve() == model.resolve()):
+        raise UsageError(f"--output must not be the model or the input, {output}")
     arrays = read_ids(input, tokenizer) if input else [("standard input", parse_ids(sys.stdin.read()))]
     parts = decoded(tokenizer, arrays, skip_special_tokens=skip_special_tokens)
     if output is None:

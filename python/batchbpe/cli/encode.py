@@ -227,8 +227,10 @@ def _result(report: EncodeReport, options: EncodeOptions) -> dict[str, Any]:
 
 def _summary(report: EncodeReport, options: EncodeOptions, where: str, start: float) -> str:
     encoded = f"encoded {_tokens_of(report.tokens, report.documents)} {where}"
-    if options.validation is not None:
-        encoded += f", {_tokens_of(report.validation_tokens, report.validation_documents)} for validation"
+    if options.validation is not None and not report.validation_documents:
+        encoded += ", none for validation (a text file is one document unless --document divides it)"
+    elif options.validation is not None:
+        encoded += f", including {_tokens_of(report.validation_tokens, report.validation_documents)} for validation"
     return f"{encoded}; {time.monotonic() - start:.1f} s"
 
 

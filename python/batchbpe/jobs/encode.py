@@ -68,6 +68,10 @@ def encode_files(
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file; choose a folder, or a name that ends in .npy or .bin")
     check_parent(folder)
+    own = folder.resolve()
+    inside = next((each.name for each in sources if each.name and Path(each.name).resolve().is_relative_to(own)), None)
+    if inside is not None:
+        raise DataError(f"{inside} is in the output folder, {folder}", remedy="choose another folder for the shards")
     job = _EncodeJob(tokenizer, sources, folder, options, ReadErrors(skip_errors, describe), threads)
     with writing(folder):
         folder.mkdir(exist_ok=True)
@@ -75,7 +79,7 @@ def encode_files(
         job.restore(resume)
         with encoding_bar(sources, show=progress) as on_progress:
             job.encode(on_progress)
-        return job.report
+    return job.report
 
 
 class _EncodeJob:
@@ -111,6 +115,9 @@ class _EncodeJob:
             self.number = fields["number"]
             self.errors.failed = self.report.failed
             self._restore_files()
+            if self.report.finished and (new := next(self.record.not_done(), None)):
+                problem = f"{self.folder} is finished, and {new.name} is not part of it"
+                raise OutputExistsError(problem, remedy="encode new files into another folder")
         else:
             self.layout.remove_partial()
             first = {path for part in self.layout.parts for path in self.layout.paths(0, part)}
@@ -127,6 +134,10 @@ class _EncodeJob:
         """Compare the sizes of the files with the record, and cut those that grow. Their content is not read again."""
         remedy = f"remove {self.folder} to start again"
         grows = not (self.layout.format.is_sharded or self.report.finished)
+        if self.layout.format.is_sharded and not self.report.finished:  # written, but not recorded
+            for part in self.layout.parts:
+                for path in self.layout.paths(self.number, part):
+                    path.unlink(missing_ok=True)
         for name, size in self.report.sizes.items():
             path = self.folder / name
             if grows:

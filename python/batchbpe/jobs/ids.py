@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import ArgumentError, DataError, UserError, opening, short
+from ..errors import ArgumentError, DataError, UserError, opening, short, warn
 from ..storage.atomic import remove_stale, replacing
 from ..storage.checked_json import load_sealed
 from ..storage.locks import locked
@@ -46,7 +46,7 @@ def read_ids(path: Path, tokenizer: Tokenizer) -> Iterator[tuple[Path, AnyIds]]:
     batchbpe.errors.ArgumentError: path must be a folder or end in .bin, .ds, .npy, .parquet, got 'a.txt'
     """
     if path.is_dir():
-        files = _files_in(path)
+        files = _files_in(path, tokenizer)
     elif not path.name.endswith(SUFFIXES):
         raise ArgumentError("path", str(path), f"must be a folder or end in {', '.join(SUFFIXES)}")
     elif not path.is_file():
@@ -61,12 +61,24 @@ def read_ids(path: Path, tokenizer: Tokenizer) -> Iterator[tuple[Path, AnyIds]]:
                 yield file, ids
 
 
-def _files_in(folder: Path) -> list[Path]:
+def belongs_to(path: Path, file: Path) -> bool:
+    """Return whether a file is a token file, the index of one, or in a folder of them.
+
+    >>> belongs_to(Path("tokens/a.bin"), Path("tokens/a.bin")), belongs_to(Path("a.bin"), Path("a.txt"))
+    (True, False)
+    """
+    if path.is_dir():
+        return file.resolve().is_relative_to(path.resolve())
+    same = {companion(path, format.suffixes[0], suffix) for format in FORMATS.values() for suffix in format.suffixes}
+    return file.resolve() in {each.resolve() for each in (path, *same)}
+
+
+def _files_in(folder: Path, tokenizer: Tokenizer) -> list[Path]:
     """Return the token files in a folder, which must be complete and of one format."""
-    _check_record(folder)
+    _check_record(folder, tokenizer)
     resolved = folder.resolve()
     if resolved.name in ("train", "validation"):
-        _check_record(resolved.parent)
+        _check_record(resolved.parent, tokenizer)
     inside = sorted(path.relative_to(folder) for path in folder.rglob("*"))
     visible = [folder / path for path in inside if not any(name.startswith((".", "_")) for name in path.parts)]
     files = [path for path in visible if path.name.endswith(SUFFIXES) and path.is_file()]
@@ -94,14 +106,19 @@ def _files_in(folder: Path) -> list[Path]:
     return files
 
 
-def _check_record(folder: Path) -> None:
-    """Raise if a job has not finished the folder, or if a file has another size than when it was written."""
+def _check_record(folder: Path, tokenizer: Tokenizer) -> None:
+    """Raise if a job has not finished the folder, or if a file has another size than when it was written.
+
+    Warn if it was another tokenizer, which may have the same ids: checksums depend on the version, and on the format.
+    """
     record = folder / RECORD
     if not record.exists():
         return
     fields = load_sealed(record, VERSION, f"remove {record} to read the folder without checks")
     if not fields["finished"]:
         raise DataError("the folder is not complete: the job was stopped", where=str(folder), remedy=RESUME)
+    if fields["options"]["model"] != tokenizer.model.identity:
+        warn(f"{folder} was encoded with another model, or by another version of batchbpe")
     for name, size in fields["sizes"].items():
         path = folder / name
         if not path.is_file():
@@ -127,12 +144,12 @@ def parse_ids(text: str) -> AnyIds:
 def decoded(
     tokenizer: Tokenizer, arrays: Iterable[tuple[Path | str, AnyIds]], *, skip_special_tokens: bool = False
 ) -> Iterator[bytes]:
-    """Decode arrays of ids, a million ids at a time. Errors name where the ids come from.
+    """Decode arrays of ids, some ids at a time, because tokens may be long. Errors name where the ids come from.
 
     >>> b"".join(decoded(Tokenizer.train("aaab", 257), [("", np.array([256, 98]))]))
     b'aab'
     """
-    step = 1 << 20
+    step = 1 << 16
     for where, ids in arrays:
         for start in range(0, len(ids), step):
             part = ids[start : start + step]

@@ -81,6 +81,9 @@ class Record:
         for problem in self._differences(fields):
             remedy = f"use the same options and files, or remove {self.path.parent} to start again"
             raise DataError(problem, where=str(self.path), remedy=remedy)
+        if once := next((source.read_once for source in self.sources if source.read_once), ""):
+            remedy = f"remove {self.path.parent} to start again"
+            raise DataError(f"{once} can be read only once, so that the job cannot be resumed", remedy=remedy)
         self.done, self.current, self.bytes_left = fields["done"], fields["current"], fields["left"]
         self.selection.bytes_left = self.bytes_left
         return fields
@@ -100,24 +103,37 @@ class Record:
                 yield f"{name} is missing from the given files"
             elif (name, *rest) not in given:
                 yield f"{name} has changed since the job was started"
+        next_one = next((identity(source) for source in self._not_done(fields["done"])), None)
+        if fields["current"] and next_one != fields["current"][0]:
+            yield f"the files are in another order: {next_one and next_one[0]} comes before {fields['current'][0][0]}"
 
     def todo(self) -> Iterator[tuple[Source, int, int]]:
         """Yield the sources that are not done, the number of batches to skip, and the position in the next batch."""
-        done = Counter(map(tuple, self.done))  # a file may be given more than once
-        for source in self.sources:
+        for source in self.not_done():
             known = identity(source)
-            if done[tuple(known)]:
-                done[tuple(known)] -= 1
-                source.move(source.size)
-                continue
-            if self.selection.is_exhausted:
-                return
             batches, position = self.current[1:] if self.current and self.current[0] == known else (0, 0)
             self.bytes_left = self.selection.bytes_left
             self.current = [known, batches, position]
             yield source, batches, position
             self.done.append(known)
             self.current, self.bytes_left = [], self.selection.bytes_left
+
+    def not_done(self) -> Iterator[Source]:
+        """Yield the sources that remain to be read, until the limit is reached."""
+        for source in self._not_done(self.done):
+            if self.selection.is_exhausted:
+                return
+            yield source
+
+    def _not_done(self, done: Sequence[Sequence[Any]]) -> Iterator[Source]:
+        left = Counter(map(tuple, done))  # a file may be given more than once
+        for source in self.sources:
+            known = tuple(identity(source))
+            if left[known]:
+                left[known] -= 1
+                source.move(source.size)
+            else:
+                yield source
 
     def move(self, batches: int, position: int = 0) -> None:
         """Record how many batches of the current source are done, and the position in the next one."""

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import DataError
 from ..documents import ArrowTexts, Documents, TextFile, invalid_utf8, too_large
 from ..options import ReadOptions
 
@@ -55,10 +56,12 @@ def split_documents(stream: BinaryIO, options: ReadOptions) -> Iterator[ArrowTex
         if last:
             rest += END_OF_TEXT.get(options.document, b"")
         bounds, used = _bounds(rest, options.document, last)
-        _check(rest, offset, bounds, used, limit)
-        documents = _documents(rest, bounds)
+        usable, error = _check(rest, offset, bounds, used, limit)
+        documents = _documents(rest, bounds[: 2 * usable])
         for first, stop in cuts(documents.sizes(), options.BATCH_DOCUMENTS):
             yield documents[first:stop]
+        if error:
+            raise error
         offset, rest = offset + used, rest[used:]
         if len(rest) > most:
             raise too_large(f"the document at byte {offset} is too long", limit)
@@ -90,18 +93,24 @@ def _separators(text: bytes, document: str) -> tuple[Positions, Positions]:
     return starts, starts + len(separator)
 
 
-def _check(text: bytes, offset: int, bounds: Positions, used: int, max_document_bytes: int) -> None:
-    """Raise unless the text that is used is valid UTF-8, and no document in it is too large."""
+def _check(
+    text: bytes, offset: int, bounds: Positions, used: int, max_document_bytes: int
+) -> tuple[int, DataError | None]:
+    """Return how many documents come before the first that is invalid UTF-8 or too large, and the error about it."""
     from ..untrusted.arrow_strings import first_invalid
 
+    starts, stops = bounds[::2], bounds[1::2]
+    usable, error = len(starts), None
     invalid = first_invalid(_strings(text, np.array([0, used], np.int64)))
     if invalid:
-        raise invalid_utf8(f"the text is invalid UTF-8 at byte {offset + invalid[1]}")
-    sizes = bounds[1::2] - bounds[::2]
+        usable = int(np.searchsorted(stops, invalid[1], "right"))
+        error = invalid_utf8(f"the text is invalid UTF-8 at byte {offset + invalid[1]}")
+    sizes = (stops - starts)[: usable + 1]
     if sizes.max(initial=0) > max_document_bytes:
-        number = int(np.argmax(sizes > max_document_bytes))
-        start = offset + bounds[2 * number]
-        raise too_large(f"the document at byte {start} has {sizes[number]} bytes", max_document_bytes)
+        usable = int(np.argmax(sizes > max_document_bytes))
+        problem = f"the document at byte {offset + starts[usable]} has {sizes[usable]} bytes"
+        error = too_large(problem, max_document_bytes)
+    return usable, error
 
 
 def _documents(text: bytes, bounds: Positions) -> ArrowTexts:
