@@ -21,6 +21,7 @@ from batchbpe.verification.texts import PIECE, pieces
 
 NUMBERS = " ".join(str(n) for n in range(0, 5000, 7)) + " café naïve é" * 9
 TOKENIZER = Tokenizer.train(f"{TEXT} {NUMBERS}" * 2, 700, special_tokens=[END, "<|pad|>"])
+NOT_RUN = "not run: the folder or its config.json has code that batchbpe did not write"
 NFC = Tokenizer.train(f"{TEXT} {NUMBERS}", 600, normalization="NFC", pattern="qwen2")
 
 
@@ -92,7 +93,31 @@ def test_other_code_is_not_run(folder: Path) -> None:
     (folder / "tokenization_fast.py").write_text("raise SystemExit('run')")
     found = verify(folder, against=["transformers"])
     assert [each.status for each in found.results] == ["equal", "equal", "cannot load"]
-    assert found.results[-1].reason == "not run: the folder has code that batchbpe did not write" and not found.ok
+    assert found.results[-1].reason == NOT_RUN and not found.ok
+
+
+@pytest.mark.parametrize(
+    "name, fields",
+    [
+        ("tokenizer_config.json", {"auto_map": {"AutoTokenizer": [None, "other--code.Code"]}}),
+        ("tokenizer_config.json", {"auto_map": [None, "other--code.Code"]}),
+        ("config.json", {"auto_map": {"AutoConfig": "other--code.Code"}}),
+        ("config.json", {"configuration_files": ["config.1.0.0.json"]}),
+    ],
+)
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_code_elsewhere_is_not_run(name: str, fields: Any, is_inside: bool, folder: Path, tmp_path: Path) -> None:
+    """The name of a class can contain a folder or a repository, and a config.json can name one."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "code.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
+    fields = json.loads(json.dumps(fields).replace("other--", f"{tmp_path / 'other'}--"))
+    (folder / "config.1.0.0.json").write_text(json.dumps({"auto_map": {"AutoConfig": f"{tmp_path / 'other'}--code.C"}}))
+    config = folder / "config.json" if is_inside else tmp_path / "config.json"
+    config.write_text(json.dumps({"model_type": "new", "vocab_size": 700}))
+    change(folder / name if is_inside or name != "config.json" else config, lambda content: content.update(fields))
+    found = verify(folder, against=["transformers"], config=None if is_inside else config)
+    assert not (tmp_path / "was_run").exists()
+    assert found.results[-1].reason == NOT_RUN and not found.ok
 
 
 def test_a_changed_pattern(folder: Path) -> None:

@@ -22,6 +22,7 @@ from ..errors import DataError, parse_json
 from ..formats import auto_tokenizer
 from ..formats.byte_level import from_byte_level
 from ..formats.phrase_pattern import pattern_with_phrases
+from ..formats.transformers import CONFIG
 from ..tokenizer import Tokenizer
 
 FOLDER = "folder"
@@ -39,6 +40,8 @@ GIGATOKEN_SPLITS = {
 """gigatoken's names for patterns, which rank files need."""
 _SUFFIXES = (".json", ".txt", ".jinja", ".py", ".model")
 """Of the files in a folder that AutoTokenizer may read."""
+_CODE_KEYS = frozenset({"auto_map", "configuration_files"})
+"""The fields of a config.json that name code, or another config.json."""
 
 
 @dataclass(frozen=True)
@@ -171,13 +174,6 @@ def _beside_config(export: Export, folder: Path) -> Path:
     return folder
 
 
-def has_own_code(export: Export) -> bool:
-    """Return whether a folder has code that this package writes. Other code is never run."""
-    code = {auto_tokenizer.FILE: auto_tokenizer.CODE, auto_tokenizer.OWN_FILE: auto_tokenizer.OWN_CODE}
-    files = {path.name: path for path in export.path.glob("*.py")}
-    return bool(files) and all(path.read_text("utf-8") == code.get(name) for name, path in files.items())
-
-
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence what transformers logs, including when it is imported."""
@@ -265,16 +261,31 @@ def load_gigatoken(export: Export) -> Loaded:
 
 def has_auto_map(export: Export) -> bool:
     """Return whether a folder asks transformers to run code."""
-    path = export.path / "tokenizer_config.json"
     try:
-        config = parse_json(path.read_bytes())
+        return "auto_map" in _fields(export.path / CONFIG)
     except (OSError, ValueError):
         return False
-    return isinstance(config, Mapping) and "auto_map" in config
 
 
 def load_transformers_with_code(export: Export) -> Loaded:
     """Load a folder with the code in it, if this package wrote it. Other code is not run."""
-    if not has_own_code(export):
-        raise DataError("not run: the folder has code that batchbpe did not write")
+    if not _has_only_own_code(export):
+        raise DataError("not run: the folder or its config.json has code that batchbpe did not write")
     return load_transformers(export, trust_remote_code=True)
+
+
+def _has_only_own_code(export: Export) -> bool:
+    """Return whether transformers runs only code that this package writes. Raise if a file cannot be read."""
+    written = (auto_tokenizer.fast_class(with_code=True), auto_tokenizer.own_class())
+    code = {name: text for files, _ in written for name, text in files.items()}
+    auto_maps = [settings["auto_map"] for _, settings in written]  # others may name code outside the folder
+    return (
+        _fields(export.path / CONFIG).get("auto_map") in auto_maps
+        and (export.config is None or _CODE_KEYS.isdisjoint(_fields(export.config)))
+        and all(path.read_text("utf-8") == code.get(path.name) for path in export.path.glob("*.py"))
+    )
+
+
+def _fields(path: Path) -> Mapping[str, Any]:
+    fields = parse_json(path.read_bytes())
+    return fields if isinstance(fields, Mapping) else {}
