@@ -13,7 +13,7 @@ from helpers import multilingual
 
 from batchbpe import PATTERNS, Model, Tokenizer
 from batchbpe.formats import gguf_metadata
-from batchbpe.formats.llama_cpp import KNOWN, by_name
+from batchbpe.formats.pre_tokenizers import KNOWN, by_name
 from batchbpe.patterns import Split
 
 TEXT = multilingual(20_000)
@@ -135,7 +135,7 @@ INEXACT: dict[str, tuple[dict[str, Any], str]] = {
     "flags": ({"flags": {END: {"lstrip"}}}, "does not support flags of special tokens|does not contain 1 flag"),
     "phrases": ({"phrases": {(97, 98): 262}}, "GGUF does not support phrases|does not contain 1 phrase"),
     "missing bytes": ({"byte_ids": WITHOUT_A_BYTE}, r"next to a byte that the vocabulary lacks \(0x04\)"),
-    "names": ({"added_tokens": {"<EOT>": 262}}, "takes tokens with these names for special ones: <EOT>"),
+    "names": ({"added_tokens": {"<EOT>": 262}}, "treats tokens with these names as special: <EOT>"),
     "found": ({"special_tokens": {END: 262, "<|start|>": 263}}, r"finds '<\|start\|>' in every text"),
     "whole chunks": (
         {"split": PATTERNS["llama3"], "special_tokens": {END: 262, "end": 263}, "stop_words": {b"the": 264}},
@@ -165,6 +165,23 @@ def test_what_llama_cpp_encodes_differently(name: str, tmp_path: Path) -> None:
             tokenizer.export(tmp_path / "a.gguf", "gguf", allow_inexact=True)
     loaded = Tokenizer.from_file(tmp_path / "a.gguf")
     assert dict(loaded.merges) == MERGES and loaded.encode("abc") == [261]
+
+
+@pytest.mark.filterwarnings("ignore:llama.cpp splits words")
+@pytest.mark.parametrize(("pattern", "pre"), [("minicpm", "minicpm5"), ("tekken", "tekken")])
+def test_tokens_that_are_not_merged(pattern: str, pre: str, tmp_path: Path) -> None:
+    """llama.cpp looks up chunks that are tokens with these pre-tokenizers."""
+    merges = {(97, 98): 256, (98, 99): 257, (97, 257): 258}
+    tokenizer = Tokenizer(Model(PATTERNS[pattern], merges, special_tokens={END: 300}))
+    assert tokenizer.encode("abc") == [256, 99]
+    message = rf"llama.cpp encodes the chunk b'abc' as one token, and batchbpe as 2 \(pre-tokenizer {pre}\)"
+    if pattern == "minicpm":
+        with pytest.raises(ValueError, match=f"{message}; use allow_inexact=True if that is acceptable"):
+            tokenizer.export(tmp_path / "a.gguf", "gguf")
+        assert not (tmp_path / "a.gguf").exists()
+    with pytest.warns(UserWarning, match=message):
+        tokenizer.export(tmp_path / "a.gguf", "gguf", allow_inexact=True)
+    assert fields_of(tmp_path / "a.gguf")["tokenizer.ggml.pre"] == pre
 
 
 def test_runs_of_spaces_do_not_overlap(tmp_path: Path) -> None:
@@ -197,13 +214,6 @@ def test_what_cannot_be_written(allow_inexact: bool, tmp_path: Path) -> None:
         export(special_tokens={END: 1_000_000})
     with pytest.raises(ValueError, match="decode-only token b'a' would be encoded in a GGUF file"):
         export(decode_only={256: b"a"})
-    if not allow_inexact:
-        # With minicpm5, chunks that are tokens are looked up.
-        merges = {(97, 98): 256, (98, 99): 257, (97, 257): 258}
-        with pytest.raises(
-            ValueError, match="b'abc' is a token, but is encoded as 2 tokens, unlike in a GGUF file with"
-        ):
-            export(split=PATTERNS["minicpm"], merges=merges)
     assert not (tmp_path / "a.gguf").exists()
 
 
@@ -219,6 +229,7 @@ def test_files_of_the_package(tmp_path: Path) -> None:
     writer = gguf.GGUFWriter(tmp_path / "a.gguf", "llama")
     writer.add_array("general.tags", ["a", "é"])
     writer.add_array("general.sizes", [1, 2, 3])
+    writer.add_array("general.nested", [[1, 2], [3]])
     writer.add_float64("general.temperature", 0.5)
     writer.add_string("general.author", "x" * 100)
     writer.add_tokenizer_model("gpt2")
@@ -290,7 +301,10 @@ def test_damaged_files(tmp_path: Path) -> None:
         struct.pack("<IQQQ1s", 3, 0, 1, 1 << 50, b"a"): "truncated or damaged",
         struct.pack("<IQQQ3sI", 3, 0, 1, 1, b"\xff", 7): "truncated or damaged|expected UTF-8",
         struct.pack("<IQQQ1sI8s", 3, 0, 1, 1, b"a", 77, b""): "unknown GGUF value type 77",
-        struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"a", 9, 9, 1): "unknown GGUF array type 9",
+        struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"a", 9, 9, 1): "truncated or damaged",
+        struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"a", 9, 77, 0): "unknown GGUF array type 77",
+        struct.pack("<IQQQ10sIIQIQ", 3, 0, 1, 10, b"tokenizer.", 9, 9, 1, 0, 0): "nested arrays are not supported",
+        struct.pack("<IQQQ1sI", 3, 0, 1, 1, b"a", 9) + struct.pack("<IQ", 9, 1) * 90: "at most 8 arrays",
         struct.pack("<IQQQ10sIIQ", 3, 0, 1, 10, b"tokenizer.", 9, 8, 1 << 40): "truncated or damaged",
     }
     for header, message in headers.items():

@@ -30,8 +30,8 @@ def test_hard_cases() -> None:
 def test_every_export_has_a_test_file(format: Format, tmp_path: Path) -> None:
     name = NAMES.get(format, "mine.bin")
     TOKENIZER.export(tmp_path / name, format)
-    path = tmp_path / "folder" / "tokenizer.test.json" if format == "transformers" else tmp_path / name
-    path = path.with_name(f"{path.stem.removesuffix('.test')}.test.json")
+    expected = {"huggingface": "tokenizer.test.json", "transformers": "folder/tokenizer.test.json"}
+    path = tmp_path / expected.get(format, "mine.bin.test.json")
     content = path.read_bytes()
     assert content.isascii() and len(content) < 100_000 and content == golden.render(TOKENIZER.model).encode()
     fields = json.loads(content)
@@ -159,4 +159,13 @@ def test_damaged_files(content: str, message: str, tmp_path: Path) -> None:
 
 def test_the_command_writes_it(place: Path) -> None:
     assert run("export mine.model --to tiktoken -o mine.tiktoken").exit_code == 0
-    assert (place / "mine.test.json").is_file()
+    assert (place / "mine.tiktoken.test.json").is_file()
+
+
+def test_each_file_has_its_own_test_file(tmp_path: Path) -> None:
+    """The names of two exports may differ in their suffix only, or contain a dot."""
+    names = ["e.tiktoken", "e.json", "e", "mine-1.5", "mine-1.6"]
+    for name in names:
+        TOKENIZER.export(tmp_path / name, "huggingface" if name == "e.json" else "tiktoken")
+    tests = {"e.tiktoken.test.json", "e.test.json", "mine-1.5.test.json", "mine-1.6.test.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {*names, *tests}

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from batchbpe import Tokenizer
+from batchbpe import PATTERNS, Model, Tokenizer
+from batchbpe.errors import OutputExistsError
 
 
 def test_tiktoken_file(tmp_path: Path) -> None:
@@ -36,3 +37,20 @@ def test_tiktoken_file(tmp_path: Path) -> None:
             Tokenizer.from_tiktoken(path, pattern="gpt2")
     with pytest.raises(FileNotFoundError, match=r"model file not found: .*absent"):
         Tokenizer.from_tiktoken(tmp_path / "absent.tiktoken")
+
+
+def test_other_files_are_kept(tmp_path: Path) -> None:
+    """The phrases of `mine` are in mine.json, which may also be a file of the user."""
+    merges = {(32, 98): 256}
+    plain = Tokenizer(Model(PATTERNS["gpt4"], merges))
+    phrases = Tokenizer(Model(PATTERNS["gpt4"], merges, phrases={(97, 256): 257}))
+    other = tmp_path / "mine.json"
+    other.write_text("{}")
+    plain.export(tmp_path / "mine", "tiktoken")
+    with pytest.raises(OutputExistsError, match=r"mine.json exists and is not of a rank file, .*; rename it, or"):
+        phrases.export(tmp_path / "mine", "tiktoken")
+    assert other.read_text() == "{}"
+    other.unlink()
+    for tokenizer in (phrases, phrases, plain):
+        tokenizer.export(tmp_path / "mine", "tiktoken")
+        assert other.exists() == (tokenizer is phrases)

@@ -276,6 +276,7 @@ def test_engines_that_are_not_installed(folder: Path, monkeypatch: pytest.Monkey
     found = verify(folder)
     assert results(found)["tokenizers"] == "not installed" and found.ok
     assert found.conclusion.startswith("No other engine was compared with batchbpe")
+    assert verify(folder, against=iter([])) == found, "an empty iterator is true"
     message = r"^against must be an engine that is installed, got 'tokenizers'; run pip install tokenizers$"
     with pytest.raises(ArgumentError, match=message):
         verify(folder, against=["tokenizers"])

@@ -20,7 +20,7 @@ from helpers import multilingual
 from llama_cpp import Llama
 
 from batchbpe import Model, Tokenizer
-from batchbpe.formats.llama_cpp import KNOWN
+from batchbpe.formats.pre_tokenizers import KNOWN
 from batchbpe.patterns import Split
 
 END = "<|endoftext|>"

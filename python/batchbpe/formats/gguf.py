@@ -1,7 +1,7 @@
 """GGUF, the file format of llama.cpp: writing a file with only a vocabulary, and reading the vocabulary of any file.
 
 The tokens are listed by id, in byte-level spelling; special and added tokens as text. The file names a pre-tokenizer
-instead of storing a pattern (see `llama_cpp`). Special tokens are control tokens, and added tokens are user-defined.
+instead of storing a pattern (see `pre_tokenizers`). Special tokens are control tokens, added tokens are user-defined.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .byte_level import from_byte_level, to_byte_level
 from .carried import warn_not_written
 from .file_errors import locate_errors
 from .huggingface import with_added
-from .llama_cpp import KNOWN, PreTokenizer, by_name, differences, for_split
-from .names import check_distinct, check_names, check_whole_tokens, ids_by_name
+from .names import check_distinct, check_names, ids_by_name, unmerged_token
 from .placeholders import unused_tokens
 from .post_processor import wrapping_of
+from .pre_tokenizers import KNOWN, PreTokenizer, by_name, differences, for_split
 from .roles import roles_of, with_listed
 from .tokenizer_json import parse
 from .unsupported import check_supported, without_unsupported
@@ -119,16 +119,8 @@ def _pre_tokenizer(model: Model, allow_inexact: bool) -> tuple[PreTokenizer, Mod
                 " to drop them",
             ),
         )
-    for pre in fitting:
-        try:
-            if pre.ignore_merges:
-                check_whole_tokens(model, f"{FILE} with the pre-tokenizer {pre.name}")
-        except DataError:
-            if pre is fitting[-1]:
-                raise
-        else:
-            break
-    return pre, model
+    is_merged = unmerged_token(model) is None
+    return next((each for each in fitting if is_merged or not each.ignore_merges), fitting[0]), model
 
 
 def _tokens(model: Model, pre: PreTokenizer) -> tuple[list[str], list[int]]:

@@ -22,12 +22,22 @@ _VERSIONS = (2, 3)
 """Version 3 added big-endian files, and is otherwise the same. llama.cpp does not read version 1 either."""
 MAX_STRING = 1 << 26
 """Largest size of a string."""
+MAX_DEPTH = 8
+"""Number of arrays inside one another that are skipped."""
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _UINT32, _INT32, _BOOL, _STRING, _ARRAY = 4, 5, 7, 8, 9
 
 
 def read(path: Path, prefix: str) -> dict[str, Any]:
-    """Return the values whose names start with a prefix. No tensor is read, however large the file is."""
+    """Return the values whose names start with a prefix. No tensor is read, however large the file is.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "a.gguf"
+    ...     _ = path.write_bytes(to_bytes({"general.name": "a", "tokenizer.ggml.tokens": ["a", "b"]}))
+    ...     read(path, "tokenizer.")
+    {'tokenizer.ggml.tokens': ['a', 'b']}
+    """
     with path.open("rb") as file:
         return _Reader(file).values(prefix)
 
@@ -90,22 +100,30 @@ class _Reader:
         except UnicodeDecodeError as error:
             raise DataError(f"expected UTF-8, got {short(error.object)}") from None
 
-    def value(self, kind: int, is_needed: bool) -> Any:
+    def value(self, kind: int, is_needed: bool, depth: int = 0) -> Any:
+        """Read a value, or skip it."""
         if kind == _STRING:
             return self.string() if is_needed else self.skip(self.count(1))
         if kind != _ARRAY:
             return self.number(kind)
         items = self.number(_UINT32)
-        if items not in (_STRING, *_NUMBERS):
+        if items not in (_STRING, _ARRAY, *_NUMBERS):
             raise DataError(f"unknown GGUF array type {items}; the file is damaged or newer")
-        size = 8 if items == _STRING else struct.calcsize(_NUMBERS[items])
+        if items == _ARRAY and is_needed:
+            raise DataError("nested arrays are not supported in the metadata of a tokenizer")
+        if depth == MAX_DEPTH:
+            raise DataError(f"at most {MAX_DEPTH} arrays may be nested", remedy="download or write it again")
+        size = {_STRING: 8, _ARRAY: 12}.get(items) or struct.calcsize(_NUMBERS[items])
         count = self.count(size)
         if is_needed and count > MAX_ID:
             raise DataError(f"an array must have at most {MAX_ID} items, got {count}")
-        if items == _STRING:
-            values = (self.value(_STRING, is_needed) for _ in range(count))
-            return [*values] if is_needed else all(value is None for value in values)
-        return [*self.numbers(items, count)] if is_needed else self.skip(size * count)
+        if items in _NUMBERS:
+            return [*self.numbers(items, count)] if is_needed else self.skip(size * count)
+        if is_needed:
+            return [self.string() for _ in range(count)]
+        for _ in range(count):
+            self.value(items, False, depth + 1)
+        return None
 
     def skip(self, size: int) -> None:
         self.left -= size

@@ -46,9 +46,11 @@ def path_beside(path: Path) -> Path:
     """Return the path of the test file of an exported file or folder.
 
     >>> path_beside(Path("mine.tiktoken")).name
-    'mine.test.json'
+    'mine.tiktoken.test.json'
+    >>> path_beside(Path("tokenizer.json")).name
+    'tokenizer.test.json'
     """
-    return path / IN_FOLDER if path.is_dir() else path.with_name(f"{path.stem}{SUFFIX}")
+    return path / IN_FOLDER if path.is_dir() else path.with_name(f"{path.name.removesuffix('.json')}{SUFFIX}")
 
 
 def render(model: Model) -> str:
@@ -77,9 +79,10 @@ def render(model: Model) -> str:
 
 @contextmanager
 def beside(model: Model, path: Path) -> Iterator[None]:
-    """Write the test file of an exported file, if the caller writes that file: both are written, or neither.
+    """Write the test file of an exported file, if the caller writes that file.
 
-    Pipes and other special files have none.
+    If one cannot be written, neither is replaced.
+    Nothing is written next to pipes and other special files.
     """
     check_parent(path)  # so that an error names the file that was asked for
     if path.exists() and not path.is_file():
@@ -97,7 +100,12 @@ def beside(model: Model, path: Path) -> Iterator[None]:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise if a file exists that is not a test file: the user has not asked to replace it."""
+    """Raise if a file exists that is not a test file: the user has not asked to replace it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_replaceable(Path(folder) / "tokenizer.test.json")
+    """
     if not path.exists():
         return
     with locate_errors(path), path.open("rb") as file:
@@ -115,7 +123,7 @@ def load(path: Path) -> Golden:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with beside(model, Path(folder) / "mine.gguf"):
     ...         pass
-    ...     load(Path(folder) / "mine.test.json").cases["aa"]
+    ...     load(Path(folder) / "mine.gguf.test.json").cases["aa"]
     [256]
     """
     with locate_errors(path):

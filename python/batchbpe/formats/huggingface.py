@@ -23,7 +23,7 @@ from . import native, vocab_merges
 from .byte_level import from_byte_level, to_byte_level
 from .carried import CONFIG, ROLES, check_carried, of_folder, of_object, warn_not_written
 from .file_errors import check_model_path, locate_errors, not_found
-from .names import check_distinct, check_names, check_whole_tokens, ids_by_name
+from .names import check_distinct, check_names, ids_by_name, unmerged_token
 from .phrase_pattern import pattern_with_phrases
 from .placeholders import unused_tokens
 from .spelling import normalizer, pre_tokenizer
@@ -187,8 +187,11 @@ def check(model: Model) -> None:
 def _check_whole_chunks(model: Model) -> None:
     """Raise if tokens have the same bytes, or if looking whole chunks up would change how they are encoded."""
     check_distinct(model, FILE)
-    if _has_whole_chunks(model):
-        check_whole_tokens(model, f"{FILE} with {'phrases' if model.phrases else 'stop words'}")
+    if _has_whole_chunks(model) and (unmerged := unmerged_token(model)):
+        value, count = unmerged
+        reason = f"{short(value)} is a token, but is encoded as {count} tokens, unlike in a {FILE} with"
+        field = "phrases" if model.phrases else "stop words"
+        raise DataError(f"{reason} {field}", remedy=("use ", Setting("format", "transformers")))
 
 
 def _without_inexact(model: Model) -> Model:

@@ -62,8 +62,14 @@ def check_distinct(model: Model, file: str) -> None:
             )
 
 
-def check_whole_tokens(model: Model, file: str) -> None:
-    """Raise if the bytes of a token do not encode to it, for a file with which chunks that are tokens are looked up."""
+def unmerged_token(model: Model) -> tuple[bytes, int] | None:
+    """Return a token whose bytes are not merged to it, and the number of tokens they are merged to; None if none is.
+
+    Engines that look up chunks that are tokens encode such a chunk differently.
+
+    >>> unmerged_token(Model(r"\\w+", {(97, 98): 256, (98, 99): 257, (97, 257): 258}))
+    (b'abc', 2)
+    """
     import numpy as np  # not above, because every command would import it
 
     tokens = [*model.merges.values()]
@@ -73,13 +79,17 @@ def check_whole_tokens(model: Model, file: str) -> None:
     ids, sizes = encoder.encode_chunks(np.frombuffer(b"".join(values), np.uint8), offsets, None)
     starts = np.cumsum(sizes) - sizes
     wrong = np.flatnonzero((sizes != 1) | (ids[starts] != np.array(tokens, np.uint32)))
-    if len(wrong):
-        reason = f"{short(values[wrong[0]])} is a token, but is encoded as {sizes[wrong[0]]} tokens, unlike in a {file}"
-        raise DataError(reason, remedy=("use ", Setting("format", "transformers")))
+    return (values[wrong[0]], int(sizes[wrong[0]])) if len(wrong) else None
 
 
 def check_names(model: Model, file: str) -> None:
-    """Raise if the name of a special or added token is the byte-level spelling of another token."""
+    """Raise if the name of a special or added token is the byte-level spelling of another token.
+
+    >>> check_names(Model(r"\\w+", {(97, 98): 256}, special_tokens={"ab": 257}), "tokenizer.json")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: special token 'ab' is spelled like token 256 in a tokenizer.json; rename the special token
+    """  # noqa: E501  the last line is an error message
     ids = model.token_ids
     for name, token in model.found_tokens.items():
         same_spelling = ids.get(from_byte_level(name) or b"")

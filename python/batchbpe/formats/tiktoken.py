@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core import MAX_ID, RankedTokens, parse_ranks
-from ..errors import ArgumentTypeError, DataError, Message, Setting, parse_json, short, warn
+from ..errors import ArgumentTypeError, DataError, Message, OutputExistsError, Setting, parse_json, short, warn
 from ..model import Model
 from ..model.checks import check_special_tokens
 from ..model.merges import Merges
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 
 SUPPORTED = frozenset({"phrases", "stop_words"})
+_COMPANION = b'{"pat_str": '
+"""How the second file of a model with phrases starts."""
 DOWNLOADED = "tiktoken.get_encoding({})"
 DOWNLOADED_FOR_MODEL = "tiktoken.encoding_for_model({})"
 """Code that downloads an encoding by its name, or by the name of a language model."""
@@ -175,18 +177,30 @@ def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
     files = {path: content}
     if model.phrases:
         fields = {"pat_str": pattern_with_phrases(model), "special_tokens": dict(model.special_tokens)}
-        files = {_companion(path): json.dumps(fields).encode(), **files}
+        companion = _companion(path)
+        if companion.exists() and not _is_companion(companion):
+            reason = f"{companion} exists and is not of a rank file, but the phrases are written to it"
+            raise OutputExistsError(reason, remedy="rename it, or choose another name for the export")
+        files = {companion: json.dumps(fields).encode(), **files}
     with replacing_all([*files]) as temporaries:
         for temporary, (target, each) in zip(temporaries, files.items(), strict=True):
             with writing(target):
                 temporary.write_bytes(each)
-    if len(files) == 1:
-        _companion(path).unlink(missing_ok=True)  # from a model with phrases, which this one replaces
+    if len(files) == 1 and _is_companion(_companion(path)):
+        _companion(path).unlink()  # from a model with phrases, which this one replaces
 
 
 def _companion(path: Path) -> Path:
     """Return the path of the JSON file next to a rank file with phrases: other arguments of `tiktoken.Encoding`."""
     return path.with_name(f"{path.name}.json")
+
+
+def _is_companion(path: Path) -> bool:
+    """Return whether a file exists that `save` has written next to a rank file. Others are the user's."""
+    if not path.is_file():
+        return False
+    with locate_errors(path), path.open("rb") as file:
+        return file.read(len(_COMPANION)) == _COMPANION
 
 
 def _read_companion(path: Path) -> tuple[str, dict[str, int]]:

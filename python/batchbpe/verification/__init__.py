@@ -78,7 +78,8 @@ def verify(
 
     """
     given = _paths(paths)
-    engines = _engines(against)
+    names = _names(against)
+    engines = [engine for engine in ENGINES if engine.name in names] or [*ENGINES]
     corpus = None
     if not data is texts is files is None:
         corpus = Corpus.of(data, texts, files, reading)
@@ -86,13 +87,13 @@ def verify(
     exports, test_files = _exports(given, config, pattern)
     tokenizer = exports[0].tokenizer
     assert tokenizer is not None
-    if against:
+    if names:
         _check_used(engines, exports)
     reference = Reference(tokenizer, threads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about text that is lost, and from other packages
         results = [_golden_result(path, tokenizer) for path in test_files]
-        runs, others = _load(exports, engines, reference, asked=bool(against))
+        runs, others = _load(exports, engines, reference, asked=bool(names))
         built_in = texts_for(tokenizer.model)
         _compare(runs, built_in, token_texts(tokenizer.model), corpus, progress)
         results += [run.result(built_in) for run in runs] + others
@@ -117,7 +118,7 @@ def _paths(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     return [*map(Path, given)]
 
 
-def _engines(against: Iterable[str]) -> list[Engine]:
+def _names(against: Iterable[str]) -> list[str]:
     if isinstance(against, str):
         against = [against]
     check_iterable("against", against, "must be names of engines")
@@ -129,7 +130,7 @@ def _engines(against: Iterable[str]) -> list[Engine]:
         if found[0].version is None:
             remedy = f"run pip install {found[0].package}"
             raise ArgumentError("against", name, "must be an engine that is installed", remedy=remedy)
-    return [engine for engine in ENGINES if engine.name in names] if names else [*ENGINES]
+    return names
 
 
 def _check_used(engines: Sequence[Engine], exports: Sequence[Export]) -> None:

@@ -21,8 +21,8 @@ from typing import Any
 from ..errors import DataError, parse_json
 from ..formats import auto_tokenizer
 from ..formats.byte_level import from_byte_level
+from ..formats.carried import CONFIG
 from ..formats.phrase_pattern import pattern_with_phrases
-from ..formats.transformers import CONFIG
 from ..tokenizer import Tokenizer
 
 FOLDER = "folder"

@@ -19,6 +19,7 @@ from ..model import Model
 from ..patterns import PATTERNS, Split, Step
 from .byte_level import from_byte_level
 from .chains import DIGITS
+from .names import unmerged_token
 from .portability import WHOLE_TEXT
 from .spelling import PUNCTUATION
 
@@ -174,12 +175,15 @@ def differences(model: Model, pre: PreTokenizer) -> Iterator[str]:
         yield "does not add a space before a text"
     if pre.differs:
         yield f"splits {pre.differs} differently (pre-tokenizer {pre.name})"
+    if pre.ignore_merges and (unmerged := unmerged_token(model)):
+        value, count = unmerged
+        yield f"encodes the chunk {short(value)} as one token, and batchbpe as {count} (pre-tokenizer {pre.name})"
     missing = [byte for byte, token in enumerate(model.byte_ids) if token is None and byte not in _NOT_IN_UTF8]
     if missing:
         yield f"does not merge what is next to a byte that the vocabulary lacks (0x{missing[0]:02X})"
     others = {*model.added_tokens, *map(_text, model.token_ids)} - {*model.special_tokens}
     if control := sorted(others & {*_CONTROL.split()}):
-        yield f"takes tokens with these names for special ones: {listed(control)}"
+        yield f"treats tokens with these names as special: {listed(control)}"
     for name in model.special_tokens:
         if name in _ALWAYS_FOUND:
             yield f"finds {short(name)} in every text, even if no special tokens are allowed"
