@@ -152,7 +152,7 @@ def test_wrong_exports(tmp_path: Path) -> None:
             same.export(tmp_path / "a.json", "huggingface", allow_inexact=allow_inexact)
     words = Tokenizer(Model(split="a+|b+", merges={}, stop_words={b"aa": 256}))
     with pytest.raises(
-        ValueError, match=r"stop word b'aa' would be merged even inside of other chunks; export to another format"
+        ValueError, match=r"stop word b'aa' would be merged even inside other chunks; export to another format"
     ):
         words.to_tiktoken()
     (tmp_path / "file").touch()

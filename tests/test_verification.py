@@ -6,13 +6,14 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from helpers import END, TEXT, run
 
 from batchbpe import PATTERNS, Model, Tokenizer
 from batchbpe.analysis.display import quoted_token
+from batchbpe.choices import EngineName
 from batchbpe.errors import ArgumentError, DataError
 from batchbpe.patterns import Split
 from batchbpe.verification import Verification, engines, verify
@@ -67,8 +68,7 @@ def test_exports_are_equal(tokenizer: Tokenizer, tmp_path: Path) -> None:
     found = verify(
         paths,
         texts=["Some text. " * 20_000, NUMBERS],
-        against=set(engines.NAMES) & {"batchbpe", "tokenizers", "transformers"}
-        | ({"tiktoken"} if tokenizer is TOKENIZER else set()),
+        against={"batchbpe", "tokenizers", "transformers"} | ({"tiktoken"} if tokenizer is TOKENIZER else set()),
     )
     assert found.ok and {result.status for result in found.results} == {"equal"}, found
     compared = [(result.engine, Path(result.file).name) for result in found.results]
@@ -79,7 +79,7 @@ def test_exports_are_equal(tokenizer: Tokenizer, tmp_path: Path) -> None:
     assert ("batchbpe", "mine.model") not in compared, "it is the reference"
     assert all(result.texts > 700 and result.tokens for result in found.results if result.engine != "test file")
     assert found.vocab_size == tokenizer.vocab_size and not found.notes
-    assert "give the ids of batchbpe for all of" in found.conclusion
+    assert "give the ids of batchbpe for all " in found.conclusion
 
 
 def test_a_folder_with_its_own_class(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_engines_that_are_not_installed(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(engines.Engine, "version", property(lambda self: "1" if self.name == "batchbpe" else None))
     found = verify(folder)
     assert results(found)["tokenizers"] == "not installed" and found.ok
-    assert found.conclusion.startswith("No other engine was compared with batchbpe")
+    assert found.conclusion.startswith("Nothing was compared with another engine")
     assert verify(folder, against=iter([])) == found, "an empty iterator is true"
     message = r"^against must be an engine that is installed, got 'tokenizers'; run pip install tokenizers$"
     with pytest.raises(ArgumentError, match=message):
@@ -419,14 +419,45 @@ def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = run("verify mine.model folder --against tokenizers")
     assert found.exit_code == 1
     assert re.search(
-        r"1 of [\d,]+ texts differ; the first, shortened:\n  text +'.*'\n  batchbpe +'.*' \d+\n", found.stdout
+        r"1 of [\d,]+ texts differs; the first, shortened:\n  text +'.*'\n  reference +'.*' \d+\n", found.stdout
     )
-    assert "\n  merges      The merges of the chunk " in found.stdout
+    assert "\n  cause       merges: The merges of the chunk " in found.stdout
     found = run("verify mine.model folder --against tokenizers --json")
     fields = json.loads(found.stdout)
     assert found.exit_code == 1 and not fields["ok"]
     assert [each["status"] for each in fields["results"]] == ["equal", "different"]
     assert fields["results"][1]["difference"]["kind"] == "merges" and fields["results"][1]["summary"].startswith("1 of")
+
+
+def test_printed_differences(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test file and a second file of batchbpe have separate rows, and only some texts are shortened."""
+    monkeypatch.chdir(tmp_path)
+    TOKENIZER.save("mine")
+    golden = folder / "tokenizer.test.json"
+    golden.write_text(golden.read_text().replace('{"text":"a","ids":[97]}', '{"text":"a","ids":[98]}'))
+    cause = "test file: The test file is of this model, but its ids differ: one of them has been changed."
+    rows = {"text": "'a'", "reference": "'a' 97", "test file": "'b' 98", "cause": cause}
+    header, printed = _printed(run("verify mine.model folder/tokenizer.test.json").stdout)
+    assert re.fullmatch(r"test file, folder/tokenizer.test.json: 1 of \d+ texts differs; the shortest:", header)
+    assert printed == rows
+    golden.unlink()
+    change(folder / "tokenizer.json", remove_merge)
+    header, rows = _printed(run("verify mine.model folder --against batchbpe").stdout)
+    assert header.startswith("batchbpe ") and header.endswith("differs; the first, shortened:")
+    assert [*rows] == ["text", "reference", "batchbpe", "cause"] and rows["reference"].count("|") == 0
+    TOKENIZER.export("folder", "transformers")
+    golden.unlink()
+    change(folder / "tokenizer.json", lambda fields: fields.update(decoder=None))
+    header, rows = _printed(run("verify mine.model folder --against tokenizers").stdout)
+    assert header.endswith("are decoded differently; the shortest:") and [*rows] == ["text", "tokens", "cause"]
+    assert rows["cause"].startswith("decoding: The ids are equal, but")
+
+
+def _printed(output: str) -> tuple[str, dict[str, str]]:
+    """Return the header and the rows of the first difference."""
+    header, *rows = output.split("\n\n")[1].splitlines()
+    parts = (re.match(r"  (\w+(?: \w+)*) {2,}(.*)", row) for row in rows)
+    return header, {part[1]: part[2] for part in parts if part}
 
 
 @pytest.mark.parametrize(
@@ -448,9 +479,7 @@ def test_command_errors(command: str, code: int, message: str, folder: Path, mon
 
 
 def test_the_command_knows_the_engines() -> None:
-    from batchbpe.cli.verify import ENGINES
-
-    assert ENGINES == engines.NAMES
+    assert get_args(EngineName) == tuple(dict.fromkeys(engine.name for engine in engines.ENGINES))
 
 
 def test_invalid_utf8_in_the_data(folder: Path, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ Ties = Literal["ids", "huggingface"]
 """Order of pairs with equal counts."""
 TokenFormat = Literal["bin", "npy", "llm.c", "nanogpt", "megatron", "datatrove", "olmo", "parquet"]
 """Format of token files."""
+EngineName = Literal["batchbpe", "tokenizers", "transformers", "tiktoken", "llama.cpp", "mistral-common", "gigatoken"]
+"""Name of an engine that `verify` compares with."""
 Unit = Literal["text", "byte", "character", "word"]
 """Unit of text whose cost in tokens is compared between groups."""
 Normalization = Literal["none", "NFC", "NFD", "NFKC", "NFKD"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
+from ..choices import EngineName
 from .app import command
-from .options import Json, Quiet, RankPattern, Threads, option, reads
+from .options import Json, Quiet, Threads, option, reads
 from .output import one_line, print_json, print_table
 from .usage import UsageError, one_of
 
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from ..data.options import Reading
     from ..verification.results import Result, Token, Verification
 
-ENGINES = ("batchbpe", "tokenizers", "transformers", "tiktoken", "llama.cpp", "mistral-common", "gigatoken")
-"""The names of `verification.engines`, which imports numpy."""
+ENGINES = get_args(EngineName)
 MAX_SUMMARY = 90
 """Number of characters of a result in the table; --json prints all of it."""
 MAX_TOKENS = 20
@@ -53,7 +53,14 @@ def verify(
     data: Annotated[
         list[str] | None, option("Documents to compare besides the built-in texts. Can be repeated.", metavar="PATH")
     ] = None,
-    pattern: RankPattern = None,
+    pattern: Annotated[
+        str | None,
+        option(
+            "Split pattern of .tiktoken files.",
+            metavar="PATTERN",
+            show_default="of the published file with the same ranks, or of the reference",
+        ),
+    ] = None,
     reading: dict[str, Any],
     threads: Threads = None,
     quiet: Quiet = False,
@@ -109,20 +116,23 @@ def _in_table(result: Result) -> str:
 
 
 def _difference(result: Result) -> str:
-    """Describe a difference: the text, both splits, and the likely cause."""
+    """Describe a difference: the text, the tokens of both, and the likely cause."""
     difference = result.difference
     assert difference is not None
     engine = f"{result.engine} {result.version or ''}".strip()
     escaped = "" if difference.text.isascii() else f" = {difference.text!a}"  # marks and spaces look alike
-    rows = {"text": f"{difference.text!r}{escaped}", "batchbpe": _tokens(difference.ours)}
-    if result.is_decoding:
-        rows["tokens"] = rows.pop("batchbpe")
-    else:
-        rows[result.engine] = _tokens(difference.theirs)
-    rows[difference.kind] = difference.cause
+    tokens = {"tokens" if result.is_decoding else "reference": difference.ours}
+    if not result.is_decoding:
+        tokens[result.engine] = difference.theirs
+    rows = {
+        "text": f"{difference.text!r}{escaped}",
+        **{name: _tokens(each) for name, each in tokens.items()},
+        "cause": f"{difference.kind}: {difference.cause}",
+    }
     width = max(map(len, rows)) + 2
     lines = (f"  {name:<{width}}{value}" for name, value in rows.items())
-    return "\n".join([f"{engine}, {result.file}: {result.summary}; the first, shortened:", *lines])
+    which = "the first, shortened" if result.is_shortened else "the shortest"
+    return "\n".join([f"{engine}, {result.file}: {result.summary}; {which}:", *lines])
 
 
 def _tokens(tokens: list[Token]) -> str:

@@ -72,7 +72,7 @@ KNOWN = (
     _named("gpt-4o", "o200k", differs=_MARKS),
     _named("tekken", "tekken", ignore_merges=True, adds_bos=True, differs=_MARKS),
     _named("kimi-k2", "kimi", differs="words with combining marks or several capital letters, and some Han characters"),
-    _named("tiny_aya", "command-a", differs="capital letters inside of words, and numbers"),
+    _named("tiny_aya", "command-a", differs="capital letters inside words, and numbers"),
     _steps(
         "falcon",
         Step(PUNCTUATION, "Contiguous"),

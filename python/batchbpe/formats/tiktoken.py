@@ -272,7 +272,7 @@ def _check_encoding(model: Model, remedy: Message) -> None:
 def _why_not_ranks(model: Model, recovered: Model) -> str:
     merged = next((word for word in model.stop_words if word not in recovered.stop_words), None)
     if merged is not None:
-        return f"stop word {short(merged)} would be merged even inside of other chunks"
+        return f"stop word {short(merged)} would be merged even inside other chunks"
     found = {*recovered.merges.items()}
     merge = next((item for item in model.merges.items() if item not in found), None)
     if merge is None:

@@ -16,26 +16,27 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from .. import __version__
-from ..analysis.display import quoted_token
 from ..arguments import check_iterable, check_path
+from ..choices import EngineName
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import Reading, ReadOptions, Sampling
 from ..errors import ArgumentError, DataError
-from ..formats import format_of, golden, is_rank_file
+from ..formats import format_of, golden
 from ..formats.golden_texts import texts_for
 from ..options import accepting
 from ..patterns import Split
 from ..tokenizer import Tokenizer
 from ..util.progress import Meter, bar, format_size
 from .adapters import FOLDER, Export
-from .compare import Reference, Run, failure
+from .compare import Run, failure, golden_result
 from .config import check_config
-from .engines import ENGINES, NAMES, Engine
-from .results import TEST_FILE, Result, Token, Verification
+from .engines import ENGINES, Engine
+from .reference import Reference
 from .results import Difference as Difference
+from .results import Result, Verification
 from .texts import batches, document_texts, token_texts
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def verify(
     reference = Reference(tokenizer, threads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about text that is lost, and from other packages
-        results = [_golden_result(path, tokenizer) for path in test_files]
+        results = [golden_result(path, reference) for path in test_files]
         runs, others = _load(exports, engines, reference, asked=bool(names))
         built_in = texts_for(tokenizer.model)
         _compare(runs, built_in, token_texts(tokenizer.model), corpus, progress)
@@ -126,7 +127,7 @@ def _names(against: Iterable[str]) -> list[str]:
     for name in names:
         found = [engine for engine in ENGINES if engine.name == name]
         if not found:
-            raise ArgumentError("against", name, f"must be one of {', '.join(NAMES)}")
+            raise ArgumentError("against", name, f"must be one of {', '.join(get_args(EngineName))}")
         if found[0].version is None:
             remedy = f"run pip install {found[0].package}"
             raise ArgumentError("against", name, "must be an engine that is installed", remedy=remedy)
@@ -138,7 +139,7 @@ def _check_used(engines: Sequence[Engine], exports: Sequence[Export]) -> None:
         same = [each for each in engines if each.name == engine.name]
         if not any(each.reads(export) for each in same for export in exports):
             reason = "must be an engine that reads one of the files"
-            raise ArgumentError("against", engine.name, reason, remedy=f"it reads {engine.kinds}: export to one")
+            raise ArgumentError("against", engine.name, reason, remedy=f"it reads {engine.files}: export to one")
 
 
 def _exports(
@@ -164,17 +165,17 @@ def _export(
 ) -> Export:
     inside = path / "config.json"
     found = Path(config) if config is not None else inside if inside.is_file() else None
-    export = Export(path, _kind_of(path), config=found)
+    export = Export(path, _format_of(path), config=found)
     try:
-        return replace(export, tokenizer=_tokenizer(path, pattern, reference))
+        return replace(export, tokenizer=_tokenizer(export, pattern, reference))
     except (ValueError, NotImplementedError) as error:
         is_read = any(engine.reads(export) for engine in ENGINES if engine.name != "batchbpe")
-        if reference is None or not is_read:  # nobody else can say what it is
+        if reference is None or not is_read:
             raise
         return replace(export, problem=failure(error))
 
 
-def _kind_of(path: Path) -> str:
+def _format_of(path: Path) -> str:
     if path.is_dir():
         return FOLDER
     if not path.is_file():
@@ -182,8 +183,8 @@ def _kind_of(path: Path) -> str:
     return format_of(path) or ""
 
 
-def _tokenizer(path: Path, pattern: Split | str | None, reference: Tokenizer | None) -> Tokenizer:
-    is_ranks = path.is_file() and is_rank_file(path)
+def _tokenizer(export: Export, pattern: Split | str | None, reference: Tokenizer | None) -> Tokenizer:
+    path, is_ranks = export.path, export.format == "tiktoken"
     if pattern is not None and is_ranks:
         return Tokenizer.from_tiktoken(path, pattern, reference.special_tokens if reference else None)
     try:
@@ -192,43 +193,6 @@ def _tokenizer(path: Path, pattern: Split | str | None, reference: Tokenizer | N
         if not is_ranks or reference is None:
             raise
         return Tokenizer.from_tiktoken(path, reference.model.split, reference.special_tokens)
-
-
-def _golden_result(path: Path, tokenizer: Tokenizer) -> Result:
-    """Compare the ids in a test file. Its texts cannot be shortened."""
-    try:
-        test = golden.load(path)
-    except (OSError, ValueError) as error:
-        return Result(TEST_FILE, None, str(path), "cannot load", asked=True, reason=failure(error))
-    texts = [*test.cases]
-    ours = tokenizer.encode_batch(texts, "all")
-    wrong = [text for text, ids in zip(texts, ours, strict=True) if test.cases[text] != ids]
-    difference = None
-    if wrong:
-        text = min(wrong, key=len)
-        vocab, is_same = tokenizer.vocab, test.model == tokenizer.model.identity
-        sides = [
-            [Token(token, quoted_token(vocab.get(token, b""))) for token in ids]
-            for ids in (tokenizer.encode(text, "all"), test.cases[text])
-        ]
-        cause = (
-            "The test file is of this model, but its ids differ: one of them has been changed."
-            if is_same
-            else f"The test file was made from another model (checksum {test.model}, not {tokenizer.model.identity})."
-        )
-        difference = Difference(text, sides[0], sides[1], "test file", cause)
-    return Result(
-        TEST_FILE,
-        None,
-        str(path),
-        "different" if wrong else "equal",
-        asked=True,
-        vocab_size=test.vocab_size,
-        texts=len(texts),
-        tokens=sum(map(len, test.cases.values())),
-        different=len(wrong),
-        difference=difference,
-    )
 
 
 def _load(
@@ -280,7 +244,7 @@ def _checks(
     exports: Sequence[Export], results: Sequence[Result], tokenizer: Tokenizer, config: str | os.PathLike[str] | None
 ) -> tuple[list[str], list[str]]:
     problems, notes = [], []
-    for path in dict.fromkeys(export.config for export in exports if export.config) or ([config] if config else []):
+    for path in dict.fromkeys(export.config for export in exports if export.config):
         found = check_config(Path(path), tokenizer.model, is_required=config is not None)
         problems += found[0]
         notes += found[1]

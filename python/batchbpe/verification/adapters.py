@@ -49,7 +49,7 @@ class Export:
     """A file or folder to compare."""
 
     path: Path
-    kind: str
+    format: str
     """`FOLDER`, or the name of a model format."""
     tokenizer: Tokenizer | None = None
     """What this core has loaded, if it could."""
@@ -65,10 +65,10 @@ class Export:
             raise DataError(self.problem)
         return self.tokenizer
 
-    def file(self, kind: str, name: str) -> Path | None:
-        """Return the path if it is of a kind, or the file with a name in the folder, if there is one."""
+    def file(self, format: str, name: str) -> Path | None:
+        """Return the path if it has a format, or the file with a name in the folder, if there is one."""
         inside = self.path / name
-        return self.path if self.kind == kind else inside if self.kind == FOLDER and inside.is_file() else None
+        return self.path if self.format == format else inside if self.format == FOLDER and inside.is_file() else None
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,9 @@ class Loaded:
     parses_special: bool = True
     """Whether special tokens in a text are tokens. If not, the reference encodes them as plain text too."""
     detail: str = ""
-    """What the engine has chosen itself: a class, or a name of a pattern."""
+    """What the engine has chosen itself, such as a class."""
+    pattern: str = ""
+    """The pattern that the engine has chosen itself, if it names one."""
 
 
 def tokenizer_json(export: Export) -> Path | None:

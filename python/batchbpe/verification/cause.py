@@ -13,6 +13,7 @@ from ..errors import short
 from ..patterns import PATTERNS, Split
 from ..tokenizer import Tokenizer
 from .adapters import Loaded
+from .reference import Reference
 from .results import Kind
 
 Found = tuple[Kind, str] | None
@@ -26,13 +27,17 @@ CHANGES: dict[str, Callable[[str], str]] = {
     "puts a space before a text": lambda text: f" {text}",
 }
 """What an engine may do to a text before it is split."""
+MAX_NAMES = 3
+"""Number of patterns that are named."""
+MAX_SIMILAR = 40
+"""Number of tokens to look at."""
 
 
 @dataclass(frozen=True)
 class Case:
     """A text that differs, and the texts to check an explanation with."""
 
-    reference: Tokenizer
+    reference: Reference
     engine: str
     loaded: Loaded
     text: str
@@ -40,13 +45,27 @@ class Case:
     theirs: list[int]
     texts: Sequence[str]
 
-    def encode(self, tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
-        """Encode texts as the reference does for this engine."""
-        return tokenizer.encode_batch(texts, "all" if self.loaded.parses_special else "none")
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the reference."""
+        return self.reference.tokenizer
+
+    def encode(self, texts: Sequence[str], tokenizer: Tokenizer | None = None) -> list[list[int]]:
+        """Encode texts as the reference does for this engine, or would do with another tokenizer."""
+        reference = replace(self.reference, tokenizer=tokenizer or self.tokenizer)
+        return reference.encode([*texts], self.loaded.parses_special)
 
 
 def cause_of(case: Case) -> tuple[Kind, str]:
-    """Return the likely cause, and a sentence about it."""
+    """Return the likely cause, and a sentence about it.
+
+    >>> from ..model import Model
+    >>> reference = Reference(Tokenizer(Model(r"\\w+|\\W+", {(97, 98): 256})))
+    >>> other = Tokenizer(Model(r"\\w+|\\W+", {(98, 98): 256}))
+    >>> loaded = Loaded(other.encode_batch, other.decode, other.vocab.get, other.vocab_size)
+    >>> cause_of(Case(reference, "other", loaded, "ab", [256], [97, 98], []))
+    ('merges', "The merges of the chunk 'ab' differ: other lacks a merge, or has them in another order.")
+    """
     for find in (_special_token, _normalization, _missing_token, _ids, _pattern):
         if found := find(case):
             return found
@@ -56,7 +75,7 @@ def cause_of(case: Case) -> tuple[Kind, str]:
 
 
 def _special_token(case: Case) -> Found:
-    model, loaded, engine = case.reference.model, case.loaded, case.engine
+    model, loaded, engine = case.tokenizer.model, case.loaded, case.engine
     if not loaded.parses_special:
         return None
     names = sorted((name for name in model.found_tokens if name in case.text), key=len, reverse=True)
@@ -78,27 +97,27 @@ def _special_token(case: Case) -> Found:
             return "special token", f"{engine} finds {name} (id {token}) in a text, and batchbpe encodes it as text."
     if names:
         pieces = [piece for piece in re.split("|".join(map(re.escape, names)), case.text) if piece]
-        if not pieces or case.encode(case.reference, pieces) == loaded.encode(pieces):
+        if not pieces or case.encode(pieces) == loaded.encode(pieces):
             return "special token", f"{engine} treats the text next to the token {short(names[0])} differently."
     return None
 
 
 def _normalization(case: Case) -> Found:
-    model, engine = case.reference.model, case.engine
+    model, engine = case.tokenizer.model, case.engine
     form = model.split.normalization
     if form != "none":
         plain = Tokenizer(replace(model, split=replace(model.split, normalization="none")))
-        if case.encode(plain, [case.text]) == [case.theirs]:
+        if case.encode([case.text], plain) == [case.theirs]:
             return "normalization", f"{engine} does not normalize text to {form}."
     for what, change in CHANGES.items():
         changed = change(case.text)
-        if changed != case.text and case.encode(case.reference, [changed]) == [case.theirs]:
+        if changed != case.text and case.encode([changed]) == [case.theirs]:
             return "normalization", f"{engine} {what}, and batchbpe does not."
     return None
 
 
 def _missing_token(case: Case) -> Found:
-    vocab, loaded, engine = case.reference.vocab, case.loaded, case.engine
+    vocab, loaded, engine = case.tokenizer.vocab, case.loaded, case.engine
     for token in case.ours:
         if loaded.token(token) is None:
             return "missing token", f"{engine} has no token with the id {token}, {quoted_token(vocab[token])}."
@@ -110,14 +129,14 @@ def _missing_token(case: Case) -> Found:
         b"".join(map(vocab.__getitem__, case.ours)),
         b"".join(loaded.token(token) or b"" for token in case.theirs),
     )
-    if sorted(made) != sorted(named) and len(made) != len(named):
+    if len(made) != len(named):
         which = "loses bytes of" if len(named) < len(made) else "has more bytes than batchbpe for"
         return "missing token", f"{engine} {which} the text: one of the vocabularies lacks a byte."
     return None
 
 
 def _ids(case: Case) -> Found:
-    ours = [case.reference.vocab[token] for token in case.ours]
+    ours = [case.tokenizer.vocab[token] for token in case.ours]
     theirs = [case.loaded.token(token) for token in case.theirs]
     if ours != theirs:
         return None
@@ -132,6 +151,7 @@ def _pattern(case: Case) -> Found:
     names = _patterns_that_explain(case)
     some = " or ".join([*names[:MAX_NAMES], *["another"] * (len(names) > MAX_NAMES)])
     like = f" It splits text like the pattern {some}." if names else ""
+    own = f" It has {case.loaded.pattern}." if case.loaded.pattern else ""
     crossing = next(
         (number for number, (start, end) in enumerate(pairwise([0, *theirs])) if _between(ends, start, end)), None
     )
@@ -140,15 +160,11 @@ def _pattern(case: Case) -> Found:
         boundary = next(end for end in ends if end > [0, *theirs][crossing])
         crossed = quoted_token(chunks[ends.index(boundary) - 1])
         sentence = f"The token {token} of {case.engine} crosses the end of the chunk {crossed}."
-        return "pattern", f"{sentence}{like}{_detail(case)}"
+        return "pattern", f"{sentence}{like}{own}"
     chunk = _first_different_chunk(case)
     if chunk and (names or _cuts_similar_tokens(case, [*sorted({*theirs} - {*ours})])):
-        return "pattern", f"{case.engine} cuts the chunk {quoted_token(chunk)}.{like}{_detail(case)}"
+        return "pattern", f"{case.engine} cuts the chunk {quoted_token(chunk)}.{like}{own}"
     return None
-
-
-def _detail(case: Case) -> str:
-    return f" It has {case.loaded.detail}." if "=" in case.loaded.detail and "ggml" in case.loaded.detail else ""
 
 
 def _bytes_of(value_of: Callable[[int], bytes | None], ids: list[int]) -> list[bytes]:
@@ -161,7 +177,7 @@ def _ends(values: list[bytes]) -> list[int]:
 
 def _ends_of(case: Case) -> tuple[list[int], list[int]]:
     """Return where the tokens of the reference and of the engine end, in bytes."""
-    vocab, loaded = case.reference.vocab, case.loaded
+    vocab, loaded = case.tokenizer.vocab, case.loaded
     return _ends(_bytes_of(vocab.get, case.ours)), _ends(_bytes_of(loaded.token, case.theirs))
 
 
@@ -170,15 +186,15 @@ def _between(numbers: list[int], start: int, end: int) -> bool:
 
 
 def _chunks(case: Case) -> list[bytes]:
-    """Return the chunks of the reference, as far as they are encoded."""
+    """Return the chunks of the reference, without bytes that are not encoded."""
     special = "all" if case.loaded.parses_special else ([], [])
-    ids, _, words = case.reference.core_encoder.encode_with_words(case.text, special)  # type: ignore[arg-type]
+    ids, _, words = case.tokenizer.core_encoder.encode_with_words(case.text, special)  # type: ignore[arg-type]
     chunks: list[bytes] = []
     before = None
     for token, word in zip(ids, words.tolist(), strict=True):
         if word != before:
             chunks.append(b"")
-        chunks[-1] += case.reference.vocab[token]
+        chunks[-1] += case.tokenizer.vocab[token]
         before = word
     return chunks
 
@@ -196,17 +212,17 @@ def _first_different_chunk(case: Case) -> bytes:
 
 def _patterns_that_explain(case: Case) -> list[str]:
     """Return the named patterns with which the reference encodes the text, and most other texts, like the engine."""
-    model, texts = case.reference.model, [case.text, *case.texts]
+    model, texts = case.tokenizer.model, [case.text, *case.texts]
     theirs = case.loaded.encode(texts)
-    wrong = _mismatches(case.encode(case.reference, texts), theirs)
+    wrong = _mismatches(case.encode(texts), theirs)
     found: dict[str, int] = {}
     for name, pattern in PATTERNS.items():
         split = Split(pattern, normalization=model.split.normalization)
         if split == model.split or model.phrases:
             continue
         other = Tokenizer(replace(model, split=split))
-        if case.encode(other, [case.text]) == [case.theirs]:
-            found[name] = _mismatches(case.encode(other, texts), theirs)
+        if case.encode([case.text], other) == [case.theirs]:
+            found[name] = _mismatches(case.encode(texts, other), theirs)
     least = min(found.values(), default=wrong)
     return [name for name, number in found.items() if number == least and number * 2 < wrong]
 
@@ -215,18 +231,12 @@ def _mismatches(ours: list[list[int]], theirs: list[list[int]]) -> int:
     return sum(one != other for one, other in zip(ours, theirs, strict=True))
 
 
-MAX_NAMES = 3
-"""Number of patterns that are named."""
-MAX_SIMILAR = 40
-"""Number of tokens to look at."""
-
-
 def _cuts_similar_tokens(case: Case, cuts: list[int]) -> bool:
     """Return whether the engine also cuts most other tokens between two characters of the same classes.
 
     A pattern cuts all of them, while a missing merge concerns a single token.
     """
-    data = b"".join(_bytes_of(case.reference.vocab.get, case.ours))
+    data = b"".join(_bytes_of(case.tokenizer.vocab.get, case.ours))
     classes = next((found for cut in cuts if (found := _classes_at(data, cut))), None)
     if classes is None:
         return False
@@ -237,7 +247,7 @@ def _cuts_similar_tokens(case: Case, cuts: list[int]) -> bool:
 
 
 def _classes_at(data: bytes, cut: int) -> str | None:
-    """Return the classes of the characters on both sides, or None if the cut is inside of a character."""
+    """Return the classes of the characters on both sides, or None if the cut is inside a character."""
     try:
         return _class_of(data[:cut].decode()[-1:]) + _class_of(data[cut:].decode()[:1])
     except UnicodeDecodeError:
@@ -251,7 +261,7 @@ def _class_of(character: str) -> str:
 def _tokens_with(case: Case, classes: str) -> Iterator[tuple[str, int]]:
     """Yield tokens that contain two neighboring characters of some classes, and the offset between these in bytes."""
     found = 0
-    model = case.reference.model
+    model = case.tokenizer.model
     for token in model.merges.values():
         try:
             text = model.vocab[token].decode()
@@ -259,7 +269,7 @@ def _tokens_with(case: Case, classes: str) -> Iterator[tuple[str, int]]:
             continue
         kinds = [*map(_class_of, text)]
         at = next((n for n, pair in enumerate(pairwise(kinds), 1) if "".join(pair) == classes), None)
-        if at is not None and case.encode(case.reference, [text]) == [[token]]:
+        if at is not None and case.encode([text]) == [[token]]:
             yield text, len(text[:at].encode())
             found += 1
             if found == MAX_SIMILAR:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..analysis.display import quoted_token
 from ..errors import short
-from ..tokenizer import Tokenizer
+from ..formats import golden
 from .adapters import Export, Loaded
 from .cause import Case, cause_of
 from .engines import Engine
-from .results import Difference, Result, Token
+from .reference import Reference
+from .results import TEST_FILE, Difference, Result, Token
 
 MAX_TRIES = 3000
 """Limit of shortening a text; not a time, so that every run prints the same."""
@@ -28,18 +30,6 @@ def failure(error: BaseException) -> str:
         raise error
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 300 else f"{text[:300]}…"
-
-
-class Reference:
-    """Encodes texts with this core, with special tokens as tokens or as text."""
-
-    def __init__(self, tokenizer: Tokenizer, threads: int | None) -> None:
-        """Wrap a tokenizer."""
-        self.tokenizer, self._threads = tokenizer, threads
-
-    def encode(self, texts: list[str], parses_special: bool) -> list[list[int]]:
-        """Encode texts."""
-        return self.tokenizer.encode_batch(texts, "all" if parses_special else "none", threads=self._threads)
 
 
 @dataclass
@@ -129,7 +119,7 @@ class Run:
         ours, (theirs, reason) = self._ours(text), self._one(text)
         if theirs is None:
             return Difference(text, self._named(ours), [], "error", f"{self.engine.name} raises an error: {reason}")
-        case = Case(self.reference.tokenizer, self.engine.name, self.loaded, text, ours, theirs, texts)
+        case = Case(self.reference, self.engine.name, self.loaded, text, ours, theirs, texts)
         try:
             kind, cause = cause_of(case)
         except BaseException as error:  # the engine fails for one of the other texts
@@ -144,8 +134,44 @@ class Run:
         return Difference(self.reference.tokenizer.decode(ids), tokens, tokens, "decoding", cause)
 
     def _named(self, ids: list[int], *, theirs: bool = False) -> list[Token]:
-        value_of = self.loaded.token if theirs else self.reference.tokenizer.vocab.get
-        return [Token(token, quoted_token(value_of(token) or b"")) for token in ids]
+        return _named(ids, self.loaded.token if theirs else self.reference.tokenizer.vocab.get)
+
+
+def _named(ids: list[int], value_of: Callable[[int], bytes | None]) -> list[Token]:
+    return [Token(token, quoted_token(value_of(token) or b"")) for token in ids]
+
+
+def golden_result(path: Path, reference: Reference) -> Result:
+    """Compare the ids in a test file. Its texts cannot be shortened, so the shortest is shown."""
+    try:
+        test = golden.load(path)
+    except (OSError, ValueError) as error:
+        return Result(TEST_FILE, None, str(path), "cannot load", asked=True, reason=failure(error))
+    ours = dict(zip(test.cases, reference.encode([*test.cases], True), strict=True))
+    wrong = [text for text, ids in test.cases.items() if ids != ours[text]]
+    difference = None
+    if wrong:
+        text = min(wrong, key=len)
+        vocab, identity = reference.tokenizer.vocab, reference.tokenizer.model.identity
+        cause = (
+            "The test file is of this model, but its ids differ: one of them has been changed."
+            if test.model == identity
+            else f"The test file was made from another model (checksum {test.model}, not {identity})."
+        )
+        tokens, expected = (_named(ids, vocab.get) for ids in (ours[text], test.cases[text]))
+        difference = Difference(text, tokens, expected, "test file", cause)
+    return Result(
+        TEST_FILE,
+        None,
+        str(path),
+        "different" if wrong else "equal",
+        asked=True,
+        vocab_size=test.vocab_size,
+        texts=len(test.cases),
+        tokens=sum(map(len, test.cases.values())),
+        different=len(wrong),
+        difference=difference,
+    )
 
 
 def shortened(text: str, differs: Callable[[str], bool]) -> str:

@@ -21,6 +21,13 @@ def check_config(path: Path, model: Model, *, is_required: bool) -> tuple[list[s
     """Return what is wrong with a configuration, and what is worth knowing.
 
     `is_required` raises an error if it has no vocabulary size.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "config.json").write_text('{"vocab_size": 300}')
+    ...     problems, notes = check_config(Path(folder) / "config.json", Model(r"\\w+", {}), is_required=True)
+    >>> problems, notes[0].partition("config.json: ")[2]
+    ([], 'vocab_size is 300, so 44 rows of the embeddings are not used by the tokenizer')
     """
     with locate_errors(path):
         fields = parse_json(path.read_bytes(), "not a valid config.json: ")
@@ -44,7 +51,7 @@ def check_config(path: Path, model: Model, *, is_required: bool) -> tuple[list[s
 
 
 def _sections(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the configuration and those inside of it, each with the name of its vocabulary size."""
+    """Yield the configuration and those inside it, each with the name of its vocabulary size."""
     yield f"{prefix}vocab_size", fields
     for name in NESTED:
         if isinstance(fields.get(name), Mapping):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from .. import __version__
+from ..choices import EngineName
 from . import adapters, llama_cpp
 from .adapters import FOLDER, Export, Loaded
 
@@ -15,10 +16,10 @@ from .adapters import FOLDER, Export, Loaded
 class Engine:
     """How an engine is found, which files it reads, and how it loads them."""
 
-    name: str
+    name: EngineName
     package: str
     """The name in the package registry."""
-    kinds: str
+    files: str
     """The files that it reads, for error messages."""
     reads: Callable[[Export], object]
     load: Callable[[Export], Loaded]
@@ -34,8 +35,8 @@ class Engine:
             return None
 
 
-def _of_kind(kind: str) -> Callable[[Export], bool]:
-    return lambda export: export.kind == kind
+def _has_format(format: str) -> Callable[[Export], bool]:
+    return lambda export: export.format == format
 
 
 ENGINES: tuple[Engine, ...] = (
@@ -47,18 +48,17 @@ ENGINES: tuple[Engine, ...] = (
         adapters.tokenizer_json,
         adapters.load_tokenizers,
     ),
-    Engine("transformers", "transformers", "folders", _of_kind(FOLDER), adapters.load_transformers),
+    Engine("transformers", "transformers", "folders", _has_format(FOLDER), adapters.load_transformers),
     Engine("transformers", "transformers", "folders", adapters.has_auto_map, adapters.load_transformers_with_code),
-    Engine("tiktoken", "tiktoken", ".tiktoken files", _of_kind("tiktoken"), adapters.load_tiktoken),
-    Engine("llama.cpp", "llama-cpp-python", ".gguf files", _of_kind("gguf"), llama_cpp.load),
+    Engine("tiktoken", "tiktoken", ".tiktoken files", _has_format("tiktoken"), adapters.load_tiktoken),
+    Engine("llama.cpp", "llama-cpp-python", ".gguf files", _has_format("gguf"), llama_cpp.load),
     Engine("mistral-common", "mistral-common", "tekken.json files", adapters.tekken_json, adapters.load_mistral_common),
     Engine(
         "gigatoken",
         "gigatoken",
         "tokenizer.json and .tiktoken files",
-        lambda export: adapters.tokenizer_json(export) or export.kind == "tiktoken",
+        lambda export: adapters.tokenizer_json(export) or export.format == "tiktoken",
         adapters.load_gigatoken,
     ),
 )
 """All engines. transformers loads a folder with code twice: without and with `trust_remote_code=True`."""
-NAMES = tuple(dict.fromkeys(engine.name for engine in ENGINES))

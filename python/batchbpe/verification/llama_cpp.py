@@ -62,7 +62,7 @@ def load(export: Export) -> Loaded:
 
     value = ctypes.create_string_buffer(256)
     llama_cpp.llama_model_meta_val_str(model, b"tokenizer.ggml.pre", value, len(value))
-    detail = f"tokenizer.ggml.pre={value.value.decode('utf-8', 'replace') or 'none'}"
+    pre = f"tokenizer.ggml.pre={value.value.decode('utf-8', 'replace') or 'none'}"
     weakref.finalize(encode, llama_cpp.llama_model_free, model)
     found = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED
     return Loaded(
@@ -71,5 +71,6 @@ def load(export: Export) -> Loaded:
         lambda id: piece(id) if 0 <= id < size else None,
         size,
         lambda id: llama_cpp.llama_vocab_get_attr(vocab, id) & found,
-        detail=detail,
+        detail=pre,
+        pattern=pre,
     )

@@ -27,7 +27,11 @@ class Token:
 
 @dataclass(frozen=True)
 class Difference:
-    """A text that an engine encodes or decodes differently, shortened while it still differs."""
+    """A text that an engine encodes or decodes differently.
+
+    It is the first that is encoded differently, shortened while it still differs. If only decoding differs, or for a
+    test file, it is the shortest.
+    """
 
     text: str
     ours: list[Token]
@@ -72,8 +76,8 @@ class Result:
         '12 of 340 texts differ'
         """
         if self.status == "different":
-            verb = "is decoded differently" if self.is_decoding and self.different == 1 else "differ"
-            verb = "are decoded differently" if self.is_decoding and self.different > 1 else verb
+            one, several = ("is", "are") if self.is_decoding else ("differs", "differ")
+            verb = (one if self.different == 1 else several) + " decoded differently" * self.is_decoding
             return f"{self.different:,} of {plural(self.texts, 'text')} {verb}"
         return f"{self.status}: {self.reason}" if self.reason else self.status
 
@@ -81,6 +85,11 @@ class Result:
     def is_decoding(self) -> bool:
         """Whether the ids are equal, and only decoding differs."""
         return self.difference is not None and self.difference.kind == "decoding"
+
+    @property
+    def is_shortened(self) -> bool:
+        """Whether the text of the difference was shortened."""
+        return self.engine != TEST_FILE and not self.is_decoding
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,7 @@ class Verification:
         """A sentence about the result.
 
         >>> Verification("mine.model", "0.1.0", 600, 600, []).conclusion
-        'No other engine was compared with batchbpe: install one, or pass a file that one reads.'
+        'Nothing was compared with another engine: install one, or pass a file that one reads.'
         """
         others = [result for result in self.compared if result.engine not in ("batchbpe", TEST_FILE)]
         engines = list(dict.fromkeys(result.engine for result in others))
@@ -129,7 +138,7 @@ class Verification:
             names = dict.fromkeys(f"{result.engine} ({result.file})" for result in self.differences)
             return f"{', '.join(names)} {'differs' if len(names) == 1 else 'differ'} from batchbpe."
         if not engines:
-            return "No other engine was compared with batchbpe: install one, or pass a file that one reads."
+            return "Nothing was compared with another engine: install one, or pass a file that one reads."
         texts = max(result.texts for result in others)
         verb = "gives" if len(engines) == 1 else "give"
-        return f"{', '.join(engines)} {verb} the ids of batchbpe for all of {plural(texts, 'text')}."
+        return f"{', '.join(engines)} {verb} the ids of batchbpe for all {plural(texts, 'text')}."

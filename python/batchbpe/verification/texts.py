@@ -22,7 +22,11 @@ BATCH = 1 << 17
 
 
 def token_texts(model: Model) -> list[str]:
-    """Return every token as a text, so that each merge is used. Parts of characters are completed."""
+    """Return every token as a text, so that each merge is used. Parts of characters are completed.
+
+    >>> token_texts(Model(r"\\w+", {(97, 98): 256}))[-1]
+    'ab'
+    """
     return list(dict.fromkeys(filter(None, map(_text_with, model.vocab.values()))))
 
 
@@ -42,7 +46,11 @@ def _text_with(token: bytes) -> str | None:
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Yield lists of texts of bounded size."""
+    """Yield lists of texts of bounded size.
+
+    >>> [len(batch) for batch in batches(["a" * 100_000] * 3)]
+    [2, 1]
+    """
     batch: list[str] = []
     size = 0
     for text in texts:
