@@ -104,6 +104,17 @@ def test_cl100k_differs_only_at_the_end_of_a_text(pattern: str, tmp_path: Path) 
     assert found and all(re.search(r"[\r\n]\s+\Z", text) for text in found)
 
 
+@pytest.mark.filterwarnings("ignore:llama.cpp splits words")
+@pytest.mark.parametrize("pattern", ["minicpm", "tekken"])
+def test_tokens_that_are_not_merged(pattern: str, tmp_path: Path) -> None:
+    """llama.cpp looks the chunk up, as the warning says."""
+    merges = {(97, 98): 256, (98, 99): 257, (97, 257): 258}
+    tokenizer = Tokenizer(Model(Split.of(pattern), merges, special_tokens={END: 259}))
+    with pytest.warns(UserWarning, match="llama.cpp encodes the chunk b'abc' as one token, and batchbpe as 2"):
+        llama = exported(tokenizer, tmp_path, allow_inexact=True)
+    assert [*differing(tokenizer, llama, ["abc", "ab", "bc", "abcd", "xabc"])] == ["abc"]
+
+
 @pytest.mark.parametrize("pattern", ["gpt4", "gpt2", "qwen2", "qwen3.5", "deepseek", "starcoder", "minicpm", "bloom"])
 def test_trained_vocabularies(pattern: str, library: list[str], tmp_path: Path) -> None:
     texts = [*library[:150], multilingual(100_000)]
