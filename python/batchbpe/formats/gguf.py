@@ -23,19 +23,30 @@ from .huggingface import with_added
 from .names import check_distinct, check_names, ids_by_name, unmerged_token
 from .placeholders import unused_tokens
 from .post_processor import wrapping_of
-from .pre_tokenizers import KNOWN, PreTokenizer, by_name, differences, for_split
+from .pre_tokenizers import KNOWN, NOT_IN_UTF8, PreTokenizer, by_name, differences, for_split
 from .roles import roles_of, with_listed
+from .token_types import (
+    BYTE,
+    CONTROL,
+    DEFAULT_EOS,
+    NORMAL,
+    ROLES,
+    SPECIAL,
+    UNUSED,
+    USER_DEFINED,
+    changes,
+    retyped,
+    stripped,
+)
 from .tokenizer_json import parse
 from .unsupported import check_supported, without_unsupported
 
 FILE = "GGUF file"
 SUPPORTED = frozenset({"stop_words", "added_tokens", "decode_only"})
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
 _ROLES = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown", "sep": "seperator", "mask": "mask"}
 """Roles, and what the keys for them are called. The misspelling is that of the format."""
+_PREFIX = "tokenizer.ggml."
 _TEMPLATE = "tokenizer.chat_template"
-_DEFAULT_EOS = 11
-"""The id that llama.cpp uses if a file does not have one."""
 _REMEDY: Message = ("use ", Setting("allow_inexact", True), " if that is acceptable")
 
 
@@ -72,11 +83,15 @@ def to_values(model: Model, *, allow_inexact: bool = False) -> dict[str, Any]:
         check_distinct(kept, FILE)
     pre, kept = _pre_tokenizer(kept, allow_inexact)
     check_names(kept, FILE)
-    for difference in differences(model, pre):
+    tokens, types = _tokens(kept, pre)
+    ids, by_token = _role_ids(model), dict(zip(tokens, types, strict=True))
+    for difference in (
+        *differences(model, pre),
+        *changes(by_token, retyped(by_token, {"eos": ids["eos"]} if "eos" in ids else {})),
+    ):
         if not allow_inexact:
             raise DataError(f"llama.cpp {difference}", remedy=_REMEDY)
         warn(f"llama.cpp {difference}")
-    tokens, types = _tokens(kept, pre)
     values: dict[str, Any] = {
         "general.architecture": "llama",  # any that llama.cpp knows
         "general.name": "batchbpe",  # not the name of the file: llama.cpp strips spaces if it contains phi-3
@@ -86,7 +101,7 @@ def to_values(model: Model, *, allow_inexact: bool = False) -> dict[str, Any]:
         "tokenizer.ggml.token_type": types,
         "tokenizer.ggml.merges": [" ".join(to_byte_level(kept.vocab[part]) for part in pair) for pair in kept.merges],
     }
-    return values | _roles(model) | _templates(model)
+    return values | _roles(model, ids) | _templates(model)
 
 
 def _flags(model: Model) -> dict[str, frozenset[str]]:
@@ -126,29 +141,38 @@ def _pre_tokenizer(model: Model, allow_inexact: bool) -> tuple[PreTokenizer, Mod
 def _tokens(model: Model, pre: PreTokenizer) -> tuple[list[str], list[int]]:
     """Return the names and the types of all tokens by id."""
     names = ids_by_name(model, FILE, whole_chunks=pre.ignore_merges)
-    types = dict.fromkeys(names.values(), _NORMAL)
+    types = dict.fromkeys(names.values(), NORMAL)
     for name, token in model.found_tokens.items():
         if types.get(token) and names.get(name) != token:
             reason = f"token {token} is both {short(name)} and {short(to_byte_level(name.encode()))} in a {FILE}"
             raise DataError(reason, remedy=("use ", Setting("format", "batchbpe")))
         names[name] = token
-        types[token] = _CONTROL if name in model.special_tokens else _USER_DEFINED
+        types[token] = CONTROL if name in model.special_tokens else USER_DEFINED
     unused = unused_tokens(model, types, tool="llama.cpp")
     by_id = {token: name for name, token in (names | unused).items()}
+    for token, name in by_id.items():
+        if "\0" in name:
+            reason = f"llama.cpp cuts off the name of token {token} at its null character: {short(name)}"
+            raise DataError(reason, remedy="rename it")
     ids = range(model.n_vocab)
-    return [by_id[token] for token in ids], [types.get(token, _UNUSED) for token in ids]
+    return [by_id[token] for token in ids], [types.get(token, UNUSED) for token in ids]
 
 
-def _roles(model: Model) -> dict[str, Any]:
-    """Return the ids of special tokens with a role, and whether a text is put between BOS and EOS."""
+def _role_ids(model: Model) -> dict[str, int]:
+    """Return the ids of special tokens with a role."""
     ids: dict[str, int] = {}
     for role, name in roles_of(model).items():
         token = model.found_tokens.get(name, model.token_ids.get(from_byte_level(name) or b""))
         if token is None:
             raise DataError(f"{role} is {short(name)}, which is not a token", remedy=("use ", Setting(role)))
         ids[role] = token
-    if "eos" not in ids and model.n_vocab > _DEFAULT_EOS:
-        warn(f"llama.cpp ends a text at token {_DEFAULT_EOS}, because no special token has the role eos")
+    return ids
+
+
+def _roles(model: Model, ids: Mapping[str, int]) -> dict[str, Any]:
+    """Return the values for roles, and whether a text is put between BOS and EOS."""
+    if "eos" not in ids and model.n_vocab > DEFAULT_EOS:
+        warn(f"llama.cpp ends a text at token {DEFAULT_EOS}, because no special token has the role eos")
     state = model.carried.get("post_processor")
     wrapping = wrapping_of(json.dumps(state).encode() if state else None)
     adds_bos = bool(wrapping and wrapping.before == (ids.get("bos"),))
@@ -179,7 +203,7 @@ def _templates(model: Model) -> dict[str, Any]:
 def load(path: Path) -> Model:
     """Read the vocabulary of a GGUF file. The tensors of a model are not read."""
     with locate_errors(path):
-        return _model(metadata.read(path, "tokenizer."))
+        return _model(metadata.read(path, ("tokenizer.", "general.name")))
 
 
 def _model(values: Mapping[str, Any]) -> Model:
@@ -196,34 +220,56 @@ def _model(values: Mapping[str, Any]) -> Model:
     types = (
         _value(values, "ggml.token_type", list, int)
         if "tokenizer.ggml.token_type" in values
-        else [_NORMAL] * len(tokens)
+        else [NORMAL] * len(tokens)
     )
     if len(types) != len(tokens):
         raise DataError(f"tokenizer.ggml.token_type must have {len(tokens)} items, got {len(types)}")
-    if _BYTE in types:
+    if BYTE in types:
         raise DataError("byte tokens (type 6) are not supported; only byte-level BPE is")
-    used = {id: token for id, (token, type) in enumerate(zip(tokens, types, strict=True)) if token and type != _UNUSED}
+    for place, items in {"tokens": tokens, "merges": merges}.items():
+        if cut := next((item for item in items if "\0" in item), None):
+            raise DataError(
+                f"{short(cut)} has a null character, where llama.cpp cuts it off", where=f"{_PREFIX}{place}"
+            )
+    for merge in merges:
+        if merge.count(" ") != 1:
+            raise DataError(
+                f"expected two tokens with a space between them, got {short(merge)}", where=f"{_PREFIX}merges"
+            )
+    all_roles = {role: role for role in ROLES} | _ROLES
+    ids = {role: _typed(values, f"{key}_token_id", -1) for role, key in all_roles.items()}
+    ids = {role: id for role, id in ids.items() if 0 <= id < len(tokens)}
+    by_token = retyped(dict(zip(tokens, types, strict=True)), ids)
+    used = {id: token for id, token in enumerate(tokens) if token and by_token[token] != UNUSED}
     vocab = {token: id for id, token in used.items()}
     if len(vocab) < len(used):
         twice = next(token for id, token in used.items() if vocab[token] != id)
-        raise DataError(f"token {short(twice)} is listed twice", where="tokenizer.ggml.tokens")
-    special = {token: id for token, id in vocab.items() if types[id] in (_CONTROL, _UNKNOWN)}
-    ids = {role: values.get(f"tokenizer.ggml.{key}_token_id") for role, key in _ROLES.items()}
-    roles = {role: used[id] for role, id in ids.items() if id in used and used[id] in special}
+        raise DataError(f"token {short(twice)} is listed twice", where=f"{_PREFIX}tokens")
+    special = {token: id for token, id in vocab.items() if by_token[token] in SPECIAL}
+    roles = {role: tokens[ids[role]] for role in _ROLES if role in ids and tokens[ids[role]] in special}
+    found = {token: id for token, id in vocab.items() if token in special or by_token[token] == USER_DEFINED}
+    flags = stripped(found, name, str(values.get("general.name", "")))
     added = [
-        {"id": id, "content": token, "special": token in special}
-        for id, token in used.items()
-        if token in special or types[id] == _USER_DEFINED
+        {"id": id, "content": token, "special": token in special, **({flags[token]: True} if token in flags else {})}
+        for token, id in found.items()
     ]
-    # Those that are spelled like a byte would become that byte, which the vocabulary lacks.
-    like_bytes = [entry for entry in added if len(from_byte_level(entry["content"]) or b"") == 1]
+    # Those that are spelled like another byte would become that byte, which the vocabulary lacks.
+    like_bytes = [entry for entry in added if len(_other_bytes(entry["content"])) == 1]
     for entry in like_bytes:
         del vocab[entry["content"]]
+        byte = _other_bytes(entry["content"])[0]
+        if byte not in NOT_IN_UTF8:
+            warn(f"the vocabulary lacks the byte 0x{byte:02X}, because {short(entry['content'])} is a special token")
     fields = {
         "added_tokens": [entry for entry in added if entry not in like_bytes],
         "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
         "post_processor": _post_processor(values, pre, roles, special),
-        "model": {"type": "BPE", "ignore_merges": pre.ignore_merges, "vocab": vocab, "merges": merges},
+        "model": {
+            "type": "BPE",
+            "ignore_merges": pre.ignore_merges,
+            "vocab": vocab,
+            "merges": [*dict.fromkeys(merges)],
+        },
     }
     model = with_added(replace(parse(json.dumps(fields).encode()), split=pre.split), like_bytes)
     return _with_roles(model, roles, values)
@@ -249,8 +295,8 @@ def _post_processor(
 ) -> dict[str, Any] | None:
     """Return a post-processor that adds the BOS and EOS tokens that llama.cpp adds."""
     adds = {
-        "bos": values.get("tokenizer.ggml.add_bos_token", pre.adds_bos),
-        "eos": values.get("tokenizer.ggml.add_eos_token", False),
+        "bos": _typed(values, "add_bos_token", pre.adds_bos),
+        "eos": _typed(values, "add_eos_token", False),
     }
     names = {role: name for role, name in roles.items() if adds.get(role)}
     if not names:
@@ -270,6 +316,21 @@ def _post_processor(
         "pair": surrounded("A", 0) + surrounded("B", 1),
         "special_tokens": {name: {"id": name, "ids": [special[name]], "tokens": [name]} for name in names.values()},
     }
+
+
+def _other_bytes(name: str) -> bytes:
+    """Return the bytes that are spelled like the text of a token, if they are not that text."""
+    value = from_byte_level(name) or b""
+    return b"" if value == name.encode() else value
+
+
+def _typed(values: Mapping[str, Any], name: str, default: int) -> int:
+    """Return a value or its default. Raise unless it has the type of the default."""
+    value = values.get(_PREFIX + name, default)
+    if type(value) is not type(default):
+        expected = "true or false" if isinstance(default, bool) else "an integer"
+        raise DataError(f"{_PREFIX}{name} must be {expected}, got {short(value)}")
+    return value
 
 
 def _value(values: Mapping[str, Any], name: str, kind: Any, items: type | None = None) -> Any:

@@ -20,6 +20,8 @@ MAGIC = b"GGUF"
 VERSION = 3
 _VERSIONS = (2, 3)
 """Version 3 added big-endian files, and is otherwise the same. llama.cpp does not read version 1 either."""
+MAX_VALUES = 1 << 16
+"""Largest number of values. Published files have fewer than a hundred."""
 MAX_STRING = 1 << 26
 """Largest size of a string."""
 MAX_DEPTH = 8
@@ -28,8 +30,10 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _UINT32, _INT32, _BOOL, _STRING, _ARRAY = 4, 5, 7, 8, 9
 
 
-def read(path: Path, prefix: str) -> dict[str, Any]:
-    """Return the values whose names start with a prefix. No tensor is read, however large the file is.
+def read(path: Path, prefix: str | tuple[str, ...]) -> dict[str, Any]:
+    """Return the values whose names start with a prefix, or with one of several.
+
+    No tensor is read, however large the file is.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +53,7 @@ class _Reader:
         self.file = file
         self.left = os.fstat(file.fileno()).st_size
 
-    def values(self, prefix: str) -> dict[str, Any]:
+    def values(self, prefix: str | tuple[str, ...]) -> dict[str, Any]:
         if self.take(4) != MAGIC:
             raise DataError("not a GGUF file")
         version = self.number(_UINT32)
@@ -58,11 +62,16 @@ class _Reader:
         if version not in _VERSIONS:
             raise DataError(f"GGUF version must be one of {', '.join(map(str, _VERSIONS))}, got {version}")
         self.take(8)  # number of tensors
+        count = self.count(13)
+        if count > MAX_VALUES:
+            raise DataError(f"a GGUF file must have at most {MAX_VALUES:,} values, got {count:,}")
         found: dict[str, Any] = {}
-        for _ in range(self.count(13)):
+        names: set[str] = set()
+        for _ in range(count):
             name = self.string()
-            if name in found:
+            if name in names:
                 raise DataError(f"{short(name)} is listed twice")
+            names.add(name)
             value = self.value(self.number(_UINT32), is_needed := name.startswith(prefix))
             if is_needed:
                 found[name] = value

@@ -8,13 +8,12 @@ and its tables are those of Unicode 15.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .._core import canonical_pattern
-from ..errors import listed, short
+from ..errors import short
 from ..model import Model
 from ..patterns import PATTERNS, Split, Step
 from .byte_level import from_byte_level
@@ -147,27 +146,17 @@ def for_split(split: Split) -> list[PreTokenizer]:
     return [each._replace(differs=differs) for each in found] if differs else found
 
 
-_CONTROL = (
-    "<|eot_id|> <|im_end|> <|end|> <end_of_turn> <|endoftext|> <|end_of_text|> <EOT> _<EOT> [EOT] "
-    "<｜end▁of▁sentence｜> <end_of_utterance> <|eom_id|> <|fim_prefix|> <fim-prefix> <fim_prefix> "
-    "<｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> <|prefix|> <|fim_suffix|> <fim-suffix> <fim_suffix> "
-    "<｜fim▁hole｜> <SUF> ▁<SUF> <|code_suffix|> <|suffix|> <|fim_middle|> <fim-middle> <fim_middle> "
-    "<｜fim▁end｜> <MID> ▁<MID> <|code_middle|> <|middle|> <|fim_pad|> <fim-pad> <fim_pad> <PAD> [PAD] "
-    "<|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame> <|file_sep|> <|return|> <|call|> <|flush|> "
-    "<|calls|> </s> [EOS] <eos> <turn|> <|tool_response> [e~["
-)
-"""Names that make any token a control token."""
-_ALWAYS_FOUND = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")
-"""Names that make any token one that is found in every text."""
-_NOT_IN_UTF8 = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
+NOT_IN_UTF8 = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 
 
 def differences(model: Model, pre: PreTokenizer) -> Iterator[str]:
-    """Yield what llama.cpp encodes differently, as clauses.
+    """Yield what llama.cpp encodes differently, except because of names (see `token_types`), as clauses.
 
-    >>> model = Model(Split.of("NFC > gpt2"), {}, special_tokens={"<|start|>": 256})
-    >>> list(differences(model, for_split(model.split)[0]))
-    ['does not normalize text (NFC)', "finds '<|start|>' in every text, even if no special tokens are allowed"]
+    >>> model = Model(Split.of("NFC > gpt2"), {}, added_tokens={"ab": 256, "bcd": 257})
+    >>> for clause in differences(model, for_split(model.split)[0]):
+    ...     print(clause)
+    does not normalize text (NFC)
+    finds the longest special and added tokens first, and therefore others in 'abcd'
     """
     if model.split.normalization != "none":
         yield f"does not normalize text ({model.split.normalization})"
@@ -178,24 +167,15 @@ def differences(model: Model, pre: PreTokenizer) -> Iterator[str]:
     if pre.ignore_merges and (unmerged := unmerged_token(model)):
         value, count = unmerged
         yield f"encodes the chunk {short(value)} as one token, and batchbpe as {count} (pre-tokenizer {pre.name})"
-    missing = [byte for byte, token in enumerate(model.byte_ids) if token is None and byte not in _NOT_IN_UTF8]
+    missing = [byte for byte, token in enumerate(model.byte_ids) if token is None and byte not in NOT_IN_UTF8]
     if missing:
         yield f"does not merge what is next to a byte that the vocabulary lacks (0x{missing[0]:02X})"
-    others = {*model.added_tokens, *map(_text, model.token_ids)} - {*model.special_tokens}
-    if control := sorted(others & {*_CONTROL.split()}):
-        yield f"treats tokens with these names as special: {listed(control)}"
     for name in model.special_tokens:
-        if name in _ALWAYS_FOUND:
-            yield f"finds {short(name)} in every text, even if no special tokens are allowed"
-        elif pre.ignore_merges and _is_chunk(from_byte_level(name), model.split):
+        if pre.ignore_merges and _is_chunk(from_byte_level(name), model.split):
             yield f"encodes text as {short(name)} even if no special tokens are allowed"
     text = _found_otherwise(model)
     if text is not None:
         yield f"finds the longest special and added tokens first, and therefore others in {short(text)}"
-
-
-def _text(token: bytes) -> str:
-    return token.decode("utf-8", "replace")
 
 
 def _is_chunk(token: bytes | None, split: Split) -> bool:
@@ -222,19 +202,39 @@ def _found_otherwise(model: Model) -> str | None:
 
 
 def _overlaps(names: list[str]) -> Iterator[str]:
-    """Yield texts in which tokens overlap, and tokens that contain others."""
-    starts: dict[str, list[str]] = defaultdict(list)
+    """Yield texts in which tokens overlap, and tokens that contain others.
+
+    The automaton of Aho and Corasick finds them with memory linear in the size of the names.
+    """
+    following: list[dict[str, int]] = [{}]
+    starting: list[list[str]] = [[]]  # for each state, which is a prefix, the names that start with it
+    states: dict[str, int] = {}
     for name in names:
-        for end in range(1, len(name)):
-            starts[name[:end]].append(name)
-    for name in names:
-        for start in range(1, len(name)):
-            yield from (name[:start] + other for other in starts.get(name[start:], ()) if other != name)
-    known, sizes = {*names}, sorted({*map(len, names)})
-    for name in names:
-        parts = (name[at : at + size] for size in sizes for at in range(len(name) - size + 1) if size < len(name))
-        if not known.isdisjoint(parts):
+        state = 0
+        for character in name:
+            state = following[state].setdefault(character, len(following))
+            if state == len(following):
+                following.append({})
+                starting.append([])
+            starting[state].append(name)
+        states[name] = state
+    ends, size = {*states.values()}, len(following)
+    sizes, fallback, contains = [0] * size, [0] * size, [False] * size
+    queue = [0]
+    for state in queue:
+        for character, after in following[state].items():
+            queue.append(after)
+            sizes[after] = sizes[state] + 1
+            shorter = fallback[state]
+            while shorter and character not in following[shorter]:
+                shorter = fallback[shorter]
+            fallback[after] = shorter = following[shorter].get(character, 0) if state else 0
+            contains[after] = contains[state] or contains[shorter] or state in ends or shorter in ends
+    for name, state in states.items():
+        if contains[state]:
             yield name
+        while state := fallback[state]:
+            yield from (name + other[sizes[state] :] for other in starting[state] if other != name)
 
 
 def _longest_first(text: str, names: Mapping[str, int], ordered: Iterable[str]) -> list[int]:
