@@ -4,6 +4,7 @@ tests/frameworks/test_llama_cpp.py compares the ids with llama.cpp.
 """
 
 import struct
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from helpers import multilingual
 
 from batchbpe import PATTERNS, Model, Tokenizer
 from batchbpe.formats import gguf_metadata
+from batchbpe.formats.gguf import to_values
 from batchbpe.formats.pre_tokenizers import KNOWN, by_name
 from batchbpe.patterns import Split
 
@@ -137,6 +139,31 @@ INEXACT: dict[str, tuple[dict[str, Any], str]] = {
     "missing bytes": ({"byte_ids": WITHOUT_A_BYTE}, r"next to a byte that the vocabulary lacks \(0x04\)"),
     "names": ({"added_tokens": {"<EOT>": 262}}, "treats tokens with these names as special: <EOT>"),
     "found": ({"special_tokens": {END: 262, "<|start|>": 263}}, r"finds '<\|start\|>' in every text"),
+    "found decode-only": ({"decode_only": {262: b"<|start|>"}}, r"finds '<\|start\|>' in every text"),
+    "found stop word": (
+        {"split": PATTERNS["llama3"], "stop_words": {b"<|start|>": 262}},
+        r"finds '<\|start\|>' in every text",
+    ),
+    "special decode-only": ({"decode_only": {262: b"</s>"}}, "treats tokens with these names as special: </s>"),
+    "no </s>": (
+        {"special_tokens": {END: 262, "</s>": 263, "<|tool_response>": 264}},
+        "never finds '</s>', because of the names of other tokens",
+    ),
+    "no </s> with plamo": (
+        {
+            "special_tokens": {"</s>": 263, "<|plamo:eos|>": 264},
+            "carried": {"tokenizer_config": {"eos_token": "<|plamo:eos|>"}},
+        },
+        "never finds '</s>'",
+    ),
+    "harmony": (
+        {"special_tokens": {END: 262, "<|end|>": 263, "<|return|>": 264, "<|call|>": 265}},
+        r"finds '<\|end\|>' in every text",
+    ),
+    "solar": (
+        {"special_tokens": {END: 262, "<|end|>": 263, "<|flush|>": 264, "<|calls|>": 265}},
+        r"finds '<\|end\|>' in every text",
+    ),
     "whole chunks": (
         {"split": PATTERNS["llama3"], "special_tokens": {END: 262, "end": 263}, "stop_words": {b"the": 264}},
         "encodes text as 'end' even if no special tokens are allowed",
@@ -184,6 +211,23 @@ def test_tokens_that_are_not_merged(pattern: str, pre: str, tmp_path: Path) -> N
     assert fields_of(tmp_path / "a.gguf")["tokenizer.ggml.pre"] == pre
 
 
+def test_merged_tokens_that_are_always_found(tmp_path: Path) -> None:
+    first, *others = b"<|start|>"
+    merges = {(257 + n if n else first, byte): 258 + n for n, byte in enumerate(others)}
+    tokenizer = Tokenizer(Model(PATTERNS["gpt2"], merges, special_tokens={END: 300}))
+    with pytest.raises(ValueError, match=r"finds '<\|start\|>' in every text"):
+        tokenizer.export(tmp_path / "a.gguf", "gguf")
+
+
+def test_long_names(tmp_path: Path) -> None:
+    """Memory is linear in the length of a name. That for all prefixes would be 200 MB."""
+    special = {"x" * 20_000: 256, END: 257}
+    tracemalloc.start()
+    Tokenizer(Model(PATTERNS["gpt2"], {}, special_tokens=special)).export(tmp_path / "a.gguf", "gguf")
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    tracemalloc.stop()
+
+
 def test_runs_of_spaces_do_not_overlap(tmp_path: Path) -> None:
     added = {" " * size: 256 + size for size in range(2, 25)}
     Tokenizer(Model(PATTERNS["gpt2"], {}, added_tokens=added, special_tokens={END: 300})).export(
@@ -212,6 +256,9 @@ def test_what_cannot_be_written(allow_inexact: bool, tmp_path: Path) -> None:
         export(merges={(97, 32): 257, (257, 98): 256}, special_tokens={"a b": 256})
     with pytest.raises(ValueError, match=r"has id 1000000, and .* unused, but llama.cpp needs a token for every id"):
         export(special_tokens={END: 1_000_000})
+    for kind in ("special_tokens", "added_tokens"):
+        with pytest.raises(ValueError, match=r"cuts off the name of token 256 at its null character: '<a\\x00b>'"):
+            export(**{kind: {"<a\0b>": 256}})
     with pytest.raises(ValueError, match="decode-only token b'a' would be encoded in a GGUF file"):
         export(decode_only={256: b"a"})
     assert not (tmp_path / "a.gguf").exists()
@@ -256,7 +303,12 @@ def test_files_of_the_package(tmp_path: Path) -> None:
         ({"pre": ["gpt-2"]}, "tokenizer.ggml.pre is"),
         ({"tokens": None}, "tokenizer.ggml.tokens must be an array of strings, got None"),
         ({"merges": [1, 2]}, "tokenizer.ggml.merges must be an array of strings, got"),
-        ({"merges": ["a"]}, "merge"),
+        ({"merges": ["a"]}, "tokenizer.ggml.merges: expected two tokens with a space between them, got 'a'"),
+        ({"merges": ["a\0 b"]}, r"tokenizer.ggml.merges: 'a\\x00 b' has a null character"),
+        ({"eos_token_id": [1, 2]}, r"tokenizer.ggml.eos_token_id must be an integer, got \[1, 2\]"),
+        ({"bos_token_id": "x"}, "tokenizer.ggml.bos_token_id must be an integer, got 'x'"),
+        ({"unknown_token_id": True}, "tokenizer.ggml.unknown_token_id must be an integer, got True"),
+        ({"add_bos_token": "x"}, "tokenizer.ggml.add_bos_token must be true or false, got 'x'"),
         ({"token_type": [1, 2]}, "tokenizer.ggml.token_type must have 258 items, got 2"),
         ({"token_type": [1] * 257 + [6]}, r"byte tokens \(type 6\) are not supported"),
         ({"tokens": ["a"] * 258}, "tokens: token 'a' is listed twice"),
@@ -279,7 +331,7 @@ def test_ids_of_roles_may_be_wrong(tmp_path: Path) -> None:
     """llama.cpp ignores ids of tokens that do not exist."""
     TRAINED.export(tmp_path / "a.gguf", "gguf")
     values = gguf_metadata.read(tmp_path / "a.gguf", "")
-    values |= {f"{PREFIX}bos_token_id": 7_000, f"{PREFIX}eos_token_id": "x", f"{PREFIX}add_bos_token": True}
+    values |= {f"{PREFIX}bos_token_id": 7_000, f"{PREFIX}eos_token_id": 300, f"{PREFIX}add_bos_token": True}
     (tmp_path / "a.gguf").write_bytes(gguf_metadata.to_bytes(values))
     assert Tokenizer.from_file(tmp_path / "a.gguf").roles == {"pad": "<|pad|>"}
 
@@ -321,10 +373,80 @@ def test_damaged_files(tmp_path: Path) -> None:
         file.truncate(1 << 36)
     with pytest.raises(ValueError, match="a string must have at most 67,108,864 bytes, got 1,073,741,824"):
         Tokenizer.from_file(path)
-    twice = gguf_metadata.to_bytes({"tokenizer.a": "x"})
-    path.write_bytes(twice[:16] + struct.pack("<Q", 2) + 2 * twice[24:])
-    with pytest.raises(ValueError, match=r"'tokenizer\.a' is listed twice"):
+    for name in ("tokenizer.a", "general.a", ""):
+        twice = gguf_metadata.to_bytes({name: "x"})
+        path.write_bytes(twice[:16] + struct.pack("<Q", 2) + 2 * twice[24:])
+        with pytest.raises(ValueError, match=f"'{name}' is listed twice"):
+            Tokenizer.from_file(path)
+    with path.open("wb") as file:
+        file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 26))
+        file.truncate(1 << 30)
+    with pytest.raises(ValueError, match="a GGUF file must have at most 65,536 values, got 67,108,864"):
         Tokenizer.from_file(path)
+
+
+def loaded(path: Path, change: dict[str, Any]) -> Model:
+    """Return the model of a file with the merges `a b` and `b c` and with other values."""
+    values = to_values(Model(PATTERNS["gpt2"], {(97, 98): 256, (98, 99): 257}, special_tokens={END: 258}))
+    added = change.pop("added", {})
+    values[f"{PREFIX}tokens"] += added
+    values[f"{PREFIX}token_type"] += added.values()
+    for token, type in change.pop("types", {}).items():
+        values[f"{PREFIX}token_type"][token] = type
+    values |= {name if "." in name else f"{PREFIX}{name}": value for name, value in change.items()}
+    path.write_bytes(gguf_metadata.to_bytes(values))
+    return Tokenizer.from_file(path).model
+
+
+def test_the_first_of_equal_merges_counts(tmp_path: Path) -> None:
+    model = loaded(tmp_path / "a.gguf", {"merges": ["a b", "b c", "a b"]})
+    assert Tokenizer(model).encode("abc") == [256, 99]
+
+
+@pytest.mark.parametrize("type", [3, 4, 5])
+def test_byte_tokens_of_other_types(type: int, tmp_path: Path) -> None:
+    tokenizer = Tokenizer(loaded(tmp_path / "a.gguf", {"types": {60: type}}))
+    assert tokenizer.encode("a<b", disallowed_special=()) == tokenizer.encode("a<b", "all") == [97, 60, 98]
+    assert ("<" in tokenizer.special_tokens, "<" in tokenizer.added_tokens) == (type == 3, type == 4)
+
+
+def test_a_special_token_spelled_like_another_byte(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="the vocabulary lacks the byte 0xC3, because 'Ã' is a special token"):
+        assert loaded(tmp_path / "a.gguf", {"types": {0xC3: 3}}).special_tokens["Ã"] == 0xC3
+
+
+TYPES: list[tuple[dict[str, Any], dict[str, int], dict[str, int]]] = [
+    *(({"added": {"</s>": type}}, {"</s>": 259}, {}) for type in (1, 3, 4, 5)),
+    *(({"added": {"<|start|>": type}}, {}, {"<|start|>": 259}) for type in (1, 3, 4, 5)),
+    ({"added": {"</s>": 3, "<|tool_response>": 3}}, {"<|tool_response>": 260}, {}),
+    ({"added": {"</s>": 3, "<|plamo:eos|>": 3}}, {"</s>": 259, "<|plamo:eos|>": 260}, {}),
+    ({"added": {"</s>": 3, "<|plamo:eos|>": 3}, "eot_token_id": 260}, {"<|plamo:eos|>": 260}, {}),
+    ({"added": {"<|end|>": 3, "<|flush|>": 1, "<|calls|>": 4}}, {"<|flush|>": 260, "<|calls|>": 261}, {"<|end|>": 259}),
+    ({"added": {"<PRE>": 4}}, {"<PRE>": 259}, {}),
+    ({"added": {"<PRE>": 4}, "fim_pre_token_id": 258}, {}, {"<PRE>": 259}),
+    ({"added": {"<PRE>": 4}, "fim_pre_token_id": 999}, {"<PRE>": 259}, {}),
+]
+
+
+@pytest.mark.parametrize(("change", "special", "added"), TYPES)
+def test_types_are_those_of_llama_cpp(
+    change: dict[str, Any], special: dict[str, int], added: dict[str, int], tmp_path: Path
+) -> None:
+    model = loaded(tmp_path / "a.gguf", {**change})
+    assert (model.special_tokens, model.added_tokens) == ({END: 258, **special}, added)
+
+
+def test_stripped_tokens(tmp_path: Path) -> None:
+    added = {"<mask>": 3, "[MASK]": 3}
+    changes: dict[str, dict[str, Any]] = {
+        "<mask>": {"pre": "jina-v2-de"},
+        "[MASK]": {"general.name": "Modern-BERT"},
+    }
+    for name, change in changes.items():
+        tokenizer = Tokenizer(loaded(tmp_path / "a.gguf", {"added": added, **change}))
+        assert tokenizer.encode(f"a  {name}", "all") == [97, tokenizer.special_tokens[name]]
+    stripped = Tokenizer(loaded(tmp_path / "a.gguf", {"added": added, "general.name": "phi3"}))
+    assert stripped.encode(f"<mask>  a{END} ", "all") == [259, 97, 258, 32]
 
 
 def test_aliases_have_the_same_split() -> None:

@@ -240,7 +240,9 @@ def _model(values: Mapping[str, Any]) -> Model:
     ids = {role: _typed(values, f"{key}_token_id", -1) for role, key in all_roles.items()}
     ids = {role: id for role, id in ids.items() if 0 <= id < len(tokens)}
     by_token = retyped(dict(zip(tokens, types, strict=True)), ids)
-    used = {id: token for id, token in enumerate(tokens) if token and by_token[token] != UNUSED}
+    # llama.cpp encodes a byte as its token, whatever the type.
+    is_used = {token: token and (type != UNUSED or len(token) == 1) for token, type in by_token.items()}
+    used = {id: token for id, token in enumerate(tokens) if is_used[token]}
     vocab = {token: id for id, token in used.items()}
     if len(vocab) < len(used):
         twice = next(token for id, token in used.items() if vocab[token] != id)

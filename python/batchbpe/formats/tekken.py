@@ -141,7 +141,12 @@ def to_json(model: Model) -> dict[str, Any]:
         raise DataError(
             "tekken.json does not store ids: special tokens must have the lowest ids, then the bytes in order, then "
             "other tokens, without gaps",
-            remedy=_REMEDY,
+            remedy=(
+                *_REMEDY,
+                ", or train with a ",
+                Setting("base"),
+                " that has no merges, and whose special tokens have the lowest ids",
+            ),
         )
     carried = dict(model.carried.get("tekken", {}))
     warn_not_written(model, "tekken.json", ["tekken"])
