@@ -20,6 +20,8 @@ from helpers import multilingual
 from llama_cpp import Llama
 
 from batchbpe import Model, Tokenizer
+from batchbpe.formats import gguf_metadata
+from batchbpe.formats.gguf import to_values
 from batchbpe.formats.pre_tokenizers import KNOWN
 from batchbpe.patterns import Split
 
@@ -151,6 +153,52 @@ def test_other_tokens(tmp_path: Path) -> None:
     assert piece(llama, 380) == b""
 
 
+BY_NAME: list[dict[str, Any]] = [
+    {"special_tokens": {END: 300, "</s>": 256, "<|tool_response>": 257}},
+    {"special_tokens": {END: 300, "</s>": 256, "<|plamo:eos|>": 257}, "eos": "<|plamo:eos|>"},
+    {"special_tokens": {END: 300, "<|end|>": 256, "<|return|>": 257, "<|call|>": 258}},
+    {"special_tokens": {END: 300, "<|end|>": 256, "<|flush|>": 257, "<|calls|>": 258}},
+    {"special_tokens": {END: 300, "<|channel|>": 256}},
+    {"added_tokens": {"<EOT>": 256, "<PRE>": 257}},
+    {"decode_only": {256: b"</s>", 257: b"<|message|>"}},
+    {"split": Split.of("llama3"), "stop_words": {b"<|start|>": 256, b"[EOS]": 257}},
+]
+
+
+@pytest.mark.parametrize("fields", BY_NAME)
+def test_names_that_change_the_type_of_a_token(fields: dict[str, Any], tmp_path: Path) -> None:
+    """What the export warns about happens, and `from_file` does the same as llama.cpp."""
+    eos = fields.get("eos", END)
+    given = {name: value for name, value in fields.items() if name != "eos"}
+    carried = {"tokenizer_config": {"eos_token": eos}}
+    tokenizer = Tokenizer(Model(**{"split": Split.of("gpt2"), "merges": {}, "special_tokens": {END: 300}, **given}))
+    tokenizer = Tokenizer(replace(tokenizer.model, carried=carried))
+    with pytest.warns(UserWarning, match="llama.cpp (finds|never finds|takes)"):
+        llama = exported(tokenizer, tmp_path, allow_inexact=True)
+    loaded = Tokenizer.from_file(tmp_path / "a.gguf")
+    names = [tokenizer.decode([token]) for token in range(256, 300) if token in tokenizer.vocab]
+    texts = [*names, *(f"a {name} b{name}" for name in names)]
+    modes = (False, True)
+    assert any([*differing(tokenizer, llama, texts, special)] for special in modes)
+    assert not any([*differing(loaded, llama, texts, special)] for special in modes)
+
+
+@pytest.mark.parametrize("token_type", [1, 3, 4, 5])
+def test_loaded_types(token_type: int, tmp_path: Path) -> None:
+    """Types are changed because of names. A byte is encoded as its token whatever its type."""
+    merges = {(97, 98): 256, (98, 99): 257}
+    values = to_values(Model(Split.of("gpt2"), merges, special_tokens={END: 258}))
+    values["tokenizer.ggml.merges"].append("a b")
+    names = ["</s>", "<|start|>", "<PRE>", "<|end|>", "other"]
+    values["tokenizer.ggml.tokens"] += names
+    values["tokenizer.ggml.token_type"] += [token_type] * len(names)
+    values["tokenizer.ggml.token_type"][ord("~")] = token_type
+    (tmp_path / "a.gguf").write_bytes(gguf_metadata.to_bytes(values))
+    loaded, llama = Tokenizer.from_file(tmp_path / "a.gguf"), Llama(str(tmp_path / "a.gguf"), vocab_only=True)
+    texts = ["abc~ab", *(f"a {name} b{name}" for name in names)]
+    assert not any([*differing(loaded, llama, texts, special)] for special in (False, True))
+
+
 def test_bos_and_eos(tmp_path: Path) -> None:
     processor = {"type": "RobertaProcessing", "sep": ["</s>", 257], "cls": ["<s>", 256]}
     carried = {"post_processor": {**processor, "trim_offsets": True, "add_prefix_space": False}}
@@ -206,6 +254,9 @@ def test_a_vocabulary_in_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
     tokenizer = Tokenizer.train(multilingual(50_000), 500, special_tokens=[END])
     tokenizer.export("vocabulary.gguf", "gguf", chat_template="{{ messages }}")
+    tiny_model(Path("model.gguf"), 499)
+    with pytest.raises(SystemExit, match="the vocabulary has 500 tokens, but the model has only 499 embeddings"):
+        exec(compile(script, "formats.md", "exec"), {})
     tiny_model(Path("model.gguf"), 512)  # as if padded to a multiple of 64
     exec(compile(script, "formats.md", "exec"), {})
     llama = Llama("new.gguf", n_ctx=64, verbose=False)

@@ -60,11 +60,11 @@ def changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str
     """Yield what llama.cpp encodes differently because of changed types, as clauses.
 
     >>> [*changes({"</s>": NORMAL, "<|start|>": CONTROL}, {"</s>": CONTROL, "<|start|>": USER_DEFINED})]
-    ['takes tokens with these names for special ones: </s>', "finds '<|start|>' in every text, even if no special tokens are allowed"]
+    ['treats tokens with these names as special: </s>', "finds '<|start|>' in every text, even if no special tokens are allowed"]
     """  # noqa: E501  the last line is a clause
     changed = {name: type for name, type in after.items() if type != before[name]}
     if control := sorted(name for name, type in changed.items() if type in SPECIAL):
-        yield f"takes tokens with these names for special ones: {listed(control)}"
+        yield f"treats tokens with these names as special: {listed(control)}"
     for name, type in changed.items():
         if type == USER_DEFINED:
             yield f"finds {short(name)} in every text, even if no special tokens are allowed"
