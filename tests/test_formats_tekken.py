@@ -102,8 +102,8 @@ def test_damaged_files(change: dict[str, Any], problem: str, tmp_path: Path) -> 
     [
         (
             Model(TRAINED.split, TRAINED.merges, special_tokens={"<s>": 280}),
-            "tekken.json does not store ids: special tokens must .*, or train with a base that has no merges, and whose "
-            "special tokens have the lowest ids",
+            "tekken.json does not store ids: special tokens must .*, or train with a base that has no merges, "
+            "and whose special tokens have the lowest ids",
         ),
         (Model(r"\w*", {}), r"pattern '\\\\w\*' can match the empty string, which mistral-common treats differently"),
         (Model(Split(r"\w+", normalization="NFC"), {}), "tekken.json stores a single regular expression, not NFC"),
