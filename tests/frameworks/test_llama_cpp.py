@@ -173,7 +173,7 @@ def test_names_that_change_the_type_of_a_token(fields: dict[str, Any], tmp_path:
     carried = {"tokenizer_config": {"eos_token": eos}}
     tokenizer = Tokenizer(Model(**{"split": Split.of("gpt2"), "merges": {}, "special_tokens": {END: 300}, **given}))
     tokenizer = Tokenizer(replace(tokenizer.model, carried=carried))
-    with pytest.warns(UserWarning, match="llama.cpp (finds|never finds|takes)"):
+    with pytest.warns(UserWarning, match="llama.cpp (finds|never finds|treats)"):
         llama = exported(tokenizer, tmp_path, allow_inexact=True)
     loaded = Tokenizer.from_file(tmp_path / "a.gguf")
     names = [tokenizer.decode([token]) for token in range(256, 300) if token in tokenizer.vocab]
