@@ -152,7 +152,7 @@ def exit_code_of(problem: str) -> int:
         ("evaluate mine.model mine.model --data book.txt", "error: mine.model is given more than once"),
         ("encode mine.model book.txt --show -o a.npy", "error: --show cannot be combined with --json or --output"),
         ("encode mine.model book.txt --format parquet -o a.npy", "error: --format needs a folder of shards"),
-        ("encode mine.model book.txt -o .", "error: . contains other files; choose another folder"),
+        ("encode mine.model book.txt -o .", "error: book.txt is in the output folder, .; choose another folder"),
         ("count - - -o a.csv", "error: the inputs must contain standard input (-) only once, got '-', '-'"),
         ("export mine.model --to minbpe -o absent/x", "error: cannot write absent/x: folder not found: absent"),
         ("export mine.model --to transformers -o absent/x", "error: cannot write absent/x: folder not found: absent"),
@@ -347,7 +347,9 @@ def test_error_lines_are_bounded(place: Path) -> None:
 
 def test_output_that_is_also_an_input(place: Path) -> None:
     assert run("encode mine.model book.txt -o a.npy -q").exit_code == 0
-    assert run("decode mine.model a.npy -o a.npy").stderr.startswith("error: --output must not be the input, a.npy")
+    assert run("decode mine.model a.npy -o a.npy").stderr.startswith(
+        "error: --output must not be the model or the input"
+    )
     assert run("decode mine.model -", "104 105").stdout == "hi"
     content = Path("book.txt").rename("book.bin").read_bytes()
     assert run("encode mine.model book.bin -o book.bin").stderr.startswith(

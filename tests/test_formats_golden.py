@@ -26,6 +26,9 @@ def test_hard_cases() -> None:
     "".join(HARD).encode()
 
 
+MORE = ["normalization", "pattern", "special_tokens"]
+
+
 @pytest.mark.parametrize("format", [name for name in FORMATS if name != "tekken"])
 def test_every_export_has_a_test_file(format: Format, tmp_path: Path) -> None:
     name = NAMES.get(format, "mine.bin")
@@ -35,10 +38,14 @@ def test_every_export_has_a_test_file(format: Format, tmp_path: Path) -> None:
     content = path.read_bytes()
     assert content.isascii() and len(content) < 100_000 and content == golden.render(TOKENIZER.model).encode()
     fields = json.loads(content)
-    assert [*fields] == ["format", "version", "encoding", "model", "vocab_size", "n_vocab", "cases"]
+    assert [*fields] == ["format", "version", "encoding", "model", "vocab_size", "n_vocab", *MORE, "cases"]
+    assert [fields[name] for name in MORE] == ["none", TOKENIZER.pattern, dict(TOKENIZER.special_tokens)]
     assert (fields["vocab_size"], fields["n_vocab"], fields["model"]) == (600, 600, TOKENIZER.model.identity)
     assert all(case["ids"] == TOKENIZER.encode(case["text"], "all") for case in fields["cases"])
-    assert len(content.splitlines()) == len(fields["cases"]) + 10, "one case per line"
+    assert len(content.splitlines()) == len(fields["cases"]) + 13, "one case per line"
+    used = {token for case in fields["cases"] for token in case["ids"]}
+    texts = {token: TOKENIZER.vocab[token].decode(errors="replace") for token in TOKENIZER.model.merges.values()}
+    assert {token for token, text in texts.items() if text.strip(" ").isalpha()} <= used, "every merge is used"
     assert golden.load(path).cases == {case["text"]: case["ids"] for case in fields["cases"]}
 
 

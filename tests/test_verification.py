@@ -265,7 +265,7 @@ def test_a_test_file(folder: Path, tmp_path: Path) -> None:
     assert (engine, kind) == ("test file", "test file") and "of this model, but its ids differ" in cause
     NFC.save(tmp_path / "other")
     _, _, cause = only_difference(verify([tmp_path / "other.model", golden]))
-    assert "was made from another model" in cause
+    assert "is not the one that was exported" in cause
     golden.write_text("{")
     found = verify([tmp_path / "mine.model", golden])
     assert found.failed and "invalid JSON" in found.failed[0].reason and not found.ok
@@ -370,6 +370,9 @@ def test_rank_files_use_the_pattern_of_the_reference(tmp_path: Path) -> None:
     TOKENIZER.export(tmp_path / "mine.tiktoken", "tiktoken")
     TOKENIZER.save(tmp_path / "mine")
     assert results(verify([tmp_path / "mine.model", tmp_path / "mine.tiktoken"]))["tiktoken"] == "equal"
+    assert verify(tmp_path / "mine.tiktoken", against=["tiktoken"]).ok, "with those of its test file"
+    assert verify(tmp_path / "mine.tiktoken", against=["tiktoken"], pattern="gpt4").ok
+    (tmp_path / "mine.tiktoken.test.json").unlink()
     with pytest.raises(DataError, match="rank files do not store their pattern"):
         verify(tmp_path / "mine.tiktoken")
     plain = Tokenizer.train(TEXT, 400)
@@ -419,14 +422,14 @@ def test_the_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = run("verify mine.model folder --against tokenizers")
     assert found.exit_code == 1
     assert re.search(
-        r"1 of [\d,]+ texts differs; the first, shortened:\n  text +'.*'\n  reference +'.*' \d+\n", found.stdout
+        r"\d+ of [\d,]+ texts differs?; the first, shortened:\n  text +'.*'\n  reference +'.*' \d+\n", found.stdout
     )
     assert "\n  cause       merges: The merges of the chunk " in found.stdout
     found = run("verify mine.model folder --against tokenizers --json")
     fields = json.loads(found.stdout)
     assert found.exit_code == 1 and not fields["ok"]
     assert [each["status"] for each in fields["results"]] == ["equal", "different"]
-    assert fields["results"][1]["difference"]["kind"] == "merges" and fields["results"][1]["summary"].startswith("1 of")
+    assert fields["results"][1]["difference"]["kind"] == "merges" and fields["results"][1]["different"] >= 1
 
 
 def test_printed_differences(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -435,7 +438,7 @@ def test_printed_differences(folder: Path, tmp_path: Path, monkeypatch: pytest.M
     TOKENIZER.save("mine")
     golden = folder / "tokenizer.test.json"
     golden.write_text(golden.read_text().replace('{"text":"a","ids":[97]}', '{"text":"a","ids":[98]}'))
-    cause = "test file: The test file is of this model, but its ids differ: one of them has been changed."
+    cause = "test file: One of them has been changed: the test file is of this model, but its ids differ."
     rows = {"text": "'a'", "reference": "'a' 97", "test file": "'b' 98", "cause": cause}
     header, printed = _printed(run("verify mine.model folder/tokenizer.test.json").stdout)
     assert re.fullmatch(r"test file, folder/tokenizer.test.json: 1 of \d+ texts differs; the shortest:", header)
@@ -443,7 +446,7 @@ def test_printed_differences(folder: Path, tmp_path: Path, monkeypatch: pytest.M
     golden.unlink()
     change(folder / "tokenizer.json", remove_merge)
     header, rows = _printed(run("verify mine.model folder --against batchbpe").stdout)
-    assert header.startswith("batchbpe ") and header.endswith("differs; the first, shortened:")
+    assert header.startswith("batchbpe ") and header.endswith("differ; the first, shortened:")
     assert [*rows] == ["text", "reference", "batchbpe", "cause"] and rows["reference"].count("|") == 0
     TOKENIZER.export("folder", "transformers")
     golden.unlink()
@@ -480,6 +483,25 @@ def test_command_errors(command: str, code: int, message: str, folder: Path, mon
 
 def test_the_command_knows_the_engines() -> None:
     assert get_args(EngineName) == tuple(dict.fromkeys(engine.name for engine in engines.ENGINES))
+
+
+def test_a_changed_tokenizer_is_noticed(folder: Path) -> None:
+    """Even if the texts of the test file have the same ids."""
+    assert not verify(folder, against=["tokenizers"]).notes
+    path = folder / "tokenizer.test.json"
+    path.write_text(re.sub(r'("model": ")\w', r"\g<1>x", path.read_text()))
+    (note,) = verify(folder, against=["tokenizers"]).notes
+    assert "tokenizer.test.json: the tokenizer is not the one that was exported (x" in note
+
+
+def test_configurations_are_checked_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "config.json").write_text("{")
+    found = verify(folder, against=["tokenizers"])
+    assert not found.ok and "config.json: not a valid config.json" in found.problems[0]
+    assert "do not fit together" in found.conclusion
+    monkeypatch.setattr("batchbpe.verification._compare", lambda *_: pytest.fail("compared"))
+    with pytest.raises(DataError, match=r"not a valid config\.json"):
+        verify(folder, config=folder / "config.json", against=["tokenizers"])
 
 
 def test_invalid_utf8_in_the_data(folder: Path, tmp_path: Path) -> None:

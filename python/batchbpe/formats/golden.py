@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from typing import Any
 
 from ..errors import DataError, OutputExistsError, parse_json, short
 from ..model import Model
+from ..model.checks import check_special_tokens
+from ..patterns import Split
 from ..storage.atomic import replacing, writing
 from ..storage.locks import check_parent
 from .file_errors import check_version, locate_errors
@@ -40,6 +43,10 @@ class Golden:
     n_vocab: int
     cases: dict[str, list[int]]
     """The ids of each text."""
+    split: Split | None
+    """How text is split, unless there are several steps. Rank files do not store it."""
+    special_tokens: dict[str, int]
+    """Rank files do not store these either."""
 
 
 def path_beside(path: Path) -> Path:
@@ -56,7 +63,7 @@ def path_beside(path: Path) -> Path:
 def render(model: Model) -> str:
     """Return the content of the test file of a model.
 
-    >>> print(render(Model(split=r"\\w+", merges={(97, 97): 256})).splitlines()[9])
+    >>> print(render(Model(split=r"\\w+", merges={(97, 97): 256})).splitlines()[12])
     {"text":"a","ids":[97]},
     """
     texts = texts_for(model)
@@ -67,6 +74,9 @@ def render(model: Model) -> str:
         "model": model.identity,
         "vocab_size": model.vocab_size,
         "n_vocab": model.n_vocab,
+        "normalization": model.split.normalization,
+        "pattern": None if model.split.steps else model.pattern,
+        "special_tokens": dict(model.special_tokens),
     }
     lines = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in head.items())
     with warnings.catch_warnings():
@@ -137,16 +147,23 @@ def load(path: Path) -> Golden:
             is_case = isinstance(row, dict) and isinstance(row.get("text"), str) and isinstance(row.get("ids"), list)
             if not is_case or not all(type(token) is int and token >= 0 for token in row["ids"]):
                 raise DataError(f"expected a text and its ids, got {short(row)}", where=f"case {number}")
-            cases[row["text"]] = row["ids"]
+            if re.search("[\ud800-\udfff]", row["text"]):
+                raise DataError(f"the text has a surrogate: {short(row['text'])}", where=f"case {number}")
+            if cases.setdefault(row["text"], row["ids"]) != row["ids"]:
+                raise DataError(f"the text {short(row['text'])} has other ids before", where=f"case {number}")
         if not cases:
             raise DataError("there are no cases", remedy="export the model again")
-        return Golden(
-            _field(fields, "model", str), _field(fields, "vocab_size", int), _field(fields, "n_vocab", int), cases
-        )
+        model = _field(fields, "model", str)
+        sizes = _field(fields, "vocab_size", int), _field(fields, "n_vocab", int)
+        pattern = fields.get("pattern")
+        split = None if pattern is None else Split.of(_field(fields, "pattern", str), fields.get("normalization"))
+        special = _field(fields, "special_tokens", dict)
+        check_special_tokens(special)
+        return Golden(model, *sizes, cases, split, special)
 
 
 def _field(fields: dict[str, Any], name: str, kind: type) -> Any:
     if type(fields.get(name)) is not kind:
-        names = {list: "an array", int: "an integer", str: "a string"}
+        names = {list: "an array", int: "an integer", str: "a string", dict: "an object"}
         raise DataError(f"must be {names[kind]}, got {short(fields.get(name))}", where=f'field "{name}"')
     return fields[name]

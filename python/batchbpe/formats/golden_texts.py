@@ -14,8 +14,10 @@ MAX_FOUND = 24
 """Number of special tokens, and of added tokens, that texts are made from."""
 MAX_LEARNED = 12
 """Number of stop words, of phrases, and of longest tokens that texts are made from."""
-MAX_SPREAD = 60
-"""Number of tokens, spread over the vocabulary, that are texts."""
+MAX_SPREAD = 2048
+"""Number of tokens, spread over the vocabulary, that are lines of texts."""
+LINES = 16
+"""Number of tokens in such a text."""
 MAX_TOKEN_BYTES = 200
 """Longer tokens are left out, to keep the file small."""
 
@@ -213,7 +215,8 @@ def _learned(model: Model) -> Iterator[str]:
         (value for value in merged if len(value) <= MAX_TOKEN_BYTES), key=lambda value: (-len(value), value)
     )
     yield from _as_texts(longest[:MAX_LEARNED])
-    yield from _as_texts(merged[:: max(1, len(merged) // MAX_SPREAD)])
+    spread = [*_as_texts(merged[:: max(1, len(merged) // MAX_SPREAD)])]
+    yield from ("\n".join(spread[start : start + LINES]) for start in range(0, len(spread), LINES))
 
 
 def _as_texts(values: Iterable[bytes]) -> Iterator[str]:

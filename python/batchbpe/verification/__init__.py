@@ -35,8 +35,8 @@ from .compare import Run, failure, golden_result
 from .config import check_config
 from .engines import ENGINES, Engine
 from .reference import Reference
+from .results import TEST_FILE, Result, Verification
 from .results import Difference as Difference
-from .results import Result, Verification
 from .texts import batches, document_texts, token_texts
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def verify(
     exports, test_files = _exports(given, config, pattern)
     tokenizer = exports[0].tokenizer
     assert tokenizer is not None
+    problems, notes = _check_configs(exports, tokenizer, is_required=config is not None)
     if names:
         _check_used(engines, exports)
     reference = Reference(tokenizer, threads)
@@ -98,7 +99,7 @@ def verify(
         built_in = texts_for(tokenizer.model)
         _compare(runs, built_in, token_texts(tokenizer.model), corpus, progress)
         results += [run.result(built_in) for run in runs] + others
-    problems, notes = _checks(exports, results, tokenizer, config)
+    _check_results(exports, results, tokenizer, problems, notes)
     return Verification(
         str(exports[0].path), __version__, tokenizer.vocab_size, tokenizer.n_vocab, results, problems, notes
     )
@@ -184,15 +185,21 @@ def _format_of(path: Path) -> str:
 
 
 def _tokenizer(export: Export, pattern: Split | str | None, reference: Tokenizer | None) -> Tokenizer:
-    path, is_ranks = export.path, export.format == "tiktoken"
-    if pattern is not None and is_ranks:
-        return Tokenizer.from_tiktoken(path, pattern, reference.special_tokens if reference else None)
+    if export.format != "tiktoken":
+        return Tokenizer.from_file(export.path)
+    split, special = pattern, None
+    beside = golden.path_beside(export.path)
+    if reference is not None:
+        split, special = pattern or reference.model.split, reference.special_tokens
+    elif beside.is_file():
+        test = golden.load(beside)
+        split, special = pattern or test.split, test.special_tokens
     try:
-        return Tokenizer.from_file(path)
+        return Tokenizer.from_tiktoken(export.path, pattern, special) if pattern else Tokenizer.from_file(export.path)
     except DataError:
-        if not is_ranks or reference is None:
+        if split is None or pattern:
             raise
-        return Tokenizer.from_tiktoken(path, reference.model.split, reference.special_tokens)
+        return Tokenizer.from_tiktoken(export.path, split, special)
 
 
 def _load(
@@ -240,14 +247,26 @@ def _compare_batch(runs: Sequence[Run], batch: list[str], *, decoding: bool = Fa
         run.compare(batch, encoded[parses_special], decoding=decoding)
 
 
-def _checks(
-    exports: Sequence[Export], results: Sequence[Result], tokenizer: Tokenizer, config: str | os.PathLike[str] | None
+def _check_configs(
+    exports: Sequence[Export], tokenizer: Tokenizer, *, is_required: bool
 ) -> tuple[list[str], list[str]]:
+    """Return problems and notes. Only an unusable configuration that was asked for is an error."""
     problems, notes = [], []
     for path in dict.fromkeys(export.config for export in exports if export.config):
-        found = check_config(Path(path), tokenizer.model, is_required=config is not None)
+        try:
+            found = check_config(path, tokenizer.model, is_required=is_required)
+        except (OSError, ValueError) as error:
+            if is_required:
+                raise
+            found = [failure(error)], []
         problems += found[0]
         notes += found[1]
+    return problems, notes
+
+
+def _check_results(
+    exports: Sequence[Export], results: Sequence[Result], tokenizer: Tokenizer, problems: list[str], notes: list[str]
+) -> None:
     for export in exports[1:]:
         of_path = [result for result in results if result.file == str(export.path)]
         if of_path and not any(result.status in ("equal", "different") for result in of_path):
@@ -258,4 +277,5 @@ def _checks(
             notes.append(
                 f"{result.engine} ({result.file}) has {result.vocab_size:,} tokens, and the reference {sizes[0]:,}"
             )
-    return problems, notes
+        if result.engine == TEST_FILE and result.status == "equal" and result.detail:
+            notes.append(f"{result.file}: {result.detail}, although its texts have the same ids")

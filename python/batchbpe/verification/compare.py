@@ -150,14 +150,12 @@ def golden_result(path: Path, reference: Reference) -> Result:
     ours = dict(zip(test.cases, reference.encode([*test.cases], True), strict=True))
     wrong = [text for text, ids in test.cases.items() if ids != ours[text]]
     difference = None
+    vocab, identity = reference.tokenizer.vocab, reference.tokenizer.model.identity
+    changed = "" if test.model == identity else f"the tokenizer is not the one that was exported ({test.model})"
     if wrong:
         text = min(wrong, key=len)
-        vocab, identity = reference.tokenizer.vocab, reference.tokenizer.model.identity
-        cause = (
-            "The test file is of this model, but its ids differ: one of them has been changed."
-            if test.model == identity
-            else f"The test file was made from another model (checksum {test.model}, not {identity})."
-        )
+        same = "the test file is of this model, but its ids differ"
+        cause = f"One of them has been changed: {changed or same}."
         tokens, expected = (_named(ids, vocab.get) for ids in (ours[text], test.cases[text]))
         difference = Difference(text, tokens, expected, "test file", cause)
     return Result(
@@ -166,6 +164,7 @@ def golden_result(path: Path, reference: Reference) -> Result:
         str(path),
         "different" if wrong else "equal",
         asked=True,
+        detail=changed,
         vocab_size=test.vocab_size,
         texts=len(test.cases),
         tokens=sum(map(len, test.cases.values())),

@@ -137,8 +137,13 @@ class Verification:
         if self.differences:
             names = dict.fromkeys(f"{result.engine} ({result.file})" for result in self.differences)
             return f"{', '.join(names)} {'differs' if len(names) == 1 else 'differ'} from batchbpe."
+        files = dict.fromkeys(result.file for result in self.results if result.engine != TEST_FILE)
+        unchecked = [file for file in files if file not in [result.file for result in others]]
+        left = f" No other engine has read {', '.join(unchecked)}." if unchecked and engines else ""
+        if not self.ok:
+            return f"The files do not fit together: see above.{left}"
         if not engines:
             return "Nothing was compared with another engine: install one, or pass a file that one reads."
         texts = max(result.texts for result in others)
         verb = "gives" if len(engines) == 1 else "give"
-        return f"{', '.join(engines)} {verb} the ids of batchbpe for all {plural(texts, 'text')}."
+        return f"{', '.join(engines)} {verb} the ids of batchbpe for all {plural(texts, 'text')}.{left}"
