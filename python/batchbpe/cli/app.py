@@ -96,6 +96,7 @@ _OPTIONS = {
     "share": "--heldout-share",
     "format": "--to",
     "token_format": "--format",
+    "paths": "PATHS",
     "data": "the data",
     "path": "the file",
     "files": "the inputs",

@@ -105,7 +105,9 @@ def _print(found: Verification) -> None:
     print_table(["engine", "version", "file", "texts", "tokens", "result"], rows)
     for result in found.differences:
         sys.stdout.write(f"\n{_difference(result)}\n")
-    lines = [*(f"note: {note}" for note in found.notes), *(f"problem: {each}" for each in found.problems)]
+    cut = [each for each in found.results if each.reason and len(one_line(each.summary)) > MAX_SUMMARY]
+    lines = [f"{each.engine}, {each.file}: {one_line(each.summary)}" for each in cut]
+    lines += [*(f"note: {note}" for note in found.notes), *(f"problem: {each}" for each in found.problems)]
     sys.stdout.writelines(f"\n{line}" for line in [*lines, found.conclusion])
     sys.stdout.write("\n")
 

@@ -220,7 +220,7 @@ def described(carried: Mapping[str, Any]) -> list[str]:
     names = [f"post-processor {kind}" for kind in _types(carried.get("post_processor"), "processors")]
     names += (name for name in ("truncation", "padding") if carried.get(name))
     names += (f"decoder {kind}" for kind in _types(carried.get("decoder"), "decoders"))
-    names += ["tekken"] * ("tekken" in carried)
+    names += ["tekken settings"] * ("tekken" in carried)
     config = carried.get("tokenizer_config") or {}
     names += ["chat_template"] * bool(carried.get("chat_template") or config.get("chat_template"))
     length = config.get("model_max_length")

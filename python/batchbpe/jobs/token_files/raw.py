@@ -25,7 +25,8 @@ class BinFile(TokenFile):
         self.file.write(self._header())  # overwritten at the end: its size does not depend on the number of ids
 
     def _write(self, batch: Encoded, _: int) -> None:
-        self.file.write(batch.ids.astype(self.dtype, copy=False).data)
+        is_as_large = batch.ids.itemsize == self.dtype.itemsize  # int32: ids fit, so that nothing is converted
+        self.file.write((batch.ids.view(self.dtype) if is_as_large else batch.ids.astype(self.dtype)).data)
 
     def _finish(self) -> None:
         if header := self._header():  # pipes have none
