@@ -25,7 +25,7 @@ MERGES = Tokenizer.train(iter(TEXTS), 500).model
 
 
 def with_ids_up_to(n_vocab: int) -> Tokenizer:
-    """Return a tokenizer with n_vocab ids, of which the last one ends documents."""
+    """Return a tokenizer with n_vocab ids. The last one ends documents."""
     return Tokenizer(Model(MERGES.split, MERGES.merges, special_tokens={BOS: n_vocab - 2, EOS: n_vocab - 1}))
 
 

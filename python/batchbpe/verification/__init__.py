@@ -185,21 +185,21 @@ def _format_of(path: Path) -> str:
 
 
 def _tokenizer(export: Export, pattern: Split | str | None, reference: Tokenizer | None) -> Tokenizer:
-    if export.format != "tiktoken":
-        return Tokenizer.from_file(export.path)
-    split, special = pattern, None
-    beside = golden.path_beside(export.path)
+    """Load a file. If a rank file is not recognized, the reference or the test file has what it does not store."""
+    path, beside = export.path, golden.path_beside(export.path)
+    is_described = reference is not None or beside.is_file()
+    if pattern is None or export.format != "tiktoken":
+        try:
+            return Tokenizer.from_file(path)
+        except DataError:
+            if export.format != "tiktoken" or not is_described:
+                raise
     if reference is not None:
-        split, special = pattern or reference.model.split, reference.special_tokens
-    elif beside.is_file():
-        test = golden.load(beside)
-        split, special = pattern or test.split, test.special_tokens
-    try:
-        return Tokenizer.from_tiktoken(export.path, pattern, special) if pattern else Tokenizer.from_file(export.path)
-    except DataError:
-        if split is None or pattern:
-            raise
-        return Tokenizer.from_tiktoken(export.path, split, special)
+        return Tokenizer.from_tiktoken(path, pattern or reference.model.split, reference.special_tokens)
+    if not is_described:
+        return Tokenizer.from_tiktoken(path, pattern)
+    test = golden.load(beside)
+    return Tokenizer.from_tiktoken(path, pattern or test.split, test.special_tokens)
 
 
 def _load(
