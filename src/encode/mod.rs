@@ -191,7 +191,7 @@ impl Encoder {
         };
         if !last.is_empty() {
             self.splitter.split(&last, cancel, |chunk| {
-                last_chunk = chunk.len();
+                last_chunk = chunk.bytes().filter(|byte| !self.is_missing(byte)).count();
                 Ok(())
             })?;
         }
@@ -320,14 +320,13 @@ impl Encoder {
             self.merges.apply_all(count, chunk, cancel, done)?;
             return Ok(0);
         }
-        let is_missing = |byte: &u8| self.ids[usize::from(*byte)] == MISSING;
         let (mut kept, mut all_missing): (Vec<Cow<'t, [u8]>>, _) = (try_with_capacity(count)?, 0);
         for chunk in (0..count).map(chunk) {
-            let missing = chunk.iter().filter(|byte| is_missing(byte)).count();
+            let missing = chunk.iter().filter(|byte| self.is_missing(byte)).count();
             all_missing += missing;
             kept.push(if missing > 0 {
                 let mut present = try_with_capacity(chunk.len() - missing)?;
-                present.extend(chunk.iter().filter(|byte| !is_missing(byte)));
+                present.extend(chunk.iter().filter(|byte| !self.is_missing(byte)));
                 Cow::Owned(present)
             } else {
                 Cow::Borrowed(chunk)
@@ -349,6 +348,11 @@ impl Encoder {
         self.merge_all(count, chunk, cancel, |index, ranks| {
             done(index, self.hidden.replace(ranks, &self.merges, &mut buffers)?)
         })
+    }
+
+    /// Returns whether a byte is not a token, and is left out of chunks.
+    fn is_missing(&self, byte: &u8) -> bool {
+        self.ids[usize::from(*byte)] == MISSING
     }
 
     fn ids_of(&self, ranks: &[u32]) -> impl ExactSizeIterator<Item = u32> {
