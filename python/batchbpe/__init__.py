@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .tokenizer import Tokenizer
     from .tokenizer.paper import BatchTokenizer, QuickTokenizer
     from .training.loop import Batch
+    from .training.table import PairTable
     from .training.train import train
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "BatchTokenizer",
     "ChunkCounts",
     "Model",
+    "PairTable",
     "QuickTokenizer",
     "RunCounts",
     "Tokenizer",
@@ -38,6 +40,7 @@ _MODULES = {
     "BatchTokenizer": "tokenizer.paper",
     "ChunkCounts": "counts",
     "Model": "model",
+    "PairTable": "training.table",
     "QuickTokenizer": "tokenizer.paper",
     "RunCounts": "phrases.runs",
     "Tokenizer": "tokenizer",

@@ -209,8 +209,8 @@ class TrainingOptions(Search):
         {'<s>': 256}
         """
         given = self.special_tokens if isinstance(self.special_tokens, Mapping) else {}
-        used = {*given.values()}
-        free = (token for token in count(model.next_id) if token not in used)
+        used = {*given.values(), *model.hidden}
+        free = (token for token in count(model.n_vocab) if token not in used)
         ids = {name: given[name] if name in given else next(free) for name in self.new_tokens}
         if self.like:
             model = completed(model, self.like, ids)
