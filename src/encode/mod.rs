@@ -271,6 +271,7 @@ impl Encoder {
                 self.merge_to_visible(
                     missing.len(),
                     |index| block[missing[index]],
+                    &mut Buffers::default(),
                     cancel,
                     |index, ranks| {
                         ranges[missing[index]] = append(&mut merged, self.ids_of(ranks))?;
@@ -342,12 +343,12 @@ impl Encoder {
         &self,
         count: usize,
         chunk: impl Fn(usize) -> &'t [u8],
+        buffers: &mut Buffers,
         cancel: &Cancel,
         mut done: impl FnMut(usize, &[u32]) -> Result<()>,
     ) -> Result<usize> {
-        let mut buffers = Buffers::default();
         self.merge_all(count, chunk, cancel, |index, ranks| {
-            done(index, self.hidden.replace(ranks, &self.merges, &mut buffers)?)
+            done(index, self.hidden.replace(ranks, &self.merges, buffers)?)
         })
     }
 
