@@ -267,7 +267,9 @@ def test_transformers(tmp_path: Path, at_the_end: bool) -> None:
         found = loaded(text, return_offsets_mapping=True)
         assert found["input_ids"] == tokenizer.encode(text, "all")
         assert loaded.decode(found["input_ids"]) == text
-        assert [*{*(text[start:end] for start, end in found["offset_mapping"])}]
+        for token, (start, end) in zip(found["input_ids"], found["offset_mapping"], strict=True):
+            assert tokenizer.vocab[token] in text[start:end].encode()
+        assert found["offset_mapping"][-1][1] == len(text)
     assert Tokenizer.from_huggingface(loaded).model == tokenizer.model
     loaded.add_tokens(["question"])
     assert loaded.tokenizer.encode("question") == [tokenizer.n_vocab]
@@ -349,10 +351,8 @@ def test_analysis(tmp_path: Path, at_the_end: bool) -> None:
     assert result.tokens == len(tokenizer.encode(TEXT))
     found = audit(tokenizer, [TEXT])
     assert tokenizer.model.hidden.isdisjoint([*found.unreachable, *(found.unused or [])])
-    ids = tokenizer.encode_to_numpy(TEXT)
     for one, other in ((tokenizer, plain), (plain, tokenizer)):
         assert {*one.id_map(other).old_ids.tolist()} <= {-1, *other.vocab}
-    assert int(ids.max()) < tokenizer.n_vocab
     assert tokenizer.view("to be, or not")._repr_html_()
     assert tokenizer.compare("to be, or not", plain)._repr_html_()
     tokenizer.save(tmp_path / "a")

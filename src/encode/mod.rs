@@ -101,8 +101,9 @@ impl Encoder {
             stop_word_set.entry(word)?;
         }
         let hidden = Hidden::new(tokens, &others.hidden)?;
-        let short = |rank: &usize| tokens.get(*rank).len() <= MAX_VOCABULARY_BYTES && tokens.ids[*rank] != MISSING;
-        let candidates: Vec<usize> = (0..seeds).filter(|rank| short(rank) && !hidden.contains(*rank)).collect();
+        let visible = hidden.visible(&tokens.ids)?;
+        let short = |rank: &usize| tokens.get(*rank).len() <= MAX_VOCABULARY_BYTES && visible[*rank] != MISSING;
+        let candidates: Vec<usize> = (0..seeds).filter(short).collect();
         let mut insert =
             |rank: usize| vocabulary.insert(tokens.get(rank), Key::of(tokens.get(rank)), &[tokens.ids[rank] | mark]);
         for block in candidates.chunks(BLOCK_CHUNKS) {
@@ -126,7 +127,7 @@ impl Encoder {
             merges: Arc::clone(&tokens.merges),
             ids: tokens.ids.clone(),
             has_missing_bytes: tokens.ids[..256].contains(&MISSING),
-            tokens: Tokens::new(tokens, &others, &hidden)?,
+            tokens: Tokens::new(tokens, &visible, &others)?,
             hidden,
             phrases: Phrases::new(&others.phrases)?,
             special: SpecialTokens::new(others.special, others.added, &splitter)?,
@@ -270,6 +271,7 @@ impl Encoder {
                 self.merge_to_visible(
                     missing.len(),
                     |index| block[missing[index]],
+                    &mut Buffers::default(),
                     cancel,
                     |index, ranks| {
                         ranges[missing[index]] = append(&mut merged, self.ids_of(ranks))?;
@@ -341,12 +343,12 @@ impl Encoder {
         &self,
         count: usize,
         chunk: impl Fn(usize) -> &'t [u8],
+        buffers: &mut Buffers,
         cancel: &Cancel,
         mut done: impl FnMut(usize, &[u32]) -> Result<()>,
     ) -> Result<usize> {
-        let mut buffers = Buffers::default();
         self.merge_all(count, chunk, cancel, |index, ranks| {
-            done(index, self.hidden.replace(ranks, &self.merges, &mut buffers)?)
+            done(index, self.hidden.replace(ranks, &self.merges, buffers)?)
         })
     }
 
