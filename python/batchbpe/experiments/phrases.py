@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..analysis.counted_text import texts_of
+from ..analysis.plots import COLORS, axes, styled
 from ..data.corpus import Corpus, Data, Files
 from ..data.documents import Counts, Documents
 from ..data.options import ReadOptions
@@ -20,7 +21,6 @@ from ..phrases.options import KINDS
 from ..tokenizer import Tokenizer
 from ..util.surrogates import Errors
 from .data import HELDOUT_SHARE, source_names
-from .plots import COLORS, axes, styled
 from .result import Result, signed
 from .trainings import percent_change, recorded_options, vocabularies_bar
 

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from .. import __version__
+from ..analysis.plots import styled
+from ..analysis.tables import html_table
 from ..storage.atomic import replacing_all, writing
 from ..storage.checked_json import checksum_of, load_sealed, sealed
 from ..storage.locks import locked
-from .plots import styled
-from .report import DESCRIPTION, SWEEP_FILE, VERSION, findings_header, html_figure, html_table, readable
+from .report import DESCRIPTION, SWEEP_FILE, VERSION, findings_header, html_figure, long_table, readable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,7 +87,7 @@ class Result:
             styled(figure.savefig)(picture, format="svg")
             parts.append(html_figure(name, picture.getvalue()))
         rows = [["" if value is None else str(value) for value in row.values()] for row in self.table.to_pylist()]
-        return "".join([*parts, html_table(readable(self.table.column_names, rows))])
+        return "".join([*parts, long_table(readable(self.table.column_names, rows))])
 
     @styled
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:

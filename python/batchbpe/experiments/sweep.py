@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..analysis.plots import axes, styled
 from ..choices import Normalization
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import ReadOptions
@@ -27,7 +28,6 @@ from ..storage.locks import locked
 from ..training.options import TrainingOptions
 from ..util.surrogates import Errors
 from .data import HELDOUT_SHARE, ExperimentData, source_names
-from .plots import axes, styled
 from .report import SWEEP_FILE, VERSION
 from .result import Result
 from .trainings import Trained, check_size, train_all, vocabularies_bar

@@ -13,7 +13,7 @@ from typing import Any
 
 from .._core import threads_or_all
 from ..analysis.counted_text import CountedText
-from ..analysis.evaluation import evaluate_text
+from ..analysis.evaluator import evaluate_text
 from ..analysis.metrics import Evaluation
 from ..counts import ChunkCounts
 from ..errors import ArgumentError, Setting, Stopped
