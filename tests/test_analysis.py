@@ -263,6 +263,8 @@ def test_the_result_as_a_table(result):
     assert "<th>" in page and "<td class=number>40.0000" in page
     escaped = evaluate({"<b>": ONE}, {"<i>": ["a"]})._repr_html_()
     assert "&lt;b&gt;" in escaped and "&lt;i&gt;" in escaped and "<b>" not in escaped and "<i>" not in escaped
+    hostile = str(evaluate({"\x1b[31m": ONE, 7: ONE}, {"a\nb\ud800": ["a"]}))
+    assert "\x1b" not in hostile and "\ud800" not in hostile and "a\ufffdb\ufffd" in hostile
     frame = pytest.importorskip("pandas") and result.to_pandas()
     assert frame.index.tolist() == ["one", "bytes"] and frame.loc["bytes", "change"] == 40
     counts = evaluate(ONE, ChunkCounts.count("a a")).to_pandas()

@@ -167,6 +167,7 @@ CREATE: list[tuple[Call, str]] = [
 ]
 ANALYSE: list[tuple[Call, str]] = [
     (lambda: audit(5), "tokenizer must be a Tokenizer, got 5"),  # type: ignore[arg-type]
+    (lambda: evaluate(TOK, texts={"en": None}), "texts['en'] must be text, files or other data, got None"),  # type: ignore[dict-item]
     (lambda: evaluate({"a": TOK}, {"en": "to be", "de": 5}), "data['de'] must be text, files or other data, got 5"),  # type: ignore[dict-item]
 ]
 

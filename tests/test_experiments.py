@@ -353,6 +353,7 @@ def test_data_in_the_grid() -> None:
         label = "vocab_size=270, pattern=gpt2, data=first" if name == "first" else "vocab_size=270, data=second"
         assert result.models[label].merges == train(data, 270).merges
     assert result.parameters["data"] == "in the grid"
+    assert sweep(ChunkCounts.count(TEXTS, "gpt2"), grid={"vocab_size": [262]}).table["pattern"].to_pylist() == ["gpt2"]
     with pytest.raises(ValueError, match=r"heldout must be given if the grid contains data, .*, got None"):
         sweep(grid={"vocab_size": [270], "data": named})
     with pytest.raises(ValueError, match="data must be omitted if it is in the grid"):

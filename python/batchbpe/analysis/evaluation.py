@@ -134,10 +134,10 @@ def _by_name(corpus: Corpus) -> dict[str, list[Source]] | None:
     is_data = given is corpus.data
     if is_data and all(isinstance(each, Integral) for each in given.values()):
         return None
-    for group, value in given.items() if is_data else ():
-        if isinstance(value, Integral):
-            raise ArgumentTypeError(f"data[{group!r}]", value, "must be text, files or other data")
     kind = "data" if is_data else "texts" if given is corpus.texts else "files"
+    for group, value in given.items():
+        if value is None or isinstance(value, Integral):
+            raise ArgumentTypeError(f"{kind}[{group!r}]", value, "must be text, files or other data")
     options = corpus.options
     return {str(group): Corpus(**{kind: each}, options=options).sources for group, each in given.items()}
 

@@ -68,7 +68,7 @@ def named_tokenizers(given: Tokenizers) -> dict[str, TextEncoder]:
     """
     tokenizers: Iterable[Any]
     if isinstance(given, Mapping):
-        names, tokenizers = list(given), given.values()
+        names, tokenizers = list(map(str, given)), given.values()
     elif isinstance(given, str | os.PathLike | Model) or _encodes(given):
         names, tokenizers = unique_names([given]), [given]
     elif isinstance(given, Iterable):

@@ -65,7 +65,7 @@ class GroupComparison:
         """Labels of the metrics that only groups have."""
         return {
             self.cost_name: "tokens" if self.unit == "text" else f"tokens per {self.unit}",
-            "parity": f"parity ({self.reference_group} = 1)",
+            "parity": "parity" if self.reference_group is None else f"parity ({self.reference_group} = 1)",
         }
 
     @property

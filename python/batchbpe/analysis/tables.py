@@ -40,7 +40,7 @@ def text_table(table: Table) -> str:
     to            2
     question      1
     """
-    header, rows = table
+    header, *rows = (list(map(_printable, row)) for row in (table[0], *table[1]))
     columns = list(zip(header, *rows, strict=True))
     widths = [max(map(_width, column)) for column in columns]
     numeric = [all(map(is_number, column[1:])) for column in columns]
@@ -50,6 +50,11 @@ def text_table(table: Table) -> str:
         return space + cell if is_right else cell + space
 
     return "\n".join("  ".join(map(padded, row, widths, numeric)).rstrip() for row in (header, *rows))
+
+
+def _printable(cell: str) -> str:
+    """Replace control characters, which names in the data may contain and a terminal would obey."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in cell)
 
 
 def _width(text: str) -> int:

@@ -98,4 +98,4 @@ class Runs:
         return {name: self._models[name] for name in self._kept() if name in self._models}
 
     def _kept(self) -> list[str]:
-        return [label(row) for row in self.best()[: self._keep]]
+        return [label(row) for row in self.best()[: self._keep]] if self._keep else []

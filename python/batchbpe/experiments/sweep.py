@@ -15,6 +15,7 @@ import pyarrow as pa
 from ..analysis.plots import axes, styled
 from ..arguments import check_integer
 from ..choices import Normalization
+from ..counts import ChunkCounts
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import ReadOptions
 from ..errors import ArgumentError
@@ -81,6 +82,8 @@ def sweep(
     if keep != "all":
         check_integer("keep", keep, least=0)
     options = ReadOptions(text_column, document=document, errors=errors)
+    if isinstance(data, ChunkCounts):
+        grid = {"pattern": [data.split], **grid}
     named = Grid.of(grid, normalization)
     corpus = _corpus(named, data, texts, files, heldout, options)
     other = None if heldout is None else Corpus(heldout, options=options)
