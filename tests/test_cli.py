@@ -216,6 +216,7 @@ def test_inspect(place: Path) -> None:
 
 
 POLICIES = """
+from __future__ import annotations
 from dataclasses import dataclass
 
 from batchbpe.policies import continue_search

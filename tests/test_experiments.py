@@ -362,7 +362,7 @@ def test_data_in_the_grid() -> None:
         sweep(grid={"vocab_size": [270]})
 
 
-def test_phrases_in_the_grid() -> None:
+def test_phrases_in_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     grid = {"vocab_size": [290], "phrases": [0, 5, "auto"]}
     result = sweep(TEXTS, grid=grid, keep="all", heldout_share=0.3)
     rows = {row["phrases"]: row for row in result.table.to_pylist()}
@@ -380,6 +380,9 @@ def test_phrases_in_the_grid() -> None:
     assert next(row for row in given if row["phrases"] == "5")["tokens"] == sum(
         len(Tokenizer.train(TEXTS, 290, phrases=5).encode(text)) for text in TEXTS[:3]
     )
+    with monkeypatch.context() as patch:  # documents are read by one training at a time
+        patch.setattr("batchbpe.experiments.trainings.max_at_once", lambda _: pytest.fail("trained at the same time"))
+        sweep(TEXTS, TEXTS, grid=grid)
     with pytest.raises(
         ValueError, match="phrases and added tokens need documents, some of which are held out; provide"
     ):
