@@ -303,6 +303,22 @@ def test_values_have_names() -> None:
         alone = train(TEXTS, grid["vocab_size"][size], policy=copy.copy(unused[policy]))
         assert result.models[f"vocab_size={size}, policy={policy}"].merges == alone.merges
     assert result.parameters["grid"]["policy"] == ["plain", "second first", "best first"]
+
+    class FirstTwice(Counting):
+        def __init__(self) -> None:
+            super().__init__(0)
+
+    class Locked(FirstTwice):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lock = threading.Lock()
+
+    classes = sweep(TEXTS, "to be", grid={"vocab_size": [262, 264], "policy": [FirstTwice, Locked]}, keep="all")
+    assert classes.models["vocab_size=262, policy=Locked"].merges == train(TEXTS, 262, policy=FirstTwice()).merges
+    with pytest.raises(
+        ValueError, match=r"policy must be a function, or an object that can be copied .*, got 'Locked'"
+    ):
+        sweep(TEXTS, "to be", grid={"vocab_size": [262], "policy": [Locked()]})
     objects = [Counting(0), Counting(1)]
     with pytest.raises(ValueError, match=r"with different names, got {'policy': 'Counting'}; use a dict"):
         sweep(TEXTS, grid={"vocab_size": [262], "policy": objects})
@@ -429,7 +445,8 @@ def test_models_are_kept(tmp_path: Path) -> None:
     again = sweep(tmp_path / "a.txt", grid=grid, keep=2, **options)
     assert again.models == result.models
     more = sweep(tmp_path / "a.txt", grid=grid | {"vocab_size": [262, 270, 266, 272]}, keep=1, **options)
-    assert len(more.models) == 1 and "vocab_size=272" in next(iter(more.models))
+    assert len(more.models) == 1 == len(list((folder / "models").iterdir()))
+    assert "vocab_size=272" in next(iter(more.models))
     result.save(tmp_path / "other")
     assert sorted(path.name for path in (tmp_path / "other" / "models").iterdir()) == files
     assert [each.name for each in evaluate(result.models, TEXTS)] == names[:2]

@@ -49,7 +49,7 @@ def model_path(folder: Path, name: str) -> Path:
     >>> model_path(Path("sweep"), "data=a/b").as_posix()
     'sweep/models/data=a_b d2579e21.model'
     """
-    safe = re.sub(r"[^\w=., -]", "_", name)[:MAX_NAME]
+    safe = re.sub(r"[^a-zA-Z0-9_=., -]", "_", name)[:MAX_NAME]
     return folder / "models" / (f"{name}.model" if safe == name else f"{safe} {zlib.crc32(name.encode()):08x}.model")
 
 

@@ -86,11 +86,18 @@ class Runs:
             native.save(model, path)
 
     def without_model(self) -> list[Combination]:
-        """Return the combinations whose models are to be kept, but neither in memory nor in the folder."""
-        for name in self._kept():
-            if name not in self._models and self._folder and model_path(self._folder, name).exists():
-                self._models[name] = native.load(model_path(self._folder, name))
-        return [self._combinations[name] for name in self._kept() if name not in self._models]
+        """Return the combinations whose models are to be kept, but neither in memory nor in the folder.
+
+        Models of other combinations, which an earlier sweep in the folder has kept, are removed.
+        """
+        kept = self._kept()
+        paths = {name: model_path(self._folder, name) for name in self._combinations} if self._folder and kept else {}
+        for name, path in paths.items():
+            if name not in kept:
+                path.unlink(missing_ok=True)
+            elif name not in self._models and path.exists():
+                self._models[name] = native.load(path)
+        return [self._combinations[name] for name in kept if name not in self._models]
 
     @property
     def models(self) -> dict[str, Model]:

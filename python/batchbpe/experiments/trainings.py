@@ -104,8 +104,8 @@ def train_all(
     timed: whether times matter. If so, vocabularies are trained one at a time, and short trainings are repeated.
     on_progress: called with the number of vocabularies trained so far, including fractions.
 
-    Phrases are trained on documents, which are read one vocabulary at a time. Each training gets its own copy of the
-    policy, which may keep state.
+    Phrases are trained on documents, which are read one vocabulary at a time. Each training gets a policy of its own,
+    which may keep state.
 
     >>> data = ExperimentData.of("to be or not to be", heldout="to be")
     >>> trained = train_all(data, [{"vocab_size": 257}, {"vocab_size": 258}])
@@ -128,11 +128,10 @@ def train_all(
             if at_once == 1:
                 on_progress(sum(done))
 
-        policy = {"policy": options[index]["policy"]} if "policy" in options[index] else {}
         seconds: list[float] = []
         while not seconds or (timed and sum(seconds) < MIN_TIMED_SECONDS):
             batches.clear()
-            given = _training_data(data, options[index]) | copy.deepcopy(policy)
+            given = _training_data(data, options[index]) | _new_policy(options[index])
             start = time.perf_counter()
             model = train(on_batch=on_batch, threads=1 if at_once > 1 else None, **{**options[index], **given})
             seconds.append(time.perf_counter() - start)
@@ -162,6 +161,18 @@ def _training_data(data: ExperimentData, options: Mapping[str, Any]) -> dict[str
     if not options.get("phrases"):
         return {"data": data.counts}
     return {"data": _needed(data.documents).training(), "pattern": data.counts.split}
+
+
+def _new_policy(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a policy that no other training uses: a new object if the option is a class, otherwise a copy."""
+    if "policy" not in options:
+        return {}
+    policy = options["policy"]
+    try:
+        return {"policy": policy() if isinstance(policy, type) else copy.deepcopy(policy)}
+    except TypeError as error:
+        reason = f"must be a function, or an object that can be copied for each training ({error})"
+        raise ArgumentError("policy", policy_name(policy), reason, remedy="or a class without arguments") from error
 
 
 def _needed(documents: DividedDocuments | None) -> DividedDocuments:
