@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import policies
+    from .analysis.evaluation import evaluate
     from .counts import ChunkCounts
     from .model import Model
     from .patterns import PATTERNS, split
@@ -28,6 +29,7 @@ __all__ = [
     "QuickTokenizer",
     "RunCounts",
     "Tokenizer",
+    "evaluate",
     "policies",
     "split",
     "train",
@@ -44,6 +46,7 @@ _MODULES = {
     "QuickTokenizer": "tokenizer.paper",
     "RunCounts": "phrases.runs",
     "Tokenizer": "tokenizer",
+    "evaluate": "analysis.evaluation",
     "split": "patterns",
     "train": "training.train",
     "train_phrases": "phrases.learning",

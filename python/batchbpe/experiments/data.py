@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +14,10 @@ from ..choices import Normalization
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays, ChunkCounter, sorted_counts
 from ..data.corpus import Corpus, Data, Files
-from ..data.documents import Counts
+from ..data.documents import Counts, Documents
 from ..data.options import ReadOptions
 from ..data.sampling import DocumentSampler
+from ..data.source import Source
 from ..errors import ArgumentError, DataError, Setting
 from ..formats.counts_parquet import table
 from ..patterns import Split, split_given
@@ -41,6 +42,8 @@ class ExperimentData:
     """Number of bytes of the held-out text that the pattern does not match."""
     parameters: dict[str, Any] = field(default_factory=dict)
     """Where the data comes from."""
+    documents: DividedDocuments | None = field(default=None, compare=False)
+    """The documents behind the counts; None if chunks are held out instead of documents."""
 
     @classmethod
     def of(
@@ -87,7 +90,8 @@ class ExperimentData:
         options = ReadOptions(text_column, document=document, errors=errors)
         corpus = Corpus(data, texts, files, options)  # type: ignore[arg-type]
         held = None if heldout is None else Corpus(heldout, options=corpus.options)
-        return cls.of_corpus(corpus, held, split_given(pattern, normalization), heldout_share, seed, threads, progress)
+        split = split_given(pattern, normalization)
+        return cls.of_corpus(corpus, held, split, heldout_share, seed, (), threads, progress)
 
     @classmethod
     def of_corpus(
@@ -97,31 +101,75 @@ class ExperimentData:
         pattern: Split | str | None,
         heldout_share: float,
         seed: int,
+        found_tokens: Sequence[str] = (),
         threads: int | None = None,
         progress: bool = False,
     ) -> ExperimentData:
-        """Count data and held-out text; see `of`."""
+        """Count data and held-out text; see `of`. `found_tokens` are removed from the data before it is split."""
         if not 0 < heldout_share < 1:
             raise ArgumentError("heldout_share", heldout_share, "must be between 0 and 1, exclusive")
         parameters: dict[str, Any] = {"data": source_names(corpus)}
         if heldout is not None:
             parameters["held-out text"] = source_names(heldout)
-            counts, _ = _count(corpus, pattern, threads, progress)
-            other, dropped = _count(heldout, counts.split, threads, progress)
+            counts, _ = _count(corpus, pattern, found_tokens, threads, progress)
+            other, dropped = _count(heldout, counts.split, (), threads, progress)
         else:
-            counts, other, dropped, unit = _count_divided(corpus, pattern, heldout_share, seed, threads, progress)
+            trained = ChunkCounter(pattern, found_tokens, corpus.options.errors, threads)
+            held = ChunkCounter(pattern, (), corpus.options.errors, threads)
+            counts, other, dropped, unit = _count_divided(corpus, trained, held, heldout_share, seed, progress)
             parameters |= {"held-out text": f"{heldout_share} of the {unit}", "seed": seed}
         for name, each in {"data": counts, "held-out text": other}.items():
             if not each.unique:
                 remedy = () if heldout is not None else (" or change ", Setting("heldout_share"))
                 raise DataError(f"the {name} contains no chunks", remedy=("provide more data", *remedy))
         parameters |= {"pattern": counts.split.name, "chunks": counts.total, "unique": counts.unique}
-        return cls(counts, other, dropped, parameters | {"chunks held out": other.total})
+        parameters |= {"chunks held out": other.total}
+        is_divided = heldout is not None or unit == "documents"
+        documents = DividedDocuments(corpus, heldout, heldout_share, seed) if is_divided else None
+        return cls(counts, other, dropped, parameters, documents)
 
     @property
     def text(self) -> CountedText:
         """The held-out text, to evaluate on."""
         return CountedText.from_counts(self.heldout, self.dropped)
+
+
+class DividedDocuments:
+    """The documents to train on, and those held out: other documents, or a random fraction of the same.
+
+    >>> documents = DividedDocuments(Corpus(["to be", "or not", "to be"]), None, 0.5, seed=0)
+    >>> sum(len(some) for some in documents.heldout())
+    2
+    """
+
+    def __init__(self, corpus: Corpus, heldout: Corpus | None, fraction: float, seed: int) -> None:
+        """Store what to read."""
+        if not 0 < fraction < 1:
+            raise ArgumentError("heldout_share", fraction, "must be between 0 and 1, exclusive")
+        self.corpus, self._heldout, self._fraction, self._seed = corpus, heldout, fraction, seed
+
+    def training(self) -> Source:
+        """Return the documents to train on, which can be read several times."""
+        return Source("", lambda _: self._documents(self.corpus, is_held=False if self._heldout is None else None))
+
+    def heldout(self) -> Iterator[Documents]:
+        """Yield the held-out documents."""
+        return self._documents(self._heldout or self.corpus, is_held=True if self._heldout is None else None)
+
+    def _documents(self, corpus: Corpus, is_held: bool | None) -> Iterator[Documents]:
+        """Yield the documents that are held out, those that are not, or all."""
+        for source in corpus.sources:
+            sampler = DocumentSampler(source, self._seed)
+            with source.blamed():
+                for documents in source:
+                    if isinstance(documents, Counts):
+                        raise DataError("phrases need documents, not chunk counts", remedy="pass the documents")
+                    if is_held is None:
+                        yield documents
+                        continue
+                    mask = sampler.draw(documents, self._fraction) == is_held
+                    if mask.any():
+                        yield documents.select(np.asarray(mask))
 
 
 def source_names(corpus: Corpus) -> list[str]:
@@ -135,27 +183,28 @@ def source_names(corpus: Corpus) -> list[str]:
     return names if len(names) <= MAX_NAMES else [*names[:MAX_NAMES], f"and {len(names) - MAX_NAMES} more"]
 
 
-def _count(corpus: Corpus, pattern: Split | str | None, threads: int | None, progress: bool) -> tuple[ChunkCounts, int]:
+def _count(
+    corpus: Corpus, pattern: Split | str | None, found_tokens: Sequence[str], threads: int | None, progress: bool
+) -> tuple[ChunkCounts, int]:
     """Count data, and the bytes that the pattern does not match."""
     if isinstance(corpus.data, ChunkCounts):
         return ChunkCounts.count(corpus.data, pattern), 0
-    counter = ChunkCounter(pattern, (), corpus.options.errors, threads)
+    counter = ChunkCounter(pattern, found_tokens, corpus.options.errors, threads)
     with counting_bar(counter, corpus.sources, show=progress):
         counter.add_sources(corpus.sources)
     return ChunkCounts(counter.take()), counter.dropped_bytes
 
 
 def _count_divided(
-    corpus: Corpus, pattern: Split | str | None, fraction: float, seed: int, threads: int | None, progress: bool
+    corpus: Corpus, train: ChunkCounter, other: ChunkCounter, fraction: float, seed: int, progress: bool
 ) -> tuple[ChunkCounts, ChunkCounts, int, str]:
-    """Count a random fraction of the documents, or of the chunks, separately.
+    """Count a random fraction of the documents, or of the chunks, with `other`, and the rest with `train`.
 
     Chunk counts among the documents are trained on. Returns the two counts, the dropped bytes of the second, and
     "documents" or "chunks".
     """
     if isinstance(corpus.data, ChunkCounts):
-        return *split_counts(ChunkCounts.count(corpus.data, pattern), fraction, seed), 0, "chunks"
-    train, other = (ChunkCounter(pattern, (), corpus.options.errors, threads) for _ in range(2))
+        return *split_counts(ChunkCounts.count(corpus.data, train.split), fraction, seed), 0, "chunks"
     with counting_bar(train, corpus.sources, show=progress):
         for source in corpus.sources:
             sampler = DocumentSampler(source, seed)

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from ..analysis.plots import axes, draw_tokens, explain_hollow, line, styled
 from ..counts import ChunkCounts
 from ..data.corpus import Data, Files
 from ..errors import ArgumentError
 from ..tokenizer import Tokenizer
 from .data import ExperimentData
-from .plots import axes, draw_tokens, explain_hollow, line, styled
 from .result import Result, signed
 from .trainings import recorded_options, train_with_reference
 
