@@ -17,6 +17,7 @@ from ..model.tree import MergeTree
 from ..util.lazy import lazy
 from ..util.surrogates import Errors, check_errors, combine_surrogates
 from .compat import CompatibleNames
+from .sampled import Sampled, SamplingName, resolve_sampling
 from .special import AllowedSpecial, DisallowedSpecial, Special, resolve_special
 from .stream import DecodeStream
 
@@ -168,6 +169,9 @@ class Codec(CompatibleNames):
         *,
         errors: Errors = "strict",
         threads: int | None = None,
+        dropout: float | None = None,
+        sampling: SamplingName | None = None,
+        seed: int | None = None,
     ) -> list[int]:
         """Encode a text to a list of ids.
 
@@ -181,37 +185,57 @@ class Codec(CompatibleNames):
             collection.
         errors: "strict" raises an error for lone surrogates, "replace" replaces them with U+FFFD.
         threads: number of threads for a long text; None uses all cores.
+        dropout: probability of dropping a merge (BPE-dropout), from 0, the ordinary encoding, to 1, single bytes. At
+            each step in a chunk, each possible merge is dropped independently, and the first of the others is made. A
+            chunk ends when all are dropped. A stop word is dropped with the same probability, before all merges.
+        sampling: "uniform" draws from all segmentations of a chunk into tokens, each with the same probability.
+        seed: integer from 0 for `dropout` and `sampling`. The ids depend only on the model, text, options and seed.
+            Text i of a batch also depends on i; a single text is encoded like the first of a batch.
 
         Special tokens that are neither allowed nor disallowed are encoded as ordinary text. If several special tokens
-        start at the same position, the longest is matched.
+        start at the same position, the longest is matched. A sampled encoding has no phrases.
 
         >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
         >>> tokenizer.encode("ab<eot>", allowed_special="all")
         [257, 259]
+        >>> [tokenizer.encode("aaab", sampling="uniform", seed=seed) for seed in range(3)]
+        []
 
         """
-        special = None
+        special = sampled = None
         if allowed_special != "none_raise" or disallowed_special is not None:  # skipping this makes short texts faster
             special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
+        if seed is not None or dropout is not None or sampling is not None:
+            sampled = resolve_sampling(dropout, sampling, seed)
         if errors != "strict":
             check_errors(errors)
         try:
-            return self.core_encoder.encode(text, special, threads)
+            return self.core_encoder.encode(text, special, threads, sampled)
         except (TypeError, ValueError) as error:
-            return self._retry(self.core_encoder.encode, text, special, errors, threads, error)
+            return self._retry(self.core_encoder.encode, text, special, errors, threads, sampled, error)
 
-    def encode_ordinary(self, text: str, *, errors: Errors = "strict", threads: int | None = None) -> list[int]:
-        """Encode a text in which special tokens are ordinary text.
+    def encode_ordinary(
+        self,
+        text: str,
+        *,
+        errors: Errors = "strict",
+        threads: int | None = None,
+        dropout: float | None = None,
+        sampling: SamplingName | None = None,
+        seed: int | None = None,
+    ) -> list[int]:
+        """Encode a text in which special tokens are ordinary text. The parameters are those of `encode`.
 
         >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).encode_ordinary("<eot>ab")
         [60, 101, 111, 116, 62, 257]
         """
+        sampled = resolve_sampling(dropout, sampling, seed)
         if errors != "strict":
             check_errors(errors)
         try:
-            return self.core_encoder.encode(text, ([], []), threads)
+            return self.core_encoder.encode(text, ([], []), threads, sampled)
         except (TypeError, ValueError) as error:
-            return self._retry(self.core_encoder.encode, text, ([], []), errors, threads, error)
+            return self._retry(self.core_encoder.encode, text, ([], []), errors, threads, sampled, error)
 
     def encode_bytes(self, data: bytes, *, threads: int | None = None) -> list[int]:
         """Encode bytes that may be invalid UTF-8, in which special tokens are ordinary text.
@@ -240,6 +264,9 @@ class Codec(CompatibleNames):
         *,
         errors: Errors = "strict",
         threads: int | None = None,
+        dropout: float | None = None,
+        sampling: SamplingName | None = None,
+        seed: int | None = None,
     ) -> Ids:
         """Encode a text to a uint32 array without creating Python integers. The parameters are those of `encode`.
 
@@ -247,11 +274,12 @@ class Codec(CompatibleNames):
         array([258, 100], dtype=uint32)
         """
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
+        sampled = resolve_sampling(dropout, sampling, seed)
         check_errors(errors)
         try:
-            return self.core_encoder.encode_to_numpy(text, special, threads)
+            return self.core_encoder.encode_to_numpy(text, special, threads, sampled)
         except (TypeError, ValueError) as error:
-            return self._retry(self.core_encoder.encode_to_numpy, text, special, errors, threads, error)
+            return self._retry(self.core_encoder.encode_to_numpy, text, special, errors, threads, sampled, error)
 
     def encode_batch(
         self,
@@ -262,6 +290,9 @@ class Codec(CompatibleNames):
         errors: Errors = "strict",
         threads: int | None = None,
         num_threads: int | None = None,
+        dropout: float | None = None,
+        sampling: SamplingName | None = None,
+        seed: int | None = None,
     ) -> list[list[int]]:
         """Encode several texts in parallel. The parameters are those of `encode`.
 
@@ -270,7 +301,10 @@ class Codec(CompatibleNames):
         >>> Tokenizer.train("aaabdaaabac", 259).encode_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
+        sampled = resolve_sampling(dropout, sampling, seed)
         if type(self).encode is not Codec.encode:  # a subclass that overrides `encode` changes this too, as in tiktoken
+            if sampled:
+                raise ArgumentError("seed", seed, f"must be omitted if {type(self).__name__} overrides encode")
             return [self.encode(each, allowed_special, disallowed_special, errors=errors) for each in _as_list(text)]
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         check_errors(errors)
@@ -283,9 +317,9 @@ class Codec(CompatibleNames):
             threads = num_threads
         encode = self.core_encoder.encode_batch
         try:
-            return encode(texts, special, threads)
+            return encode(texts, special, threads, sampled)
         except (TypeError, ValueError) as error:
-            return self._retry(encode, texts, special, errors, threads, error, is_batch=True)
+            return self._retry(encode, texts, special, errors, threads, sampled, error, is_batch=True)
 
     def encode_ordinary_batch(
         self,
@@ -294,13 +328,25 @@ class Codec(CompatibleNames):
         errors: Errors = "strict",
         threads: int | None = None,
         num_threads: int | None = None,
+        dropout: float | None = None,
+        sampling: SamplingName | None = None,
+        seed: int | None = None,
     ) -> list[list[int]]:
         """Encode several texts in which special tokens are ordinary text.
 
         >>> Tokenizer.train("aaabdaaabac", 259).encode_ordinary_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
-        return self.encode_batch(text, "none", errors=errors, threads=threads, num_threads=num_threads)
+        return self.encode_batch(
+            text,
+            "none",
+            errors=errors,
+            threads=threads,
+            num_threads=num_threads,
+            dropout=dropout,
+            sampling=sampling,
+            seed=seed,
+        )
 
     def encode_batch_to_numpy(
         self,
@@ -310,6 +356,9 @@ class Codec(CompatibleNames):
         *,
         errors: Errors = "strict",
         threads: int | None = None,
+        dropout: float | None = None,
+        sampling: SamplingName | None = None,
+        seed: int | None = None,
     ) -> tuple[Ids, npt.NDArray[np.int64]]:
         """Encode several texts in parallel to one array of ids, and return it with the offset of each text.
 
@@ -320,21 +369,23 @@ class Codec(CompatibleNames):
         ([258, 97, 99], [0, 1, 1, 3])
         """
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
+        sampled = resolve_sampling(dropout, sampling, seed)
         check_errors(errors)
         texts = _as_list(text)
         encode = self.core_encoder.encode_batch_to_numpy
         try:
-            return encode(texts, special, threads)
+            return encode(texts, special, threads, sampled)
         except (TypeError, ValueError) as error:
-            return self._retry(encode, texts, special, errors, threads, error, is_batch=True)
+            return self._retry(encode, texts, special, errors, threads, sampled, error, is_batch=True)
 
     def _retry(
         self,
-        encode: Callable[[Any, Special, int | None], T],
+        encode: Callable[[Any, Special, int | None, Sampled], T],
         text: Any,
         special: Special,
         errors: Errors,
         threads: int | None,
+        sampled: Sampled,
         error: Exception,
         is_batch: bool = False,
     ) -> T:
@@ -345,7 +396,7 @@ class Codec(CompatibleNames):
         check_threads(threads)
         if isinstance(error, UnicodeEncodeError):
             combined = [combine_surrogates(each, errors, where=name) for name, each in texts.items()]
-            return encode(combined if is_batch else combined[0], special, threads)
+            return encode(combined if is_batch else combined[0], special, threads, sampled)
         if is_batch and isinstance(error, ValueError):
             for name, each in texts.items():  # find the text that contains a disallowed special token
                 try:
