@@ -162,10 +162,11 @@ impl Encoder {
                 {
                     return Ok(try_push(ids, id)?);
                 }
-                // If no merge is dropped, a token is made by one merge less than it has bytes. This is faster than
-                // merging, and uses the same random numbers.
+                // If no merge is dropped, a token is made by one merge less than it has bytes. Looking it up is faster
+                // than merging. A chunk that lacks bytes could be found as a stop word.
                 let mut ahead = random;
                 if stop_word.is_none()
+                    && !self.has_missing_bytes
                     && (1..chunk.len()).all(|_| !is_dropped(&mut ahead))
                     && let Some(found) = self.vocabulary.get(chunk, Key::of(chunk))
                 {
