@@ -124,6 +124,11 @@ def test_neighbors_are_independent() -> None:
         assert len(both) == 4 and all(abs(count - SAMPLES / 4) < 5 * sqrt(SAMPLES / 4) for count in both.values())
 
 
+def test_no_seed_repeats_the_numbers_of_another() -> None:
+    drawn = [TOKENIZER.encode_batch([TEXT] * 8, dropout=0.5, seed=seed) for seed in range(8)]
+    assert len({tuple(ids) for batch in drawn for ids in batch}) == 64
+
+
 @examples(200)
 @given(text=texts, seed=st.integers(0, 2**64 - 1), how=st.sampled_from(OPTIONS))
 def test_hyp_decoding_restores_the_text(text: str, seed: int, how: dict[str, Any]) -> None:

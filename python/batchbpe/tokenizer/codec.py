@@ -198,8 +198,8 @@ class Codec(CompatibleNames):
         >>> tokenizer = Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"])
         >>> tokenizer.encode("ab<eot>", allowed_special="all")
         [257, 259]
-        >>> [tokenizer.encode("aaab", sampling="uniform", seed=seed) for seed in range(3)]
-        []
+        >>> [tokenizer.encode("aaab", dropout=0.5, seed=seed) for seed in range(3)]
+        [[97, 256, 98], [256, 257], [97, 256, 98]]
 
         """
         special = sampled = None
