@@ -27,7 +27,7 @@ pub struct Encoder {
     pub encoder: encode::Encoder,
     /// The ids as Python integers. Creating an integer for each token of a text would take longer than encoding it.
     integers: PyOnceLock<Vec<Py<PyInt>>>,
-    /// For uniform sampling. It takes as long to build as the rest of the encoder.
+    /// For uniform sampling. Few encoders need it.
     token_tree: PyOnceLock<encode::TokenTree>,
     warned: AtomicBool,
 }
@@ -99,16 +99,11 @@ impl Encoder {
         texts: &[PyBackedStr],
         tokens: TokenSets,
         threads: Option<Threads>,
-        sampled: Option<Sampled>,
     ) -> PyResult<(Vec<u32>, Vec<i64>)> {
         let texts: Vec<&str> = try_collect(texts.iter().map(|text| &text[..]))?;
         let (size, rules) = (texts.iter().map(|text| text.len()).sum(), special_rules(tokens));
         let (cost, threads) = (self.encoder.cost(size), threads_for(size, threads));
-        let sampling = self.sampling(py, sampled)?;
-        let ids = without_gil(py, cost, |cancel| match &sampling {
-            None => self.encoder.encode_batch(&texts, &rules, threads, cancel),
-            Some(sampling) => self.encoder.encode_sampled(&texts, &rules, sampling, threads, cancel),
-        })?;
+        let ids = without_gil(py, cost, |cancel| self.encoder.encode_batch(&texts, &rules, threads, cancel))?;
         self.warn_if_dropped(py)?;
         Ok(ids)
     }
@@ -119,25 +114,12 @@ impl Encoder {
         text: PyBackedStr,
         tokens: TokenSets,
         threads: Option<Threads>,
-        sampled: Option<Sampled>,
     ) -> PyResult<Vec<u32>> {
-        if sampled.is_some() {
-            return Ok(self.encode_texts(py, &[text], tokens, threads, sampled)?.0);
-        }
         let (cost, rules, threads) =
             (self.encoder.cost(text.len()), special_rules(tokens), threads_for(text.len(), threads));
         let ids = without_gil(py, cost, |cancel| self.encoder.encode(&text, &rules, threads, cancel))?;
         self.warn_if_dropped(py)?;
         Ok(ids)
-    }
-
-    fn sampling(&self, py: Python<'_>, sampled: Option<Sampled>) -> PyResult<Option<encode::Sampling<'_>>> {
-        let Some((dropout, seed)) = sampled else { return Ok(None) };
-        let method = match dropout {
-            Some(probability) => encode::Method::Dropout(probability),
-            None => encode::Method::Uniform(self.token_tree.get_or_try_init(py, || self.encoder.token_tree())?),
-        };
-        Ok(Some(encode::Sampling { method, seed }))
     }
 
     fn decode_ids(&self, py: Python<'_>, ids: &Ids, skip_special: bool) -> PyResult<Vec<u8>> {
@@ -170,9 +152,6 @@ impl Encoder {
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2)
     }
 }
-
-/// How to encode at random: the probability of dropping a merge, or `None` for uniform sampling, and the seed.
-type Sampled = (Option<f64>, u64);
 
 /// The special tokens allowed and disallowed in a text. `None` allows none and disallows all, "all" the opposite.
 type TokenSets = Option<Sets>;
@@ -235,16 +214,14 @@ impl Encoder {
         Ok(Self { encoder, integers: PyOnceLock::new(), token_tree: PyOnceLock::new(), warned: AtomicBool::new(false) })
     }
 
-    #[pyo3(signature = (text, tokens, threads, sampled = None))]
     fn encode<'py>(
         &self,
         py: Python<'py>,
         text: PyBackedStr,
         tokens: TokenSets,
         threads: Option<Threads>,
-        sampled: Option<Sampled>,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.to_list(py, &self.encode_text(py, text, tokens, threads, sampled)?)
+        self.to_list(py, &self.encode_text(py, text, tokens, threads)?)
     }
 
     /// Encode bytes that may be invalid UTF-8, in which special tokens are ordinary text.
@@ -261,28 +238,24 @@ impl Encoder {
         self.to_list(py, &ids)
     }
 
-    #[pyo3(signature = (text, tokens, threads, sampled = None))]
     fn encode_to_numpy<'py>(
         &self,
         py: Python<'py>,
         text: PyBackedStr,
         tokens: TokenSets,
         threads: Option<Threads>,
-        sampled: Option<Sampled>,
     ) -> PyResult<Array<'py, u32>> {
-        Ok(self.encode_text(py, text, tokens, threads, sampled)?.into_pyarray(py))
+        Ok(self.encode_text(py, text, tokens, threads)?.into_pyarray(py))
     }
 
-    #[pyo3(signature = (texts, tokens, threads, sampled = None))]
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
         texts: Vec<PyBackedStr>,
         tokens: TokenSets,
         threads: Option<Threads>,
-        sampled: Option<Sampled>,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        let (ids, offsets) = self.encode_texts(py, &texts, tokens, threads, sampled)?;
+        let (ids, offsets) = self.encode_texts(py, &texts, tokens, threads)?;
         drop(texts);
         check_python_memory(offsets.len(), 8 * ids.len())?;
         let spans = offsets.windows(2).map(|span| &ids[span[0] as usize..span[1] as usize]);
@@ -291,16 +264,41 @@ impl Encoder {
 
     /// Return the concatenated ids of all texts, and where the ids of each text start.
     #[allow(clippy::type_complexity)]
-    #[pyo3(signature = (texts, tokens, threads, sampled = None))]
     fn encode_batch_to_numpy<'py>(
         &self,
         py: Python<'py>,
         texts: Vec<PyBackedStr>,
         tokens: TokenSets,
         threads: Option<Threads>,
-        sampled: Option<Sampled>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
-        let (ids, offsets) = self.encode_texts(py, &texts, tokens, threads, sampled)?;
+        let (ids, offsets) = self.encode_texts(py, &texts, tokens, threads)?;
+        Ok((ids.into_pyarray(py), offsets.into_pyarray(py)))
+    }
+
+    /// Encode texts at random: `dropout` is the probability of dropping a merge, or `None` for uniform sampling.
+    ///
+    /// Return what `encode_batch_to_numpy` does.
+    #[allow(clippy::type_complexity)]
+    fn encode_sampled<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<PyBackedStr>,
+        tokens: TokenSets,
+        threads: Option<Threads>,
+        dropout: Option<f64>,
+        seed: u64,
+    ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
+        let method = match dropout {
+            Some(probability) => encode::Method::Dropout(probability),
+            None => encode::Method::Uniform(self.token_tree.get_or_try_init(py, || self.encoder.token_tree())?),
+        };
+        let sampling = encode::Sampling { method, seed };
+        let texts: Vec<&str> = try_collect(texts.iter().map(|text| &text[..]))?;
+        let (size, rules) = (texts.iter().map(|text| text.len()).sum(), special_rules(tokens));
+        let (cost, threads) = (self.encoder.cost(size), threads_for(size, threads));
+        let (ids, offsets) =
+            without_gil(py, cost, |cancel| self.encoder.encode_sampled(&texts, &rules, &sampling, threads, cancel))?;
+        self.warn_if_dropped(py)?;
         Ok((ids.into_pyarray(py), offsets.into_pyarray(py)))
     }
 

@@ -17,7 +17,7 @@ from ..model.tree import MergeTree
 from ..util.lazy import lazy
 from ..util.surrogates import Errors, check_errors, combine_surrogates
 from .compat import CompatibleNames
-from .sampled import Sampled, SamplingName, resolve_sampling
+from .sampled import Sampler, SamplingName, encoder_for
 from .special import AllowedSpecial, DisallowedSpecial, Special, resolve_special
 from .stream import DecodeStream
 
@@ -202,17 +202,18 @@ class Codec(CompatibleNames):
         [[97, 256, 98], [256, 257], [97, 256, 98]]
 
         """
-        special = sampled = None
+        special = None
         if allowed_special != "none_raise" or disallowed_special is not None:  # skipping this makes short texts faster
             special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
-        if seed is not None or dropout is not None or sampling is not None:
-            sampled = resolve_sampling(dropout, sampling, seed)
         if errors != "strict":
             check_errors(errors)
+        encoder: Encoder | Sampler = self.core_encoder
+        if seed is not None or dropout is not None or sampling is not None:
+            encoder = encoder_for(self.core_encoder, dropout, sampling, seed)
         try:
-            return self.core_encoder.encode(text, special, threads, sampled)
+            return encoder.encode(text, special, threads)
         except (TypeError, ValueError) as error:
-            return self._retry(self.core_encoder.encode, text, special, errors, threads, sampled, error)
+            return self._retry(encoder.encode, text, special, errors, threads, error)
 
     def encode_ordinary(
         self,
@@ -229,13 +230,15 @@ class Codec(CompatibleNames):
         >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).encode_ordinary("<eot>ab")
         [60, 101, 111, 116, 62, 257]
         """
-        sampled = resolve_sampling(dropout, sampling, seed)
         if errors != "strict":
             check_errors(errors)
+        encoder: Encoder | Sampler = self.core_encoder
+        if seed is not None or dropout is not None or sampling is not None:
+            encoder = encoder_for(self.core_encoder, dropout, sampling, seed)
         try:
-            return self.core_encoder.encode(text, ([], []), threads, sampled)
+            return encoder.encode(text, ([], []), threads)
         except (TypeError, ValueError) as error:
-            return self._retry(self.core_encoder.encode, text, ([], []), errors, threads, sampled, error)
+            return self._retry(encoder.encode, text, ([], []), errors, threads, error)
 
     def encode_bytes(self, data: bytes, *, threads: int | None = None) -> list[int]:
         """Encode bytes that may be invalid UTF-8, in which special tokens are ordinary text.
@@ -274,12 +277,12 @@ class Codec(CompatibleNames):
         array([258, 100], dtype=uint32)
         """
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
-        sampled = resolve_sampling(dropout, sampling, seed)
         check_errors(errors)
+        encoder = encoder_for(self.core_encoder, dropout, sampling, seed)
         try:
-            return self.core_encoder.encode_to_numpy(text, special, threads, sampled)
+            return encoder.encode_to_numpy(text, special, threads)
         except (TypeError, ValueError) as error:
-            return self._retry(self.core_encoder.encode_to_numpy, text, special, errors, threads, sampled, error)
+            return self._retry(encoder.encode_to_numpy, text, special, errors, threads, error)
 
     def encode_batch(
         self,
@@ -301,9 +304,9 @@ class Codec(CompatibleNames):
         >>> Tokenizer.train("aaabdaaabac", 259).encode_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
-        sampled = resolve_sampling(dropout, sampling, seed)
+        encoder = encoder_for(self.core_encoder, dropout, sampling, seed)
         if type(self).encode is not Codec.encode:  # a subclass that overrides `encode` changes this too, as in tiktoken
-            if sampled:
+            if isinstance(encoder, Sampler):
                 raise ArgumentError("seed", seed, f"must be omitted if {type(self).__name__} overrides encode")
             return [self.encode(each, allowed_special, disallowed_special, errors=errors) for each in _as_list(text)]
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
@@ -315,11 +318,11 @@ class Codec(CompatibleNames):
                 raise ArgumentError("num_threads", num_threads, reason)
             check_threads(num_threads, "num_threads")
             threads = num_threads
-        encode = self.core_encoder.encode_batch
+        encode = encoder.encode_batch
         try:
-            return encode(texts, special, threads, sampled)
+            return encode(texts, special, threads)
         except (TypeError, ValueError) as error:
-            return self._retry(encode, texts, special, errors, threads, sampled, error, is_batch=True)
+            return self._retry(encode, texts, special, errors, threads, error, is_batch=True)
 
     def encode_ordinary_batch(
         self,
@@ -369,23 +372,21 @@ class Codec(CompatibleNames):
         ([258, 97, 99], [0, 1, 1, 3])
         """
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
-        sampled = resolve_sampling(dropout, sampling, seed)
         check_errors(errors)
         texts = _as_list(text)
-        encode = self.core_encoder.encode_batch_to_numpy
+        encode = encoder_for(self.core_encoder, dropout, sampling, seed).encode_batch_to_numpy
         try:
-            return encode(texts, special, threads, sampled)
+            return encode(texts, special, threads)
         except (TypeError, ValueError) as error:
-            return self._retry(encode, texts, special, errors, threads, sampled, error, is_batch=True)
+            return self._retry(encode, texts, special, errors, threads, error, is_batch=True)
 
     def _retry(
         self,
-        encode: Callable[[Any, Special, int | None, Sampled], T],
+        encode: Callable[[Any, Special, int | None], T],
         text: Any,
         special: Special,
         errors: Errors,
         threads: int | None,
-        sampled: Sampled,
         error: Exception,
         is_batch: bool = False,
     ) -> T:
@@ -396,7 +397,7 @@ class Codec(CompatibleNames):
         check_threads(threads)
         if isinstance(error, UnicodeEncodeError):
             combined = [combine_surrogates(each, errors, where=name) for name, each in texts.items()]
-            return encode(combined if is_batch else combined[0], special, threads, sampled)
+            return encode(combined if is_batch else combined[0], special, threads)
         if is_batch and isinstance(error, ValueError):
             for name, each in texts.items():  # find the text that contains a disallowed special token
                 try:

@@ -2,31 +2,68 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Real
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
+from .._core import Encoder
 from ..arguments import check_integer
 from ..errors import ArgumentError, ArgumentTypeError, Setting
+from .special import Special
 
 SamplingName = Literal["uniform"]
 """How an encoding is sampled, other than by dropping merges."""
-Sampled = tuple[float | None, int] | None
-"""The dropout, or None for uniform sampling, and the seed, as the core takes them; None for the ordinary encoding."""
 
 _MAX_SEED = 2**64 - 1
 
 
-def resolve_sampling(dropout: float | None, sampling: SamplingName | None, seed: int | None) -> Sampled:
-    """Check the arguments and combine them.
+@dataclass(frozen=True)
+class Sampler:
+    """Encodes texts like the core's `Encoder`, but at random. `dropout` is None for uniform sampling."""
 
-    >>> resolve_sampling(0.1, None, 3), resolve_sampling(None, "uniform", 3), resolve_sampling(0, None, 3)
-    ((0.1, 3), (None, 3), None)
+    encoder: Encoder
+    dropout: float | None
+    seed: int
+
+    def encode(self, text: str, special: Special, threads: int | None) -> list[int]:
+        """Return the ids of a text."""
+        return self.encode_batch([text], special, threads)[0]
+
+    def encode_to_numpy(self, text: str, special: Special, threads: int | None) -> npt.NDArray[np.uint32]:
+        """Return the ids of a text as an array."""
+        return self.encode_batch_to_numpy([text], special, threads)[0]
+
+    def encode_batch(self, texts: list[str], special: Special, threads: int | None) -> list[list[int]]:
+        """Return the ids of each text."""
+        ids, offsets = self.encode_batch_to_numpy(texts, special, threads)
+        return [ids[start:end].tolist() for start, end in pairwise(offsets.tolist())]
+
+    def encode_batch_to_numpy(
+        self, texts: list[str], special: Special, threads: int | None
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Return the concatenated ids of all texts, and where the ids of each text start."""
+        return self.encoder.encode_sampled(texts, special, threads, self.dropout, self.seed)
+
+
+def encoder_for(
+    encoder: Encoder, dropout: float | None, sampling: SamplingName | None, seed: int | None
+) -> Encoder | Sampler:
+    """Return what encodes texts as the arguments say, after checking them.
+
+    >>> from batchbpe import Model
+    >>> encoder = Model(split=r"\\w+", merges={(97, 97): 256}).encoder()
+    >>> encoder_for(encoder, 1, None, 3).encode("aaa", None, None)
+    [97, 97, 97]
     """
     if dropout is None and sampling is None:
         if seed is not None:
             reason = ("must be omitted unless ", Setting("dropout"), " or ", Setting("sampling"), " is given")
             raise ArgumentError("seed", seed, reason)
-        return None
+        return encoder
     if dropout is not None:
         if sampling is not None:
             raise ArgumentError("sampling", sampling, ("must be omitted if ", Setting("dropout"), " is given"))
@@ -42,4 +79,4 @@ def resolve_sampling(dropout: float | None, sampling: SamplingName | None, seed:
     check_integer("seed", seed, least=0)
     if seed > _MAX_SEED:
         raise ArgumentError("seed", seed, f"must be at most {_MAX_SEED}")
-    return None if dropout == 0 else (None if dropout is None else float(dropout), int(seed))
+    return encoder if dropout == 0 else Sampler(encoder, dropout, seed)
