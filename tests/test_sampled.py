@@ -46,19 +46,29 @@ def segmentations(chunk: bytes, tokens: dict[bytes, int]) -> Iterator[Ids]:
             yield from ((tokens[chunk[:end]], *rest) for rest in segmentations(chunk[end:], tokens))
 
 
+def visible(ids: Ids, model: Model) -> Ids:
+    """Replace hidden tokens by their parts."""
+    pairs = {token: pair for pair, token in model.merges.items()}
+    while not model.hidden.isdisjoint(ids):
+        ids = tuple(part for token in ids for part in (pairs[token] if token in model.hidden else [token]))
+    return ids
+
+
 def expected(model: Model, chunk: str, dropout: float | None) -> dict[Ids, float]:
     """Return the probability of each encoding of a chunk."""
     stop_word = model.stop_words.get(chunk.encode())
     if dropout is None:
-        ordinary = [id for id in model.byte_ids if id is not None] + [*model.merges.values()]
         tokens: dict[bytes, int] = {}
-        for token in ordinary:
-            tokens.setdefault(model.vocab[token], token)
+        for token in [*model.byte_ids, *model.merges.values()]:
+            if token is not None and token not in model.hidden:
+                tokens.setdefault(model.vocab[token], token)
         whole = {chunk.encode(): (stop_word,)} if stop_word is not None else {}
         found = {b" ".join(map(model.vocab.__getitem__, ids)): ids for ids in segmentations(chunk.encode(), tokens)}
         return dict.fromkeys({**found, **whole}.values(), 1 / len({**found, **whole}))
     ids = tuple(token for byte in chunk.encode() if (token := model.byte_ids[byte]) is not None)
-    outcomes = after_dropout(ids, dict(model.merges), dropout)
+    outcomes: Counter[Ids] = Counter()
+    for merged, probability in after_dropout(ids, dict(model.merges), dropout).items():
+        outcomes[visible(merged, model)] += probability  # type: ignore[assignment]
     if stop_word is None:
         return outcomes
     return {(stop_word,): 1 - dropout} | {ids: dropout * probability for ids, probability in outcomes.items()}
@@ -85,6 +95,7 @@ MODELS = {
     "merges": Model(split=r"\w+|\s+", merges=AB),
     "same bytes": Model(split=r"\w+|\s+", merges=SAME),
     "late": Model(split=r"\w+|\s+", merges=LATE),
+    "hidden": Model(split=r"\w+|\s+", merges=AB, stop_words={b"aab": 301}, hidden={256, 259}),
     "stop word": Model(split=r"\w+|\s+", merges=AB, stop_words={b"ababa": 300, b"aab": 301}),
     "stop word and merge": Model(split=r"\w+|\s+", merges=AB, stop_words={b"abab": 300, b"aa": 301}),
 }

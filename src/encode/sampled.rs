@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::batch::append;
 use super::merge::PlaceHeap;
 use super::phrases::ID;
-use super::{Encoder, MISSING, Piece, SpecialRules, text_blocks};
+use super::{Encoder, MISSING, Piece, SpecialRules, hidden, text_blocks};
 use crate::error::{Cancel, Error, Result, try_push, try_reserve, try_with_capacity};
 use crate::parallel;
 use crate::split::Spans;
@@ -47,6 +47,7 @@ struct Buffers {
     present: Vec<u8>,
     cells: Vec<u32>,
     places: PlaceHeap,
+    hidden: hidden::Buffers,
     ratios: Vec<f64>,
 }
 
@@ -138,7 +139,7 @@ impl Encoder {
         ids: &mut Vec<u32>,
         cancel: &Cancel,
     ) -> Result<()> {
-        let Buffers { present, cells, places, ratios } = buffers;
+        let Buffers { present, cells, places, hidden, ratios } = buffers;
         let stop_word = self.stop_words.get(chunk).map(|id| id as u32);
         let mut chunk = chunk;
         if self.has_missing_bytes {
@@ -176,7 +177,7 @@ impl Encoder {
                 cells.clear();
                 append(cells, chunk.iter().map(|&byte| u32::from(byte)))?;
                 self.merges.apply_by_place(cells, places, || is_dropped(&mut random), cancel)?;
-                append(ids, self.ids_of(cells))?;
+                append(ids, self.ids_of(self.hidden.replace(cells, &self.merges, hidden)?))?;
                 Ok(())
             }
         }
@@ -185,8 +186,11 @@ impl Encoder {
     /// Returns the tokens that a chunk can be segmented into.
     pub fn token_tree(&self) -> Result<TokenTree> {
         let mut tree = TokenTree::default();
-        for &id in self.ids.iter().filter(|id| **id != MISSING) {
-            tree.insert(self.token(id)?, id)?;
+        for &id in &self.ids {
+            // There are none for bytes that are not tokens, and for hidden tokens.
+            if let Some(token) = self.tokens.ordinary(id) {
+                tree.insert(token, id)?;
+            }
         }
         Ok(tree)
     }

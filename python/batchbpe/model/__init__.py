@@ -19,13 +19,13 @@ from ..arguments import check_integer, check_iterable
 from ..errors import ArgumentTypeError, DataError, short
 from ..patterns import Split
 from ..util.lazy import lazy
-from .checks import FLAGS, check_phrases, check_tokens, checked_flags, checked_ranks
+from .checks import FLAGS, check_phrases, check_tokens, checked_flags, checked_hidden, checked_ranks
 from .merges import Merges
 from .tree import MergeTree
 
 NOT_COMPARED = ("training", "carried")
 """Fields that do not change how text is encoded."""
-_NEW = ("flags", "decode_only")
+_NEW = ("flags", "decode_only", "hidden")
 """Fields that are part of `identity` only if they are not empty, so that checksums of older files remain valid."""
 
 
@@ -93,12 +93,17 @@ class Model:
 
     It does not change how text is encoded and is not part of equality.
     """
+    hidden: frozenset[int] = field(default_factory=frozenset)
+    """Tokens of merges that are only steps to other tokens: no text is encoded to them. Any collection is converted.
+
+    After all merges have been applied, each hidden token is replaced by the pair it was merged from.
+    """
 
     def __post_init__(self) -> None:
         """Copy the arguments into read-only mappings and validate them."""
         if not isinstance(self.split, Split):
             object.__setattr__(self, "split", Split(self.split))
-        for name in (each.name for each in fields(self) if each.name not in ("split", "byte_ids")):
+        for name in (each.name for each in fields(self) if each.name not in ("split", "byte_ids", "hidden")):
             value = getattr(self, name)
             if not isinstance(value, Mapping):
                 raise ArgumentTypeError(name, value, "must be a mapping")
@@ -113,6 +118,7 @@ class Model:
         object.__setattr__(self, "flags", MappingProxyType(changed))
         if self.phrases:
             check_phrases(self)
+        object.__setattr__(self, "hidden", checked_hidden(self))
 
     @property
     def pattern(self) -> str:
@@ -130,12 +136,22 @@ class Model:
 
     @property
     def n_vocab(self) -> int:
-        """The largest id plus one: `len(model.vocab)` unless there are gaps between ids.
+        """The largest id plus one: `len(model.vocab)` unless there are gaps between ids. Hidden tokens do not count.
 
         >>> Model(split=r"\\w+", merges={}, special_tokens={"<e>": 300}).n_vocab
         301
         """
         return self._largest_id + 1
+
+    @property
+    def next_id(self) -> int:
+        """The first id that is free for new tokens: `n_vocab`, or more if hidden tokens have larger ids.
+
+        >>> model = Model(split=r"\\w+", merges={(97, 97): 300}, hidden={300})
+        >>> model.n_vocab, model.next_id
+        (256, 301)
+        """
+        return max(self._largest_id, *self.hidden) + 1 if self.hidden else self.n_vocab
 
     @property
     def _others(self) -> list[Collection[int]]:
@@ -145,17 +161,35 @@ class Model:
 
     @lazy
     def _largest_id(self) -> int:
-        return max(self.ranked.largest_id, *(max(ids, default=0) for ids in self._others))
+        made = self.ranked.largest_id
+        if made in self.hidden:
+            visible = (*self.visible_merges.values(), *self.byte_ids)
+            made = max((token for token in visible if token is not None), default=0)
+        return max(made, *(max(ids, default=0) for ids in self._others))
+
+    @lazy
+    def visible_merges(self) -> Mapping[tuple[int, int], int]:
+        """The merges that make visible tokens.
+
+        >>> model = Model(split=r"\\w+", merges={(97, 97): 256, (256, 98): 257}, hidden={256})
+        >>> dict(model.visible_merges)
+        {(256, 98): 257}
+        """
+        if not self.hidden:
+            return self.merges
+        return MappingProxyType({pair: token for pair, token in self.merges.items() if token not in self.hidden})
 
     @lazy
     def vocab_size(self) -> int:
-        """The number of tokens.
+        """The number of tokens, without hidden tokens.
 
         >>> Model(split=r"\\w+", merges={}, special_tokens={"<e>": 300}).vocab_size
         257
         """
         shared = len(self.ranked.used([*self.found_tokens.values()]))  # special or added tokens that a merge makes
-        return 256 - self.byte_ids.count(None) + len(self.merges) + sum(map(len, self._others)) - shared
+        return (
+            256 - self.byte_ids.count(None) + len(self.merges) - len(self.hidden) + sum(map(len, self._others)) - shared
+        )
 
     @lazy
     def vocab(self) -> Mapping[int, bytes]:
@@ -163,6 +197,19 @@ class Model:
 
         >>> Model(split=r"\\w+", merges={(97, 97): 256}).vocab[256]
         b'aa'
+        """
+        if not self.hidden:
+            return self.vocab_with_hidden
+        visible = {token: value for token, value in self.vocab_with_hidden.items() if token not in self.hidden}
+        return MappingProxyType(visible)
+
+    @lazy
+    def vocab_with_hidden(self) -> Mapping[int, bytes]:
+        """The bytes of every token, as `vocab`, and of hidden tokens.
+
+        >>> model = Model(split=r"\\w+", merges={(97, 97): 256}, hidden={256})
+        >>> model.vocab_with_hidden.keys() - model.vocab.keys()
+        {256}
         """
         vocab = self.ranked.vocab()
         vocab.update((token, word) for word, token in self.stop_words.items())
@@ -182,7 +229,7 @@ class Model:
 
     @lazy
     def token_ids(self) -> Mapping[bytes, int]:
-        """The ids of all tokens by their bytes, except special, added and decode-only tokens.
+        """The ids of all tokens by their bytes, except special, added, decode-only and hidden tokens.
 
         A stop word takes precedence over a merge with the same bytes, as in encoding.
 
@@ -190,7 +237,7 @@ class Model:
         256
         """
         ids: dict[bytes, int] = {}
-        for token in (*self.stop_words.values(), *self.byte_ids, *self.merges.values(), *self.phrases.values()):
+        for token in (*self.stop_words.values(), *self.byte_ids, *self.visible_merges.values(), *self.phrases.values()):
             if token is not None:
                 ids.setdefault(self.vocab[token], token)
         return MappingProxyType(ids)
@@ -208,13 +255,13 @@ class Model:
 
     @lazy
     def tokens_id(self) -> str:
-        """Identifies the pattern, bytes, merges and stop words: the same in every process.
+        """Identifies the pattern, bytes, merges, stop words and hidden tokens: the same in every process.
 
         >>> model = Model(split=r"\\w+", merges={})
         >>> model.tokens_id == Model(split=r"\\w+", merges={}, special_tokens={"<s>": 256}).tokens_id
         True
         """
-        return self._identity_with(["split", "byte_ids", "stop_words"])
+        return self._identity_with(["split", "byte_ids", "stop_words", *(["hidden"] if self.hidden else [])])
 
     def _identity_with(self, names: Iterable[str]) -> str:
         """Return a checksum of the merges, whose order is their rank, and of other fields, which have no order."""
@@ -236,6 +283,7 @@ class Model:
             self._found(self.added_tokens),
             list(self.phrases.items()),
             [(value, token) for token, value in self.decode_only.items()],
+            [*self.hidden],
         )
 
     def _found(self, tokens: Mapping[str, int]) -> list[tuple[str, int, list[bool]]]:
@@ -260,7 +308,7 @@ class Model:
         return self.flags.get(name, self.default_flags(name))
 
     def merge_tree(self, token: int) -> MergeTree:
-        """Return the tree of merges that builds a token.
+        """Return the tree of merges that builds a token, through hidden tokens as well.
 
         >>> print(Model(split=r"\\w+", merges={(97, 97): 256}).merge_tree(256))
         256 'aa'
@@ -268,7 +316,8 @@ class Model:
         └─ 97 'a'
         """
         check_integer("token", token)
-        if token not in self.vocab:
+        vocab = self.vocab_with_hidden
+        if token not in vocab:
             raise UnknownTokenError.of_id(token, self.n_vocab - 1)
         pairs: dict[int, tuple[int, ...]] = {merged: pair for pair, merged in self.merges.items()}
         pairs |= {phrase: parts for parts, phrase in self.phrases.items()}
@@ -279,15 +328,15 @@ class Model:
             if part not in needed:
                 needed.add(part)
                 stack += pairs.get(part, ())
-        trees = {part: MergeTree(part, self.vocab[part]) for part in needed - pairs.keys()}
-        for merged in sorted(needed & pairs.keys(), key=lambda token: len(self.vocab[token])):  # parts are shorter
-            trees[merged] = MergeTree(merged, self.vocab[merged], tuple(trees[part] for part in pairs[merged]))
+        trees = {part: MergeTree(part, vocab[part]) for part in needed - pairs.keys()}
+        for merged in sorted(needed & pairs.keys(), key=lambda token: len(vocab[token])):  # parts are shorter
+            trees[merged] = MergeTree(merged, vocab[merged], tuple(trees[part] for part in pairs[merged]))
         return trees[token]
 
     def __repr__(self) -> str:
         """Show the numbers of tokens and the pattern, by name if it has one."""
         shown = ["merges", "stop_words", "special_tokens"]
-        shown += (name for name in ("phrases", "added_tokens", "decode_only") if getattr(self, name))
+        shown += (name for name in ("phrases", "added_tokens", "decode_only", "hidden") if getattr(self, name))
         counts = (f"{name}={len(getattr(self, name))}" for name in shown)
         return f"Model(tokens={self.vocab_size}, {', '.join(counts)}, pattern={short(self.split.name, 60)})"
 
