@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,12 @@ from ..model.tree import MergeTree
 from ..util.lazy import lazy
 from ..util.surrogates import Errors, check_errors, combine_surrogates
 from .compat import CompatibleNames
-from .sampled import Sampler, SamplingName, encoder_for
+from .sampled import Sampler, SamplingOptions, encoder_for, sampled
 from .special import AllowedSpecial, DisallowedSpecial, Special, resolve_special
 from .stream import DecodeStream
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Ids = npt.NDArray[np.uint32]
 """Ids as an array."""
@@ -161,6 +164,7 @@ class Codec(CompatibleNames):
         """
         return self.model.merge_tree(token)
 
+    @sampled
     def encode(
         self,
         text: str,
@@ -169,9 +173,7 @@ class Codec(CompatibleNames):
         *,
         errors: Errors = "strict",
         threads: int | None = None,
-        dropout: float | None = None,
-        sampling: SamplingName | None = None,
-        seed: int | None = None,
+        **options: Unpack[SamplingOptions],
     ) -> list[int]:
         """Encode a text to a list of ids.
 
@@ -208,22 +210,16 @@ class Codec(CompatibleNames):
         if errors != "strict":
             check_errors(errors)
         encoder: Encoder | Sampler = self.core_encoder
-        if seed is not None or dropout is not None or sampling is not None:
-            encoder = encoder_for(self.core_encoder, dropout, sampling, seed)
+        if options:
+            encoder = encoder_for(self.core_encoder, options)
         try:
             return encoder.encode(text, special, threads)
         except (TypeError, ValueError) as error:
             return self._retry(encoder.encode, text, special, errors, threads, error)
 
+    @sampled
     def encode_ordinary(
-        self,
-        text: str,
-        *,
-        errors: Errors = "strict",
-        threads: int | None = None,
-        dropout: float | None = None,
-        sampling: SamplingName | None = None,
-        seed: int | None = None,
+        self, text: str, *, errors: Errors = "strict", threads: int | None = None, **options: Unpack[SamplingOptions]
     ) -> list[int]:
         """Encode a text in which special tokens are ordinary text. The parameters are those of `encode`.
 
@@ -233,8 +229,8 @@ class Codec(CompatibleNames):
         if errors != "strict":
             check_errors(errors)
         encoder: Encoder | Sampler = self.core_encoder
-        if seed is not None or dropout is not None or sampling is not None:
-            encoder = encoder_for(self.core_encoder, dropout, sampling, seed)
+        if options:
+            encoder = encoder_for(self.core_encoder, options)
         try:
             return encoder.encode(text, ([], []), threads)
         except (TypeError, ValueError) as error:
@@ -259,6 +255,7 @@ class Codec(CompatibleNames):
             check_threads(threads)
             raise
 
+    @sampled
     def encode_to_numpy(
         self,
         text: str,
@@ -267,9 +264,7 @@ class Codec(CompatibleNames):
         *,
         errors: Errors = "strict",
         threads: int | None = None,
-        dropout: float | None = None,
-        sampling: SamplingName | None = None,
-        seed: int | None = None,
+        **options: Unpack[SamplingOptions],
     ) -> Ids:
         """Encode a text to a uint32 array without creating Python integers. The parameters are those of `encode`.
 
@@ -278,12 +273,13 @@ class Codec(CompatibleNames):
         """
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         check_errors(errors)
-        encoder = encoder_for(self.core_encoder, dropout, sampling, seed)
+        encoder = encoder_for(self.core_encoder, options)
         try:
             return encoder.encode_to_numpy(text, special, threads)
         except (TypeError, ValueError) as error:
             return self._retry(encoder.encode_to_numpy, text, special, errors, threads, error)
 
+    @sampled
     def encode_batch(
         self,
         text: Iterable[str],
@@ -293,9 +289,7 @@ class Codec(CompatibleNames):
         errors: Errors = "strict",
         threads: int | None = None,
         num_threads: int | None = None,
-        dropout: float | None = None,
-        sampling: SamplingName | None = None,
-        seed: int | None = None,
+        **options: Unpack[SamplingOptions],
     ) -> list[list[int]]:
         """Encode several texts in parallel. The parameters are those of `encode`.
 
@@ -304,10 +298,12 @@ class Codec(CompatibleNames):
         >>> Tokenizer.train("aaabdaaabac", 259).encode_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
-        encoder = encoder_for(self.core_encoder, dropout, sampling, seed)
+        encoder = encoder_for(self.core_encoder, options)
         if type(self).encode is not Codec.encode:  # a subclass that overrides `encode` changes this too, as in tiktoken
             if isinstance(encoder, Sampler):
-                raise ArgumentError("seed", seed, f"must be omitted if {type(self).__name__} overrides encode")
+                raise ArgumentError(
+                    "seed", options["seed"], f"must be omitted if {type(self).__name__} overrides encode"
+                )
             return [self.encode(each, allowed_special, disallowed_special, errors=errors) for each in _as_list(text)]
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         check_errors(errors)
@@ -324,6 +320,7 @@ class Codec(CompatibleNames):
         except (TypeError, ValueError) as error:
             return self._retry(encode, texts, special, errors, threads, error, is_batch=True)
 
+    @sampled
     def encode_ordinary_batch(
         self,
         text: Iterable[str],
@@ -331,26 +328,16 @@ class Codec(CompatibleNames):
         errors: Errors = "strict",
         threads: int | None = None,
         num_threads: int | None = None,
-        dropout: float | None = None,
-        sampling: SamplingName | None = None,
-        seed: int | None = None,
+        **options: Unpack[SamplingOptions],
     ) -> list[list[int]]:
         """Encode several texts in which special tokens are ordinary text.
 
         >>> Tokenizer.train("aaabdaaabac", 259).encode_ordinary_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
-        return self.encode_batch(
-            text,
-            "none",
-            errors=errors,
-            threads=threads,
-            num_threads=num_threads,
-            dropout=dropout,
-            sampling=sampling,
-            seed=seed,
-        )
+        return self.encode_batch(text, "none", errors=errors, threads=threads, num_threads=num_threads, **options)
 
+    @sampled
     def encode_batch_to_numpy(
         self,
         text: Iterable[str],
@@ -359,9 +346,7 @@ class Codec(CompatibleNames):
         *,
         errors: Errors = "strict",
         threads: int | None = None,
-        dropout: float | None = None,
-        sampling: SamplingName | None = None,
-        seed: int | None = None,
+        **options: Unpack[SamplingOptions],
     ) -> tuple[Ids, npt.NDArray[np.int64]]:
         """Encode several texts in parallel to one array of ids, and return it with the offset of each text.
 
@@ -374,7 +359,7 @@ class Codec(CompatibleNames):
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
         check_errors(errors)
         texts = _as_list(text)
-        encode = encoder_for(self.core_encoder, dropout, sampling, seed).encode_batch_to_numpy
+        encode = encoder_for(self.core_encoder, options).encode_batch_to_numpy
         try:
             return encode(texts, special, threads)
         except (TypeError, ValueError) as error:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import Parameter
 from itertools import pairwise
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +21,30 @@ from .special import Special
 SamplingName = Literal["uniform"]
 """How an encoding is sampled, other than by dropping merges."""
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _MAX_SEED = 2**64 - 1
+
+
+class SamplingOptions(TypedDict, total=False):
+    """Keyword arguments of the methods that encode text; `encode` describes them."""
+
+    dropout: float | None
+    sampling: SamplingName | None
+    seed: int | None
+
+
+def sampled(function: F) -> F:
+    """Show the options in the signature of a function that takes them as `**options`.
+
+    Three keywords with default values would make encoding a short text slower.
+    """
+    signature = inspect.signature(function)
+    parameters = [each for each in signature.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+    for name, kind in SamplingOptions.__annotations__.items():
+        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind.__forward_arg__))
+    function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return function
 
 
 @dataclass(frozen=True)
@@ -49,16 +75,17 @@ class Sampler:
         return self.encoder.encode_sampled(texts, special, threads, self.dropout, self.seed)
 
 
-def encoder_for(
-    encoder: Encoder, dropout: float | None, sampling: SamplingName | None, seed: int | None
-) -> Encoder | Sampler:
-    """Return what encodes texts as the arguments say, after checking them.
+def encoder_for(encoder: Encoder, options: SamplingOptions) -> Encoder | Sampler:
+    """Return what encodes texts as the options say, after checking them.
 
     >>> from batchbpe import Model
     >>> encoder = Model(split=r"\\w+", merges={(97, 97): 256}).encoder()
-    >>> encoder_for(encoder, 1, None, 3).encode("aaa", None, None)
+    >>> encoder_for(encoder, {"dropout": 1, "seed": 3}).encode("aaa", None, None)
     [97, 97, 97]
     """
+    for name in options.keys() - SamplingOptions.__annotations__:
+        raise TypeError(f"encode() got an unexpected keyword argument {name!r}")
+    dropout, sampling, seed = options.get("dropout"), options.get("sampling"), options.get("seed")
     if dropout is None and sampling is None:
         if seed is not None:
             reason = ("must be omitted unless ", Setting("dropout"), " or ", Setting("sampling"), " is given")
