@@ -83,6 +83,8 @@ def encoder_for(encoder: Encoder, options: SamplingOptions) -> Encoder | Sampler
     >>> encoder_for(encoder, {"dropout": 1, "seed": 3}).encode("aaa", None, None)
     [97, 97, 97]
     """
+    if not options:
+        return encoder
     for name in options.keys() - SamplingOptions.__annotations__:
         raise TypeError(f"encode() got an unexpected keyword argument {name!r}")
     dropout, sampling, seed = options.get("dropout"), options.get("sampling"), options.get("seed")
