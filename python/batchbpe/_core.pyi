@@ -188,6 +188,9 @@ class Encoder:
     def encode_batch_to_numpy(
         self, texts: Sequence[str], tokens: _Special, threads: int | None
     ) -> tuple[_U32, _I64]: ...
+    def encode_sampled(
+        self, texts: Sequence[str], tokens: _Special, threads: int | None, dropout: float | None, seed: int
+    ) -> tuple[_U32, _I64]: ...
     def encode_documents(
         self, data: _U8, offsets: _I64, tokens: _Special, threads: int | None
     ) -> tuple[_U32, _I64]: ...

@@ -17,6 +17,7 @@ mod pair_ranks;
 mod phrases;
 mod pieces;
 mod ranked;
+mod sampled;
 mod spans;
 mod special_tokens;
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub use phrases::Phrase;
 use phrases::{ID, Phrases, TOUCHES, WHOLE};
 use pieces::{PIECE_BYTES, Piece};
 pub use ranked::{MAX_ID, MISSING, RankedTokens};
+pub use sampled::{Method, Sampling, TokenTree};
 use special_tokens::SpecialTokens;
 pub use special_tokens::{Flags, FoundToken, SpecialRules, SpecialSet};
 use tokens::Tokens;
@@ -59,6 +61,7 @@ pub struct Encoder {
     splitter: Splitter,
     /// Chunks that encode to a single id: stop words, and the tokens that their own bytes merge to.
     vocabulary: EncodedChunks,
+    /// stop word → id
     stop_words: ChunkMap,
     merges: Arc<MergeTable>,
     /// rank → id
@@ -98,7 +101,7 @@ impl Encoder {
         let mut stop_word_set = ChunkMap::with_capacity(others.stop_words.len())?;
         for (word, id) in &others.stop_words {
             vocabulary.insert(word, Key::of(word), &[*id | mark])?;
-            stop_word_set.entry(word)?;
+            *stop_word_set.entry(word)? = u64::from(*id);
         }
         let hidden = Hidden::new(tokens, &others.hidden)?;
         let visible = hidden.visible(&tokens.ids)?;
@@ -228,7 +231,7 @@ impl Encoder {
         cancel: &Cancel,
     ) -> Result<(Vec<u32>, Vec<i64>)> {
         let parts = parallel::map(
-            &text_blocks(texts, threads)?,
+            &text_blocks(texts, |text| text.len(), threads)?,
             threads,
             || self.caches.take(),
             |guard, block| {
@@ -411,11 +414,11 @@ fn new_ids(bytes: usize) -> Result<Vec<u32>> {
     Ok(try_with_capacity(bytes / 2).or_else(|_| try_with_capacity(bytes / 8))?)
 }
 
-/// Cuts a list of texts into blocks that a thread takes at once.
-fn text_blocks<'a, 't>(texts: &'a [&'t str], threads: usize) -> Result<Vec<&'a [&'t str]>> {
-    let total: usize = texts.iter().map(|text| text.len()).sum();
+/// Cuts a list of texts, or of parts of texts, into blocks that a thread takes at once.
+fn text_blocks<T>(texts: &[T], size_of: impl Fn(&T) -> usize, threads: usize) -> Result<Vec<&[T]>> {
+    let total: usize = texts.iter().map(&size_of).sum();
     let least = if threads == 1 { usize::MAX } else { (total / threads / BLOCKS_PER_THREAD).min(PIECE_BYTES) };
-    blocks(texts, |text| text.len(), least)
+    blocks(texts, size_of, least)
 }
 
 /// Cuts a list into blocks whose sizes add up to more than `least`, except for the last block.

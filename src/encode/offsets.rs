@@ -64,7 +64,7 @@ impl Encoder {
         cancel: &Cancel,
     ) -> Result<(Vec<u32>, Vec<Offsets>, Vec<i64>)> {
         let parts = parallel::map(
-            &text_blocks(texts, threads)?,
+            &text_blocks(texts, |text| text.len(), threads)?,
             threads,
             || self.caches.take(),
             |guard, block| {

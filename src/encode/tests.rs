@@ -31,7 +31,7 @@ pub fn ranked(merges: &[(u32, u32, u32)]) -> RankedTokens {
     RankedTokens::from_merges(&bytes, merges.iter().copied()).expect("valid merges")
 }
 
-fn encoder(pattern: &str, merges: &[(u32, u32, u32)], stop_words: &[&str], special: &[&str]) -> Encoder {
+pub fn encoder(pattern: &str, merges: &[(u32, u32, u32)], stop_words: &[&str], special: &[&str]) -> Encoder {
     let splitter = Splitter::new(pattern).expect("a valid pattern");
     let mut next = 10_000..;
     let stop_words = stop_words.iter().map(|word| word.as_bytes().to_vec()).zip(next.by_ref()).collect();
@@ -55,7 +55,7 @@ fn merge_simply(chunk: &[u8], merges: &[(u32, u32, u32)]) -> Vec<u32> {
     tokens
 }
 
-fn allow_all() -> SpecialRules {
+pub fn allow_all() -> SpecialRules {
     SpecialRules { allowed: SpecialSet::All, disallowed: SpecialSet::These(vec![]) }
 }
 

@@ -27,6 +27,8 @@ pub struct Encoder {
     pub encoder: encode::Encoder,
     /// The ids as Python integers. Creating an integer for each token of a text would take longer than encoding it.
     integers: PyOnceLock<Vec<Py<PyInt>>>,
+    /// For uniform sampling. Few encoders need it.
+    token_tree: PyOnceLock<encode::TokenTree>,
     warned: AtomicBool,
 }
 
@@ -210,7 +212,7 @@ impl Encoder {
         let (special, added) = (found_tokens(special), found_tokens(added));
         let others = encode::OtherTokens { stop_words, special, added, phrases, decode_only, hidden };
         let encoder = without_gil(py, usize::MAX, |cancel| encode::Encoder::new(splitter, &tokens.0, others, cancel))?;
-        Ok(Self { encoder, integers: PyOnceLock::new(), warned: AtomicBool::new(false) })
+        Ok(Self { encoder, integers: PyOnceLock::new(), token_tree: PyOnceLock::new(), warned: AtomicBool::new(false) })
     }
 
     fn encode<'py>(
@@ -271,6 +273,33 @@ impl Encoder {
         threads: Option<Threads>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let (ids, offsets) = self.encode_texts(py, &texts, tokens, threads)?;
+        Ok((ids.into_pyarray(py), offsets.into_pyarray(py)))
+    }
+
+    /// Encode texts at random: `dropout` is the probability of dropping a merge, or `None` for uniform sampling.
+    ///
+    /// Return what `encode_batch_to_numpy` does.
+    #[allow(clippy::type_complexity)]
+    fn encode_sampled<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<PyBackedStr>,
+        tokens: TokenSets,
+        threads: Option<Threads>,
+        dropout: Option<f64>,
+        seed: u64,
+    ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
+        let method = match dropout {
+            Some(probability) => encode::Method::Dropout(probability),
+            None => encode::Method::Uniform(self.token_tree.get_or_try_init(py, || self.encoder.token_tree())?),
+        };
+        let sampling = encode::Sampling { method, seed };
+        let texts: Vec<&str> = try_collect(texts.iter().map(|text| &text[..]))?;
+        let (size, rules) = (texts.iter().map(|text| text.len()).sum(), special_rules(tokens));
+        let (cost, threads) = (self.encoder.cost(size), threads_for(size, threads));
+        let (ids, offsets) =
+            without_gil(py, cost, |cancel| self.encoder.encode_sampled(&texts, &rules, &sampling, threads, cancel))?;
+        self.warn_if_dropped(py)?;
         Ok((ids.into_pyarray(py), offsets.into_pyarray(py)))
     }
 
