@@ -145,7 +145,7 @@ impl Encoder {
             }
         }
         let chunk = |index: usize| chunks.get(missing[index].0).as_bytes();
-        let left_out = self.merge_all(missing.len(), chunk, cancel, |index, ranks| {
+        let left_out = self.merge_to_visible(missing.len(), chunk, cancel, |index, ranks| {
             let mark = if ranks.len() == 1 { self.mark } else { 0 };
             gaps[missing[index].1].ids = append(extra, self.ids_of(ranks).map(|id| id | mark))?;
             Ok(())

@@ -9,6 +9,7 @@
 
 mod batch;
 mod cache;
+mod hidden;
 mod lanes;
 mod merge;
 mod offsets;
@@ -33,6 +34,7 @@ use crate::table::chunk_key::Key;
 use crate::table::chunk_map::ChunkMap;
 use batch::append;
 use cache::{CachePool, ChunkCache, EncodedChunks};
+use hidden::{Buffers, Hidden};
 pub use merge::Listed;
 use merge::MergeTable;
 pub use offsets::{Offsets, Trim, WithOffsets};
@@ -62,6 +64,7 @@ pub struct Encoder {
     /// rank → id
     ids: Vec<u32>,
     has_missing_bytes: bool,
+    hidden: Hidden,
     tokens: Tokens,
     special: SpecialTokens,
     phrases: Option<Phrases>,
@@ -74,7 +77,7 @@ pub struct Encoder {
     missing: AtomicUsize,
 }
 
-/// Tokens that are not made by merges.
+/// Tokens that are not made by merges, and those of merges that are hidden.
 #[derive(Default)]
 pub struct OtherTokens {
     pub stop_words: Vec<(Vec<u8>, u32)>,
@@ -83,6 +86,8 @@ pub struct OtherTokens {
     pub phrases: Vec<Phrase>,
     /// Tokens that no text is encoded to.
     pub decode_only: Vec<(Vec<u8>, u32)>,
+    /// Tokens made by merges that are replaced by their parts.
+    pub hidden: Vec<u32>,
 }
 
 impl Encoder {
@@ -95,8 +100,9 @@ impl Encoder {
             vocabulary.insert(word, Key::of(word), &[*id | mark])?;
             stop_word_set.entry(word)?;
         }
+        let hidden = Hidden::new(tokens, &others.hidden)?;
         let short = |rank: &usize| tokens.get(*rank).len() <= MAX_VOCABULARY_BYTES && tokens.ids[*rank] != MISSING;
-        let candidates: Vec<usize> = (0..seeds).filter(short).collect();
+        let candidates: Vec<usize> = (0..seeds).filter(|rank| short(rank) && !hidden.contains(*rank)).collect();
         let mut insert =
             |rank: usize| vocabulary.insert(tokens.get(rank), Key::of(tokens.get(rank)), &[tokens.ids[rank] | mark]);
         for block in candidates.chunks(BLOCK_CHUNKS) {
@@ -120,7 +126,8 @@ impl Encoder {
             merges: Arc::clone(&tokens.merges),
             ids: tokens.ids.clone(),
             has_missing_bytes: tokens.ids[..256].contains(&MISSING),
-            tokens: Tokens::new(tokens, &others)?,
+            tokens: Tokens::new(tokens, &others, &hidden)?,
+            hidden,
             phrases: Phrases::new(&others.phrases)?,
             special: SpecialTokens::new(others.special, others.added, &splitter)?,
             splitter,
@@ -184,7 +191,7 @@ impl Encoder {
         };
         if !last.is_empty() {
             self.splitter.split(&last, cancel, |chunk| {
-                last_chunk = chunk.len();
+                last_chunk = chunk.bytes().filter(|byte| !self.is_missing(byte)).count();
                 Ok(())
             })?;
         }
@@ -260,7 +267,7 @@ impl Encoder {
                 let is_missing = |chunk: &[u8]| self.vocabulary.get(chunk, Key::of(chunk)).is_none();
                 let mut missing = try_with_capacity(block.len())?;
                 missing.extend((0..block.len()).filter(|&index| is_missing(block[index])));
-                self.merge_all(
+                self.merge_to_visible(
                     missing.len(),
                     |index| block[missing[index]],
                     cancel,
@@ -281,8 +288,8 @@ impl Encoder {
         Ok((parallel::concat(ids, threads)?, parallel::concat(sizes, threads)?))
     }
 
-    /// Returns the ids of a chunk for training that continues from this vocabulary. There are none for a stop word,
-    /// which such training leaves out.
+    /// Returns the ids of a chunk, including hidden ones, for training that continues from this vocabulary. There are
+    /// none for a stop word, which such training leaves out.
     pub fn training_ids(&self, chunk: &[u8], cancel: &Cancel) -> Result<Vec<u32>> {
         if self.stop_words.get(chunk).is_some() {
             return Ok(Vec::new());
@@ -313,14 +320,13 @@ impl Encoder {
             self.merges.apply_all(count, chunk, cancel, done)?;
             return Ok(0);
         }
-        let is_missing = |byte: &u8| self.ids[usize::from(*byte)] == MISSING;
         let (mut kept, mut all_missing): (Vec<Cow<'t, [u8]>>, _) = (try_with_capacity(count)?, 0);
         for chunk in (0..count).map(chunk) {
-            let missing = chunk.iter().filter(|byte| is_missing(byte)).count();
+            let missing = chunk.iter().filter(|byte| self.is_missing(byte)).count();
             all_missing += missing;
             kept.push(if missing > 0 {
                 let mut present = try_with_capacity(chunk.len() - missing)?;
-                present.extend(chunk.iter().filter(|byte| !is_missing(byte)));
+                present.extend(chunk.iter().filter(|byte| !self.is_missing(byte)));
                 Cow::Owned(present)
             } else {
                 Cow::Borrowed(chunk)
@@ -328,6 +334,25 @@ impl Encoder {
         }
         self.merges.apply_all(count, |index| &kept[index][..], cancel, done)?;
         Ok(all_missing)
+    }
+
+    /// Merges chunks as `merge_all` does, and then replaces hidden tokens by their parts.
+    fn merge_to_visible<'t>(
+        &self,
+        count: usize,
+        chunk: impl Fn(usize) -> &'t [u8],
+        cancel: &Cancel,
+        mut done: impl FnMut(usize, &[u32]) -> Result<()>,
+    ) -> Result<usize> {
+        let mut buffers = Buffers::default();
+        self.merge_all(count, chunk, cancel, |index, ranks| {
+            done(index, self.hidden.replace(ranks, &self.merges, &mut buffers)?)
+        })
+    }
+
+    /// Returns whether a byte is not a token, and is left out of chunks.
+    fn is_missing(&self, byte: &u8) -> bool {
+        self.ids[usize::from(*byte)] == MISSING
     }
 
     fn ids_of(&self, ranks: &[u32]) -> impl ExactSizeIterator<Item = u32> {

@@ -1,6 +1,7 @@
 //! The bytes of each token, and decoding: ids → bytes.
 
 use super::OtherTokens;
+use super::hidden::Hidden;
 use super::ranked::{MISSING, RankedTokens};
 use crate::error::{Cancel, Error, Result, check_memory, try_with_capacity};
 use crate::table::hash::HashMap;
@@ -66,10 +67,12 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    pub fn new(ranked: &RankedTokens, others: &OtherTokens) -> Result<Self> {
-        let OtherTokens { stop_words, special, added, phrases, decode_only } = others;
+    pub fn new(ranked: &RankedTokens, others: &OtherTokens, hidden: &Hidden) -> Result<Self> {
+        let OtherTokens { stop_words, special, added, phrases, decode_only, hidden: _ } = others;
         let mut arena = ranked.arena.clone();
-        let merged = ranked.ids.iter().copied().zip(ranked.spans.iter().copied()).filter(|token| token.0 != MISSING);
+        let is_visible = |rank: &usize| ranked.ids[*rank] != MISSING && !hidden.contains(*rank);
+        let visible = (0..ranked.ids.len()).filter(is_visible);
+        let merged = visible.map(|rank| (ranked.ids[rank], ranked.spans[rank]));
         let whole = stop_words.iter().map(|word| word.1).chain(phrases.iter().map(|phrase| phrase.1));
         let ids = merged.clone().map(|token| token.0).chain(whole);
         let n_ordinary = ids.max().map_or(0, |id| id as usize + 1);

@@ -204,10 +204,11 @@ impl Encoder {
         added: Vec<(String, u32, Flags)>,
         phrases: Vec<(Vec<u32>, u32)>,
         decode_only: Vec<(Vec<u8>, u32)>,
+        hidden: Vec<u32>,
     ) -> PyResult<Self> {
         let splitter = split::Splitter::of(pattern)?;
         let (special, added) = (found_tokens(special), found_tokens(added));
-        let others = encode::OtherTokens { stop_words, special, added, phrases, decode_only };
+        let others = encode::OtherTokens { stop_words, special, added, phrases, decode_only, hidden };
         let encoder = without_gil(py, usize::MAX, |cancel| encode::Encoder::new(splitter, &tokens.0, others, cancel))?;
         Ok(Self { encoder, integers: PyOnceLock::new(), warned: AtomicBool::new(false) })
     }

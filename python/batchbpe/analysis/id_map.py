@@ -171,7 +171,7 @@ def _loaded(parameter: str, source: Loadable) -> Tokenizer:
 def _by_kind(model: Model) -> Iterator[tuple[str, Sequence[int], Sequence[bytes]]]:
     """Yield the ids and the bytes of the tokens of each kind."""
     vocab = model.vocab
-    merged = [token for token in (*model.byte_ids, *model.merges.values()) if token is not None]
+    merged = [token for token in (*model.byte_ids, *model.visible_merges.values()) if token is not None]
     phrases = [*model.phrases.values()]
     yield "stop words", [*model.stop_words.values()], [*model.stop_words]
     yield "bytes and merges", merged, [*map(vocab.__getitem__, merged)]

@@ -290,6 +290,7 @@ class Model:
             self._found(self.added_tokens),
             list(self.phrases.items()),
             [(value, token) for token, value in self.decode_only.items()],
+            [*self.hidden],
         )
 
     def _found(self, tokens: Mapping[str, int]) -> list[tuple[str, int, list[bool]]]:

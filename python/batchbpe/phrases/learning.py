@@ -76,9 +76,9 @@ def train_phrases(
         raise DataError(problem, remedy="use a model without phrases")
     if runs.arrays.model_id != model.tokens_id:
         raise DataError("the runs were counted with another model", remedy="count them with this one")
-    if model.n_vocab + phrases > MAX_ID:
+    if model.next_id + phrases > MAX_ID:
         reason = (
-            f"must be at most {MAX_ID - model.n_vocab}: ids are below {MAX_ID}, and the largest is {model.n_vocab - 1}"
+            f"must be at most {MAX_ID - model.next_id}: ids are below {MAX_ID}, and the largest is {model.next_id - 1}"
         )
         raise ArgumentError("phrases", phrases, reason)
     learned = learn_phrases(
@@ -115,7 +115,7 @@ def learn_phrases(
 
     Return None if the result could differ from that of uncut runs, because pairs are needed at which runs were cut.
     """
-    found, first_id = {*model.found_tokens.values()}, model.n_vocab
+    found, first_id = {*model.found_tokens.values()}, model.next_id
     vocab = GrowingVocab({token: value for token, value in model.vocab.items() if token not in found}, first_id)
     pairs = PairTable.from_runs(*runs[:3], first_id, phrases, runs.min_count, threads)
     table = _PhraseTable(pairs, model, phrases, max_words, runs.min_count)
@@ -142,7 +142,7 @@ class _PhraseTable:
         """Whether pairs are needed that occur fewer than `min_count` times. From then on, there are no pairs."""
         self.forget = pairs.forget
         self._pairs, self._max_words, self._min_count = pairs, max_words, min_count
-        self._first_id, n_ids = model.n_vocab, model.n_vocab + phrases
+        self._first_id, n_ids = model.next_id, model.next_id + phrases
         self._chunks_of: dict[int, Phrase] = {}
         """The chunks of each phrase, by id."""
         self._words = np.ones(n_ids, np.int64)

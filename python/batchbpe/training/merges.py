@@ -41,7 +41,8 @@ def train_merges(
         raise DataError(f"nothing to train on: the data is empty, or the pattern {counts.split} matches none of it")
     base, skipped = _base_for(counts, options)
     found = {*base.found_tokens.values()}
-    vocab = GrowingVocab({token: value for token, value in base.vocab.items() if token not in found}, base.n_vocab)
+    known = {token: value for token, value in base.vocab_with_hidden.items() if token not in found}
+    vocab = GrowingVocab(known, base.next_id)
     first_merge = vocab.next_id
     wanted = options.vocab_size - base.vocab_size - len(options.new_tokens)
     _check_wanted(wanted, first_merge, len(base.stop_words), options)

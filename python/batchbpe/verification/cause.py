@@ -262,7 +262,7 @@ def _tokens_with(case: Case, classes: str) -> Iterator[tuple[str, int]]:
     """Yield tokens that contain two neighboring characters of some classes, and the offset between these in bytes."""
     found = 0
     model = case.tokenizer.model
-    for token in model.merges.values():
+    for token in model.visible_merges.values():
         try:
             text = model.vocab[token].decode()
         except UnicodeDecodeError:
