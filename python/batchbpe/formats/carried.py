@@ -7,7 +7,7 @@ These parts do not change how a text itself is encoded. A format that cannot sto
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -209,7 +209,7 @@ def renumbered(carried: Mapping[str, Any], model: Model) -> dict[str, Any]:
     return parts
 
 
-def without_roles(carried: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+def without_roles(carried: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return parts that are carried without the roles of special tokens, or their places in lists of them.
 
     >>> without_roles({"tokenizer_config": {"eos_token": "</s>", "pad_token": "<pad>"}}, ["</s>"])

@@ -53,7 +53,9 @@ def _ids_of(model: Model, tokens: Iterable[int | bytes | str]) -> Iterator[int]:
     from . import UnknownTokenError
 
     reason, remedy = "must be a list of ids, bytes or strings", "use [token] for a single token"
-    check_iterable("tokens", None if isinstance(tokens, bytes) else tokens, reason, remedy)
+    if isinstance(tokens, bytes):
+        raise ArgumentTypeError("tokens", tokens, reason, remedy=remedy)
+    check_iterable("tokens", tokens, reason, remedy)
     by_value: dict[bytes, list[int]] = {}
     for token in tokens:
         if isinstance(token, bytes | str):
@@ -266,8 +268,8 @@ def _with_carried(model: Model, before: Model) -> Model:
 
     try:
         if model.byte_ids != before.byte_ids or model.found_tokens != before.found_tokens:
-            kept = without_roles(before.carried, before.found_tokens.keys() - model.found_tokens.keys())
-            model = replace(model, carried=renumbered(kept, model))
+            gone = [name for name in before.found_tokens if name not in model.found_tokens]
+            model = replace(model, carried=renumbered(without_roles(before.carried, gone), model))
         check_carried(model)
     except DataError as error:
         error.remedy = "keep the token, or remove what names it from `carried`"
