@@ -269,12 +269,15 @@ def test_hyp_merged_with_keeps_ids(one: Model, two: Model, text: str) -> None:
 
 
 def test_every_edit_is_noted() -> None:
-    edited = ABC.without([258]).truncated(257).renumbered().with_split("gpt4").merged_with(ABC.with_split("gpt4"))
+    edited = ABC.without([256]).truncated(257).renumbered().with_split("gpt4").merged_with(ABC.with_split("gpt4"))
     notes = edited.training["edited"]
     assert [note["operation"] for note in notes] == ["without", "truncated", "renumbered", "with_split", "merged_with"]
     assert notes[0] == {"operation": "without", "tokens": 1, "dependents": "hide"}
     assert notes[-1]["tokens"] == 2
-    assert replace(ABC, training={"edited": "by hand"}).renumbered().training["edited"] == [{"operation": "renumbered"}]
+    assert replace(ABC, training={"edited": "by hand"}).truncated(257).training["edited"] == [
+        {"operation": "truncated", "n": 257}
+    ]
+    assert ABC.renumbered() is ABC
 
 
 @pytest.mark.parametrize("tokens", [[256], [b"ab"], ["ab"], np.array([256]), (256, "ab")])

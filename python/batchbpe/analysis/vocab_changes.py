@@ -51,7 +51,7 @@ class Changes:
 
     >>> from batchbpe import Tokenizer
     >>> model = Tokenizer.train("aaabdaaabac", 259).model
-    >>> found = changes(model, model.truncated(258), texts=["aaab", "aa"])
+    >>> found = changes(model, model.without(["aaab"]), texts=["aaab", "aa"])
     >>> found.changed, found.texts, found.tokens_before, found.tokens_after
     (1, 2, 2, 3)
     >>> found.examples

@@ -20,7 +20,7 @@ from ..choices import Dependents
 from ..errors import ArgumentTypeError, DataError, short
 from ..patterns import Split
 from ..util.lazy import lazy
-from . import surgery
+from . import pruning, surgery, union
 from .checks import FLAGS, check_phrases, check_tokens, checked_flags, checked_hidden, checked_ranks
 from .merges import Merges
 from .tree import MergeTree
@@ -349,8 +349,8 @@ class Model:
             bytes cannot be removed. Phrases of a removed token are removed, too.
         dependents: what happens to tokens that are merged from a removed token. "hide": nothing; the removed token
             becomes a hidden step to them, with an id after all others. "rebuild": they are merged from the two tokens
-            that the remaining merges of lower rank make of their bytes, and removed if these are more than two.
-            "remove": they are removed.
+            that the remaining merges make of their bytes, and removed if more than two are left. "remove": they are
+            removed.
 
         >>> model = Model(split=r"\\w+", merges={(97, 98): 256, (98, 99): 257, (256, 99): 258})  # ab, bc, abc
         >>> model.without([b"ab"]).hidden
@@ -381,7 +381,7 @@ class Model:
         {(97, 98): 256, (98, 99): 257}
 
         """
-        return surgery.pruned(self, n, counts)
+        return pruning.pruned(self, n, counts)
 
     def truncated(self, n: int) -> Model:
         """Reduce the model to its first `n` tokens: merges in order of rank, then phrases. They keep their ids.
@@ -389,9 +389,9 @@ class Model:
         Bytes, stop words, special, added and decode-only tokens are not removed. If the merges of some tokens come
         before those of their parts, these may be missing, and there are fewer tokens.
 
-        The first tokens of a vocabulary that was trained in batches are not those of a smaller vocabulary: about 2%
-        more tokens are needed to encode a text than with one that was trained with `n` tokens. This warns if
-        `training` says so; see docs/surgery.md.
+        The first tokens of a vocabulary that was trained in batches are not those of a smaller vocabulary: it encodes
+        text to about 2% more tokens than one that was trained with `n` tokens. This function warns about it, judging
+        by `training`; see docs/surgery.md.
 
         >>> dict(Model(split=r"\\w+", merges={(97, 98): 256, (256, 99): 257}).truncated(257).merges)
         {(97, 98): 256}
@@ -409,7 +409,7 @@ class Model:
         return surgery.with_split(self, split)
 
     def renumbered(self) -> Model:
-        """Close the gaps between ids, so that `n_vocab` is `vocab_size`.
+        """Close the gaps between ids. Afterwards, `n_vocab` is `vocab_size`.
 
         The order is bytes, stop words, merges by rank, phrases, decode-only tokens, special and added tokens, and
         hidden tokens last. Within each kind but merges, ids keep their order. Carried parts get the new ids.
@@ -423,15 +423,15 @@ class Model:
     def merged_with(self, other: Model) -> Model:
         """Add the tokens of another model with the same split that this model lacks. No id of this model changes.
 
-        The order of new ids is stop words, merges, phrases, special and added tokens. A merge is added after all others
-        if its token can be reached, that is, if the merges before it make two tokens of its bytes; these are its pair.
-        Decode-only tokens are not added.
+        The order of new ids is stop words, merges, phrases, special and added tokens. Merges are added after
+        those of this model, if their tokens can be reached: the other merges make two tokens of the bytes, which are
+        the pair. Decode-only tokens are not added.
 
         >>> one, two = (Model(split=r"\\w+", merges=merges) for merges in ({(97, 98): 256}, {(98, 99): 256}))
         >>> dict(one.merged_with(two).merges)
         {(97, 98): 256, (98, 99): 257}
         """
-        return surgery.merged_with(self, other)
+        return union.merged_with(self, other)
 
     def __repr__(self) -> str:
         """Show the numbers of tokens and the pattern, by name if it has one."""
