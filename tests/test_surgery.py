@@ -495,6 +495,7 @@ def test_changes_errors() -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Tokenizer(TRAINED).save("mine")
+    Tokenizer(TRAINED.with_split("gpt2")).save("gpt2")
     Path("text.txt").write_text(TEXT, encoding="utf-8")
     return tmp_path
 
@@ -550,6 +551,9 @@ def test_the_command_prints_what_changes() -> None:
         ("--prune 40 --data text.txt", "--prune must be at least 257, since only merges can be removed, got 40"),
         ("--prune 400 --data -", "--prune reads --data twice"),
         ("--remove a", "--remove must not contain a byte"),
+        ("--split (", "--split must be a supported regular expression, got '('"),
+        ("--merge gpt2.model", "--merge must have the pattern of this model, gpt4, got 'gpt2'"),
+        ('--remove "\\q"', "--remove: invalid JSON"),
         ("--remove 99999", "token id 99999 does not exist"),
         ("--remove-file none.txt", "cannot read none.txt: no such file"),
         ("--remove 300 --dependents keep", "must be one of 'hide', 'rebuild', 'remove', got 'keep'"),

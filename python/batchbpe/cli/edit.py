@@ -60,7 +60,7 @@ def edit(
     The order is merge, split, remove, prune, truncate, renumber (docs/surgery.md). Digits are an id; a token in double
     quotes is a JSON string.
 
-    Example: batchbpe edit mine.model --prune 8192 --data corpus.txt --renumber -o small
+    Example: batchbpe edit mine.model --prune 8192 --data corpus.txt -o small
     """
     from ..analysis import changes
     from ..formats import native
@@ -87,7 +87,8 @@ def edit(
         with _naming("--merge"):
             after = after.merged_with(load(merge).model)
     if split is not None:
-        after = after.with_split(split)
+        with _naming("--split"):
+            after = after.with_split(split)
     tokens = [*map(_token, remove or ()), *(_lines(remove_file) if remove_file else ())]
     with _naming("--remove"):
         after = after.without(tokens, dependents=dependents) if tokens else after
@@ -114,7 +115,7 @@ def _naming(name: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        if error.parameter in ("tokens", "n", "other"):
+        if error.parameter in ("tokens", "n", "other", "pattern"):
             error.parameter = name.removeprefix("--")
         raise
 
@@ -127,7 +128,7 @@ def _token(text: str) -> int | str:
     """
     if len(text) > 2 and text[0] == text[-1] == '"':
         return str(parse_json(text, "--remove: "))
-    return int(text) if text.isdecimal() else text
+    return int(text) if text.isascii() and text.isdecimal() else text
 
 
 def _lines(path: Path) -> list[int | str]:
