@@ -476,6 +476,19 @@ def test_changes() -> None:
     assert changes(ABC, ABC.without(["abc"])).texts == 0
 
 
+@examples(50)
+@given(st.data(), regular_models(), st.lists(TEXTS, min_size=1, max_size=5))
+def test_hyp_changed_texts_become_other_tokens(data: st.DataObject, model: Model, texts: list[str]) -> None:
+    tokens = data.draw(st.sets(st.sampled_from([*model.merges.values()]), max_size=2)) if model.merges else set()
+    new = model.without(tokens, dependents="rebuild").renumbered()
+    found = changes(model, new, texts=texts)
+    assert found.changed == sum(values(model, text) != values(new, text) for text in texts)
+    for which, size in ((model, found.tokens_before), (new, found.tokens_after)):
+        assert size == sum(len(encode(which, text)) for text in texts)
+    for example in found.examples:
+        assert b"".join(example.before) == b"".join(example.after) == example.text
+
+
 def test_tokens_that_only_move_change_no_text() -> None:
     model = replace(ABC, special_tokens={"<s>": 500}).without(["bc"])
     found = changes(model, model.renumbered(), texts=["abc ab"])

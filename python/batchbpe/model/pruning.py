@@ -39,7 +39,7 @@ def pruned(model: Model, n: int, counts: Any) -> Model:
             else:
                 frequencies[part] += frequency
         todo = [*pairs[-leaf]]
-        while todo:
+        while todo:  # only now, since a leaf in the heap must have its final count
             part = todo.pop()
             uses[part] -= 1
             if not uses[part] and part in model.hidden:
