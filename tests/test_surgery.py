@@ -170,8 +170,9 @@ def test_hyp_any_model_can_be_rebuilt(data: st.DataObject, model: Model) -> None
     for token in made:
         if not depends(model, token, tokens):
             assert made[token] == old[token]
-    kept = [token for token in model.merges.values() if token in made]
-    assert kept == [*new.merges.values()]
+    assert [token for token in model.merges.values() if token in made] == [*new.merges.values()]
+    unchanged = {token for token in model.visible_merges.values() if not depends(model, token, tokens)}
+    assert unchanged <= made.keys()
 
 
 @examples(150)
@@ -351,6 +352,27 @@ def test_hidden_tokens_pass_their_counts_on() -> None:
     assert dict(model.pruned(257, frequencies).merges) == {(97, 97): 258}
 
 
+def test_a_removed_token_counts_for_its_parts() -> None:
+    """abc passes its count on to ab, which is then more frequent than de."""
+    model = Model(PATTERN, {(97, 98): 256, (256, 99): 257, (100, 101): 258})
+    frequencies = [0] * 256 + [3, 5, 6]
+    assert {*model.pruned(257, frequencies).merges.values()} == {256}
+
+
+def test_parts_of_a_hidden_token_become_leaves() -> None:
+    """abcd = h + d, where h = ab + c is hidden."""
+    model = Model(PATTERN, {(97, 98): 256, (256, 99): 300, (300, 100): 257}, hidden=frozenset({300}))
+    assert model.pruned(256, [0]) == Model(PATTERN, {})
+
+
+def test_a_rebuilt_token_does_not_replace_another_with_the_same_bytes() -> None:
+    """abc is both ab + c and a + bc."""
+    model = Model(PATTERN, {(97, 98): 256, (256, 99): 257, (98, 99): 258, (97, 258): 259})
+    assert dict(model.without([256], dependents="rebuild").merges) == {(98, 99): 258, (97, 258): 259}
+    same = Model(PATTERN, {(97, 97): 256, (256, 97): 257, (97, 256): 258}, hidden=frozenset({258}))
+    assert same.merged_with(same) == same
+
+
 def test_a_changed_split_keeps_phrases_that_it_cuts_alike() -> None:
     model = Model(PATTERN, {(32, 97): 256, (32, 98): 257}, phrases={(256, 257): 258, (97, 98): 259})
     assert model.with_split(r" [a-z]|[a-z]").phrases == model.phrases
@@ -400,6 +422,14 @@ def test_carried_parts_get_the_new_ids() -> None:
     assert carried["padding"]["pad_id"] == 260
     assert [*carried["tokenizer_config"]["added_tokens_decoder"]] == ["258", "261"]
     assert carried["chat_template"] == CARRIED["chat_template"]
+
+
+def test_carried_parts_may_name_ordinary_tokens() -> None:
+    post_processor = {"type": "RobertaProcessing", "sep": ["ab", 300], "cls": ["a", 97]}
+    model = Model(PATTERN, {(97, 98): 300}, carried={"post_processor": post_processor})
+    assert model.renumbered().carried["post_processor"]["sep"] == ["ab", 256]
+    with pytest.raises(DataError, match="names the token 'ab' with the id 300, which does not exist; keep the token"):
+        model.without([300])
 
 
 def test_roles_of_removed_tokens_are_removed() -> None:
@@ -474,6 +504,13 @@ def test_changes() -> None:
     assert (counted.tokens_before, counted.tokens_after) == (7, 10)
     assert counted.examples == found.examples
     assert changes(ABC, ABC.without(["abc"])).texts == 0
+
+
+def test_texts_of_as_many_other_tokens_are_changed() -> None:
+    one, two = Model(PATTERN, {(97, 98): 256, (98, 99): 257}), Model(PATTERN, {(98, 99): 257, (97, 98): 256})
+    found = changes(one, two, texts=["abc", "ab"])
+    assert (found.changed, found.tokens_before, found.tokens_after) == (1, 3, 3)
+    assert found.examples == (Example(b"abc", (b"ab", b"c"), (b"a", b"bc")),)
 
 
 @examples(50)

@@ -168,7 +168,7 @@ def reduced(
     merges = without_needless(model, merges, hidden)
     left = {*merges.values()}
     hidden = left.intersection(hidden)
-    lost = removed | hidden | ({*model.merges.values()} - left)
+    lost = removed | ({*model.merges.values()} - left)
     moved = dict(zip(sorted(hidden - model.hidden), count(model.next_id), strict=False))
     names = {name for name, token in model.found_tokens.items() if token not in removed}
     new = replace(
