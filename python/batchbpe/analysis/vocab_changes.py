@@ -185,15 +185,28 @@ class _Comparing:
 
     def result(self, examples: int) -> Changes:
         tokenizers = {"before": self.id_map.base, "after": self.id_map.tokenizer}
-        found = {each.text: each for text in self._searched for each in _examples(Comparison(tokenizers, text))}
+        found: dict[bytes, Example] = {}
+        for text in self._searched:
+            found |= _longest(Comparison(tokenizers, text), examples)
         longest = sorted(found.values(), key=lambda each: -len(each.text))[:examples]
         return Changes(self.id_map, self._unit, self.texts, self._changed, self._before, self._after, tuple(longest))
 
 
-def _examples(comparison: Comparison) -> Iterator[Example]:
-    for start, end in comparison.differences.tolist():
-        tokens = {}
-        for name, (starts, ends) in comparison.spans.items():
-            inside = comparison.ids[name][(starts >= start) & (ends <= end)]
-            tokens[name] = tuple(comparison.tokenizers[name].vocab[token] for token in inside.tolist())
-        yield Example(comparison.bytes[start:end], **tokens)
+def _longest(comparison: Comparison, limit: int) -> dict[bytes, Example]:
+    """Return the longest different parts of a text that are encoded differently."""
+    spans = comparison.differences
+    found: dict[bytes, Example] = {}
+    for start, end in spans[np.argsort(spans[:, 0] - spans[:, 1], kind="stable")].tolist():
+        text = comparison.bytes[start:end]
+        if len(found) == limit:
+            break
+        if text not in found:
+            before, after = (_tokens(comparison, name, start, end) for name in ("before", "after"))
+            found[text] = Example(text, before, after)
+    return found
+
+
+def _tokens(comparison: Comparison, name: str, start: int, end: int) -> tuple[bytes, ...]:
+    starts, ends = comparison.spans[name]
+    inside = comparison.ids[name][np.searchsorted(starts, start) : np.searchsorted(ends, end, side="right")]
+    return tuple(comparison.tokenizers[name].vocab[token] for token in inside.tolist())
