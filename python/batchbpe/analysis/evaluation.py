@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
@@ -101,7 +101,7 @@ def evaluate(
     evaluators: dict[str, Evaluator] = {}
     new_evaluator = partial(Evaluator, named, errors=corpus.options.errors, threads=threads)
     new_evaluator()  # reports wrong arguments even if there are no documents
-    with _reading_bar(sources, show=progress) as update:
+    with reading_bar(sources, show=progress) as update:
         for source, parts in documents:
             with source.blamed():
                 for group, some in parts:
@@ -110,7 +110,7 @@ def evaluate(
                     evaluators[group].add(some)
                     update()
     full = {group: evaluator for group, evaluator in sorted(evaluators.items()) if evaluator.text.bytes}
-    _check_text(full, sources, corpus)
+    check_text(full, sources, corpus)
     by_group = {group: evaluator.results() for group, evaluator in full.items()}
     evaluations = [total(parts) for parts in zip(*by_group.values(), strict=True)]
     empty = sorted(evaluators.keys() - full.keys())
@@ -164,15 +164,15 @@ def _check_comparison(per: Unit, parity: str | None, is_grouped: bool) -> None:
             raise ArgumentError(name, value, "needs groups", remedy=remedy)
 
 
-def _check_text(full: Collection[str], sources: Iterable[Source], corpus: Corpus) -> None:
-    """Raise if the data contains no text.
+def check_text(found: object, sources: Iterable[Source], corpus: Corpus) -> None:
+    """Raise if nothing was found because the data contains no text.
 
     >>> evaluate(Tokenizer.train("to be", 256), "")
     Traceback (most recent call last):
     ...
     batchbpe.errors.DataError: no text found in ''; pass data that is not empty
     """
-    if not full:
+    if not found:
         names = [source.name for source in sources if source.name]
         value = short(corpus.given)
         if names:
@@ -183,7 +183,7 @@ def _check_text(full: Collection[str], sources: Iterable[Source], corpus: Corpus
 
 
 @contextmanager
-def _reading_bar(sources: Sequence[Source], *, show: bool) -> Iterator[Callable[[], object]]:
+def reading_bar(sources: Sequence[Source], *, show: bool) -> Iterator[Callable[[], object]]:
     """Display progress through the sources. The function that is returned updates the display."""
     meter = Meter(sources)
     with bar("counting", meter.size, show=show) as update:

@@ -119,7 +119,7 @@ def changes(
                 for documents in selection.of(source):
                     comparing.add(documents, corpus.options.errors)
                     update()
-    check_text(comparing.texts, corpus.sources, corpus.sampling, corpus.given)
+    check_text(comparing.texts, corpus.sources, corpus)
     return comparing.result(examples)
 
 
@@ -145,7 +145,7 @@ class _Comparing:
         joined = np.frombuffer(b"".join(encoded), np.uint8)
 
         def encode(encoder: Encoder) -> tuple[Ids, Ids]:
-            ids, ends = encoder.encode_documents(joined, offsets, ([], []), self._threads)
+            ids, ends = encoder.encode_documents(joined, offsets, "none", self._threads)
             return ids.astype(np.int64), np.diff(ends)
 
         differs = self._compare(encode, np.ones(len(strings), np.int64))
