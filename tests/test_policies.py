@@ -67,6 +67,36 @@ def test_hyp_batches_grow_with_the_stage(pairs: list[Pair]) -> None:
         assert larger[: len(smaller)] == smaller
 
 
+@given(
+    words=st.dictionaries(st.text("abc", min_size=1, max_size=12), st.integers(1, 30), min_size=1, max_size=20),
+    size=st.integers(256, 300),
+    cap_divisor=st.integers(1, 3),
+    overlapping=st.booleans(),
+)
+def test_hyp_exact_batches_equal_one_merge_at_a_time(
+    words: dict[str, int], size: int, cap_divisor: int, overlapping: bool
+) -> None:
+    counts = ChunkCounts.count(words, "[a-c]+")
+    sizes: list[int] = []
+    model = train(
+        counts,
+        size,
+        policy="exact",
+        cap_divisor=cap_divisor,
+        overlapping=overlapping,
+        on_batch=lambda batch: sizes.append(batch.size),
+    )
+    merges, _ = reference.train(dict(counts), size, policy="serial", overlapping=overlapping)
+    assert list(model.merges.items()) == list(merges.items())
+
+
+def test_exact_batches_equal_one_merge_at_a_time_on_real_text(counts: ChunkCounts) -> None:
+    sizes: list[int] = []
+    model = train(counts, 4000, policy="exact", on_batch=lambda batch: sizes.append(batch.size))
+    assert model == train(counts, 4000, policy="serial")
+    assert len(sizes) < 500
+
+
 def test_the_papers_example() -> None:
     # "th" and "he" could overlap in "the"; "in" shares nothing.
     t, h, e, i, n = range(5)
@@ -205,4 +235,4 @@ def test_a_policy_may_be_any_callable_object() -> None:
 
 
 def test_names() -> None:
-    assert tuple(policies.PAPER_POLICIES) == get_args(PolicyName)
+    assert tuple(policies.POLICIES) == get_args(PolicyName)

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-PolicyName = Literal["serial", "naive", "positional", "continue_search"]
-"""Name of a policy of the paper."""
+PolicyName = Literal["serial", "naive", "positional", "continue_search", "exact"]
+"""Name of a policy."""
 Dependents = Literal["hide", "rebuild", "remove"]
 """What happens to the tokens that are merged from a removed token; see `Model.without`."""
 Ties = Literal["ids", "huggingface"]

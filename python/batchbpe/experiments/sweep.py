@@ -20,7 +20,7 @@ from ..data.corpus import Corpus, Data, Files
 from ..data.options import ReadOptions
 from ..errors import ArgumentError
 from ..jobs.resume import identity
-from ..policies import PAPER_POLICIES
+from ..policies import POLICIES
 from ..storage.atomic import writing
 from ..storage.locks import locked
 from ..util.surrogates import Errors
@@ -176,7 +176,7 @@ def _trainings(
 def _check(trained: Trained) -> None:
     """Raise if there was too little data. Cutoffs, phrases and policies of one's own may make vocabularies smaller."""
     options = trained.options
-    is_usual = options.get("policy") in (None, *PAPER_POLICIES.values()) and not options.get("phrases")
+    is_usual = options.get("policy") in (None, *POLICIES.values()) and not options.get("phrases")
     if is_usual and "vocab_size" in options and options.get("freq_cutoff", 1) <= 1:
         check_size(trained)
 

@@ -139,7 +139,7 @@ def truncated(model: Model, n: int) -> Model:
     if not removed.isdisjoint(model.merges.values()) and _is_batched(model.training):
         warn(
             "the model was trained in batches, and its first tokens are not those of a smaller vocabulary; "
-            f'train a smaller one, or use policy="serial" or max_batch_size={STABLE_BATCH}'
+            f'train a smaller one, or use policy="exact" or max_batch_size={STABLE_BATCH}'
         )
     affected = _with_dependents(model, removed)  # including merges of tokens that later merges make
     merges = {pair: token for pair, token in model.merges.items() if token not in affected}
@@ -150,11 +150,11 @@ def truncated(model: Model, n: int) -> Model:
 def _is_batched(training: Mapping[str, Any]) -> bool:
     """Return whether a model was trained in large batches, judging by its metadata.
 
-    >>> _is_batched({"policy": "continue_search", "max_batch_size": 0}), _is_batched({"policy": "serial"})
+    >>> _is_batched({"policy": "continue_search", "max_batch_size": 0}), _is_batched({"policy": "exact"})
     (True, False)
     """
     is_limited = training.get("max_batch_size") in range(1, STABLE_BATCH + 1)
-    return training.get("policy", "serial") != "serial" and not is_limited
+    return training.get("policy", "serial") not in ("serial", "exact") and not is_limited
 
 
 def reduced(

@@ -1,8 +1,8 @@
 """Policies: which pairs of tokens are merged in the next batch. This is the decision that training leaves to Python.
 
 A policy is a function that receives `Candidates` (the most frequent pairs, best first) and returns the ones to merge
-now. The four policies of the paper are here; docs/policies.md shows how to write your own. Policies are pure functions
-over arrays and do not depend on how pairs are counted or merged.
+now. The four policies of the paper are here, and one that is exact; docs/policies.md shows how to write your own. They
+are pure functions over arrays and do not depend on how pairs are counted or merged.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .vocab import GrowingVocab, Ids, PairCounts
 
 __all__ = [
     "PAPER_POLICIES",
+    "POLICIES",
     "Candidates",
     "GrowingVocab",
     "Ids",
@@ -28,6 +29,7 @@ __all__ = [
     "PairSource",
     "Policy",
     "continue_search",
+    "exact",
     "naive",
     "policy_name",
     "positional",
@@ -87,6 +89,17 @@ def positional(candidates: Candidates) -> Candidates:
     return candidates[_until_first_false(_safe(candidates))]
 
 
+def exact(candidates: Candidates) -> Candidates:
+    """Merge pairs until one could overlap a better pair, or repeats a token: the vocabulary of `serial`, in batches.
+
+    A new token t = (a, b) can only form a better pair (t, c) than the pairs after it if (b, c) is better than them. But
+    (b, c) could overlap (a, b), so the batch ends before it. Only a pair (a, a) can form pairs with itself.
+    """
+    batch = positional(candidates)
+    repeats = batch.first == batch.last
+    return batch[: int(repeats.argmax()) + 1] if repeats.any() else batch
+
+
 def continue_search(candidates: Candidates) -> Candidates:
     """Merge every pair that cannot overlap a better pair, merged or not (the paper's third stage, the default)."""
     return candidates[_safe(candidates)]
@@ -96,6 +109,8 @@ PAPER_POLICIES: Mapping[str, Policy] = {
     policy.__name__: policy for policy in (serial, naive, positional, continue_search)
 }
 """The policies of the paper by name."""
+POLICIES: Mapping[str, Policy] = {**PAPER_POLICIES, "exact": exact}
+"""All policies by name."""
 
 
 def resolve_policy(policy: Policy | str) -> Policy:
@@ -104,9 +119,9 @@ def resolve_policy(policy: Policy | str) -> Policy:
     >>> resolve_policy("serial") is serial
     True
     """
-    if isinstance(policy, str) and policy in PAPER_POLICIES:
-        return PAPER_POLICIES[policy]
-    names = f"one of {', '.join(map(repr, PAPER_POLICIES))}"
+    if isinstance(policy, str) and policy in POLICIES:
+        return POLICIES[policy]
+    names = f"one of {', '.join(map(repr, POLICIES))}"
     if isinstance(policy, str):
         raise ArgumentError("policy", policy, f"must be {names}")
     if not callable(policy):

@@ -32,7 +32,7 @@ class Search:
     max_batch_size: int = option(0, "Search at most this many pairs per batch; 0 means no limit.", least=0)
     policy: Policy | str = option(
         "continue_search",
-        "How to choose the pairs of a batch: serial, naive, positional or continue_search.",
+        "How to choose the pairs of a batch: serial, naive, positional, continue_search or exact.",
         choices=get_args(PolicyName),
     )
 
