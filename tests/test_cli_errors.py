@@ -210,7 +210,7 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
         ("cuont a.txt", "unknown command 'cuont'; did you mean 'count'?"),
         ("--debug", "missing command; see 'batchbpe --help'"),
         ("count a.txt", "missing option --output; see 'batchbpe count --help'"),
-        ("train -n 300 -o a", "missing argument INPUTS; see 'batchbpe train --help'"),
+        ("train -n 300 -o a", "missing argument INPUTS, or --mix; see 'batchbpe train --help'"),
         ("count a.txt --outptu a.csv", "unknown option: --outptu; did you mean --output?"),
         ("train a.txt --resume", "unknown option: --resume; see 'batchbpe train --help'"),
         ("inspect a.model --longest 0", "--longest must be at least 1, got 0"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import policies
     from .counts import ChunkCounts
+    from .counts.mixture import Mixture
     from .model import Model
     from .patterns import PATTERNS, split
     from .phrases.learning import train_phrases
@@ -22,6 +23,7 @@ __all__ = [
     "Batch",
     "BatchTokenizer",
     "ChunkCounts",
+    "Mixture",
     "Model",
     "QuickTokenizer",
     "RunCounts",
@@ -37,6 +39,7 @@ _MODULES = {
     "Batch": "training.loop",
     "BatchTokenizer": "tokenizer.paper",
     "ChunkCounts": "counts",
+    "Mixture": "counts.mixture",
     "Model": "model",
     "QuickTokenizer": "tokenizer.paper",
     "RunCounts": "phrases.runs",
