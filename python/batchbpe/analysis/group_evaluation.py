@@ -117,20 +117,8 @@ def evaluate_groups(
     """
     if per not in get_args(Unit):
         raise ArgumentError("per", per, f"must be one of {', '.join(map(repr, get_args(Unit)))}")
-    if group_column is not None and by_file:
-        raise ArgumentError("group_column", group_column, ("must be omitted if ", Setting("by_file"), " is set"))
     options, sampling = from_keywords(reading)
-    if group_column is not None:
-        _check_complete(sampling)
-        sources = Corpus(data, texts, files, options).sources
-        grouped = groups.by_column(sources, group_column)
-    elif by_file:
-        sources = Corpus(data, texts, files, options).sources
-        grouped = groups.by_file(sources, sampling)
-    else:
-        by_name = _sources_by_name(data, texts, files, options)
-        sources = [source for some in by_name.values() for source in some]
-        grouped = groups.by_name(by_name, sampling)
+    sources, grouped = grouped_documents(data, texts, files, group_column, by_file, options, sampling)
     evaluators: dict[str, Evaluator] = {}
     Evaluator(tokenizers, errors=options.errors)  # reports wrong arguments even if there are no documents
     with reading_bar(sources, show=progress) as update:
@@ -144,6 +132,29 @@ def evaluate_groups(
     size = sum(evaluator.text.bytes for evaluator in evaluators.values())
     check_text(size, sources, sampling, data if data is not None else texts if texts is not None else files)
     return _compared(tokenizers, dict(sorted(evaluators.items())), per, parity)
+
+
+def grouped_documents(
+    data: Any,
+    texts: Any,
+    files: Any,
+    group_column: str | None,
+    by_file: bool,
+    options: ReadOptions,
+    sampling: Sampling,
+) -> tuple[list[Source], groups.GroupedDocuments]:
+    """Return the sources to read, and their documents by group; see `evaluate_groups`."""
+    if group_column is not None and by_file:
+        raise ArgumentError("group_column", group_column, ("must be omitted if ", Setting("by_file"), " is set"))
+    if group_column is not None:
+        _check_complete(sampling)
+        sources = Corpus(data, texts, files, options).sources
+        return sources, groups.by_column(sources, group_column)
+    if by_file:
+        sources = Corpus(data, texts, files, options).sources
+        return sources, groups.by_file(sources, sampling)
+    by_name = _sources_by_name(data, texts, files, options)
+    return [source for some in by_name.values() for source in some], groups.by_name(by_name, sampling)
 
 
 def _check_complete(sampling: Sampling) -> None:

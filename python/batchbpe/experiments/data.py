@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from ..analysis.counted_text import CountedText
+from ..analysis.groups import GroupedDocuments
 from ..choices import Normalization
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays, ChunkCounter, sorted_counts
 from ..data.corpus import Corpus, Data, Files
-from ..data.documents import Counts
+from ..data.documents import Counts, Documents
 from ..data.options import ReadOptions
 from ..data.sampling import DocumentSampler
+from ..data.source import Source
 from ..errors import ArgumentError, DataError, Setting
 from ..formats.counts_parquet import table
 from ..patterns import Split, split_given
@@ -101,8 +103,7 @@ class ExperimentData:
         progress: bool = False,
     ) -> ExperimentData:
         """Count data and held-out text; see `of`."""
-        if not 0 < heldout_share < 1:
-            raise ArgumentError("heldout_share", heldout_share, "must be between 0 and 1, exclusive")
+        _check_share(heldout_share)
         parameters: dict[str, Any] = {"data": source_names(corpus)}
         if heldout is not None:
             parameters["held-out text"] = source_names(heldout)
@@ -118,10 +119,43 @@ class ExperimentData:
         parameters |= {"pattern": counts.split.name, "chunks": counts.total, "unique": counts.unique}
         return cls(counts, other, dropped, parameters | {"chunks held out": other.total})
 
+    @classmethod
+    def by_group(
+        cls,
+        grouped: GroupedDocuments,
+        pattern: Split | str | None,
+        errors: Errors,
+        heldout_share: float,
+        seed: int,
+        on_documents: Callable[[], object] = lambda: None,
+    ) -> dict[str, ExperimentData]:
+        """Count the documents of each group, and hold out a random fraction of each."""
+        _check_share(heldout_share)
+        counters: dict[str, _DividedCounter] = {}
+        for source, parts in grouped:
+            sampler = DocumentSampler(source, seed)
+            with source.blamed():
+                for group, documents in parts:
+                    if group not in counters:
+                        counters[group] = _DividedCounter(pattern, errors, heldout_share, seed, None)
+                    counters[group].add(documents, sampler)
+                    on_documents()
+        groups = {group: cls(*counter.finish()[:3]) for group, counter in sorted(counters.items())}
+        for group, data in groups.items():
+            if not data.counts.unique or not data.heldout.unique:
+                remedy = "provide more documents, or leave the group out"
+                raise DataError(f"group {group} has too little text to hold some out", remedy=remedy)
+        return groups
+
     @property
     def text(self) -> CountedText:
         """The held-out text, to evaluate on."""
         return CountedText.from_counts(self.heldout, self.dropped)
+
+
+def _check_share(heldout_share: float) -> None:
+    if not 0 < heldout_share < 1:
+        raise ArgumentError("heldout_share", heldout_share, "must be between 0 and 1, exclusive")
 
 
 def source_names(corpus: Corpus) -> list[str]:
@@ -130,7 +164,12 @@ def source_names(corpus: Corpus) -> list[str]:
     >>> source_names(Corpus(["to be", "or not"]))
     ['in memory']
     """
-    names = list(dict.fromkeys(source.name or IN_MEMORY for source in corpus.sources))
+    return names_of(corpus.sources)
+
+
+def names_of(sources: Iterable[Source]) -> list[str]:
+    """Return the names of sources, at most ten."""
+    names = list(dict.fromkeys(source.name or IN_MEMORY for source in sources))
     names = [name for name in names if name != IN_MEMORY] or names
     return names if len(names) <= MAX_NAMES else [*names[:MAX_NAMES], f"and {len(names) - MAX_NAMES} more"]
 
@@ -155,26 +194,42 @@ def _count_divided(
     """
     if isinstance(corpus.data, ChunkCounts):
         return *split_counts(ChunkCounts.count(corpus.data, pattern), fraction, seed), 0, "chunks"
-    train, other = (ChunkCounter(pattern, (), corpus.options.errors, threads) for _ in range(2))
-    with counting_bar(train, corpus.sources, show=progress):
+    divided = _DividedCounter(pattern, corpus.options.errors, fraction, seed, threads)
+    with counting_bar(divided.training, corpus.sources, show=progress):
         for source in corpus.sources:
             sampler = DocumentSampler(source, seed)
             with source.blamed():
                 for documents in source:
-                    if isinstance(documents, Counts):
-                        train.add(documents)
-                        continue
-                    is_held = sampler.draw(documents, fraction)
-                    for counter, mask in ((other, is_held), (train, ~is_held)):
-                        if mask.any():
-                            counter.add(documents.select(mask))
-    counts = ChunkCounts(train.take())
-    other.split = counts.split
-    heldout = ChunkCounts(other.take())
-    if counts.unique and heldout.unique:
-        return counts, heldout, other.dropped_bytes, "documents"
-    dropped = round(fraction * (train.dropped_bytes + other.dropped_bytes))
-    return *split_counts(heldout + counts, fraction, seed), dropped, "chunks"
+                    divided.add(documents, sampler)
+    return divided.finish()
+
+
+class _DividedCounter:
+    """Counts documents, a random fraction of them separately."""
+
+    def __init__(
+        self, pattern: Split | str | None, errors: Errors, fraction: float, seed: int, threads: int | None
+    ) -> None:
+        self.training, self.heldout = (ChunkCounter(pattern, (), errors, threads) for _ in range(2))
+        self._fraction, self._seed = fraction, seed
+
+    def add(self, documents: Documents, sampler: DocumentSampler) -> None:
+        if isinstance(documents, Counts):
+            self.training.add(documents)
+            return
+        is_held = sampler.draw(documents, self._fraction)
+        for counter, mask in ((self.heldout, is_held), (self.training, ~is_held)):
+            if mask.any():
+                counter.add(documents.select(mask))
+
+    def finish(self) -> tuple[ChunkCounts, ChunkCounts, int, str]:
+        counts = ChunkCounts(self.training.take())
+        self.heldout.split = counts.split
+        heldout = ChunkCounts(self.heldout.take())
+        if counts.unique and heldout.unique:
+            return counts, heldout, self.heldout.dropped_bytes, "documents"
+        dropped = round(self._fraction * (self.training.dropped_bytes + self.heldout.dropped_bytes))
+        return *split_counts(heldout + counts, self._fraction, self._seed), dropped, "chunks"
 
 
 def split_counts(counts: ChunkCounts, fraction: float, seed: int) -> tuple[ChunkCounts, ChunkCounts]:

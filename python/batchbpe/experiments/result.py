@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from .. import __version__
+from ..formats import native
+from ..model import Model
 from ..storage.atomic import replacing_all, writing
 from ..storage.checked_json import checksum_of, load_sealed, sealed
 from ..storage.locks import locked
@@ -47,6 +49,10 @@ def _draw(figure: Figure, kind: str, path: Path) -> None:
     figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
+def _write_model(model: Model, path: Path) -> None:
+    path.write_text(native.render(model), encoding="utf-8")
+
+
 @dataclass(frozen=True, repr=False)
 class Result:
     """Tables and figures by name; the first of each is the main one.
@@ -62,6 +68,8 @@ class Result:
     figures: Mapping[str, Figure]
     findings: Mapping[str, str] = field(default_factory=dict)
     """What was found, by the claim of the paper that it checks."""
+    models: Mapping[str, Model] = field(default_factory=dict)
+    """Trained models that are saved with the tables."""
 
     def __repr__(self) -> str:
         """List the tables and figures."""
@@ -90,7 +98,7 @@ class Result:
 
     @styled
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write tables as csv, figures as svg and png, and the parameters as JSON; return the paths.
+        """Write tables as csv, figures as svg and png, models, and the parameters as JSON; return the paths.
 
         Files of a previous experiment in the folder are removed once all files are written.
         """
@@ -104,6 +112,7 @@ class Result:
                 for name, figure in self.figures.items()
                 for kind in ("svg", "png")
             },
+            **{f"{name}.model": partial(_write_model, model) for name, model in self.models.items()},
         }
         files = [folder / name for name in writers]
         description = {

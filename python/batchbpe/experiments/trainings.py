@@ -91,7 +91,7 @@ def train_all(
     Parameters
     ----------
     data: counts to train on, and held-out text to evaluate on.
-    options: keyword arguments of `train`.
+    options: arguments of `train`, which may include other data to train on.
     timed: whether times matter. If so, vocabularies are trained one at a time, and short trainings are repeated.
     on_progress: called with the number of vocabularies trained so far, including fractions.
 
@@ -119,7 +119,8 @@ def train_all(
         while not seconds or (timed and sum(seconds) < MIN_TIMED_SECONDS):
             batches.clear()
             start = time.perf_counter()
-            model = train(data.counts, on_batch=on_batch, threads=1 if at_once > 1 else None, **options[index])
+            arguments = {"data": data.counts, **options[index]}
+            model = train(on_batch=on_batch, threads=1 if at_once > 1 else None, **arguments)
             seconds.append(time.perf_counter() - start)
         done[index] = 1
         return Trained(options[index], Tokenizer(model), batches, min(seconds), text)
