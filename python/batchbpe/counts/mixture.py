@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from glob import escape
+from glob import escape, has_magic
 from math import fsum, gcd
 from numbers import Real
 from pathlib import Path
@@ -261,8 +261,14 @@ def _locations(field: str, value: Any, path: Path) -> list[Location]:
     given = value if isinstance(value, list) else [value]
     if not given or not all(isinstance(each, str) and each for each in given):
         raise DataError("must be a path, or a list of paths", where=f'field "{field}"')
-    folder = escape(str(path.parent))
-    paths = [each if re.match(URL, each) else os.path.join(folder, os.path.expanduser(each)) for each in given]  # noqa: PTH111, PTH118
+    parent = str(path.parent)
+    folders = [
+        escape(parent) if has_magic(each) else parent for each in given
+    ]  # if the folder's name looks like a glob
+    paths = [
+        each if re.match(URL, each) else os.path.join(folder, os.path.expanduser(each))  # noqa: PTH111, PTH118  as in files_at
+        for folder, each in zip(folders, given, strict=True)
+    ]
     try:
         return [location for each in paths for location in files_at(each)]
     except OSError as error:

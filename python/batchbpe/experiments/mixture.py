@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import cycle
 from typing import Any, get_args
 
 import numpy as np
@@ -240,20 +239,15 @@ def _figure(
     best: Mapping[int, Trial],
     objective: Objective,
 ) -> Any:
-    figure, (panel,) = axes(height=4.6)
-    for color, (size, front) in zip(cycle(COLORS), fronts.items(), strict=False):
+    figure, panels = axes(len(fronts), height=4.4)
+    for panel, (size, front) in zip(panels, fronts.items(), strict=True):
         trials = of_size(found, size)
-        panel.plot([each.total for each in trials], [each.gini for each in trials], ".", color=color, alpha=0.35)
-        label = f"front, {size:,} tokens"
-        panel.plot(
-            [each.total for each in front], [each.gini for each in front], "o-", markersize=4, color=color, label=label
-        )
+        panel.plot([each.total for each in trials], [each.gini for each in trials], ".", color=COLORS[4], alpha=0.5)
+        panel.plot([each.total for each in front], [each.gini for each in front], "o-", markersize=4)
+        panel.plot([best[size].total], [best[size].gini], "*", markersize=14, color=COLORS[1], markeredgecolor="white")
         for alpha, trial in zip(ALPHAS, trials, strict=False):
-            panel.annotate(f"α={alpha:g}", (trial.total, trial.gini), fontsize=8, color=color)
-        star = best[size]
-        panel.plot([star.total], [star.gini], "*", markersize=14, color=color, markeredgecolor="white")
-    panel.set(xlabel="tokens of the held-out text of all groups", ylabel="Gini coefficient of the costs")
-    abbreviate_numbers(panel.xaxis)
-    panel.set_title(f"Mixtures: total length and inequality; the star is the best {objective}")
-    panel.legend()
+            panel.annotate(f" α={alpha:g}", (trial.total, trial.gini), fontsize=8)
+        panel.set(xlabel="tokens of the held-out text", ylabel="Gini coefficient of the costs")
+        abbreviate_numbers(panel.xaxis)
+        panel.set_title(f"{size:,} tokens; line: Pareto front; star: best {objective}")
     return figure

@@ -26,6 +26,8 @@ SPREAD = 0.7
 """Standard deviation of the logarithm of a weight around an α-smoothed one."""
 STEPS = (0.3, 0.03)
 """The same, for steps from a good mixture: at the start and at the end of the search."""
+TILTS = (-2.0, 8.0)
+"""How much more weight a group gets if it is expensive: the power of its cost, at least and at most."""
 DECIMALS = 6
 """Weights are rounded, so that the numbers in the tables reproduce the vocabularies."""
 
@@ -147,7 +149,7 @@ class Search:
         start = ranked(trials, self._objective)[0] if is_best else front[other]
         costs = np.log([start.costs[group] for group in self._groups])
         # More of what is expensive makes costs more equal, less of it makes the total smaller.
-        tilt: Weights = self._random.uniform(-0.5, 1) * (costs - costs.mean())
+        tilt: Weights = self._random.uniform(*TILTS) * (costs - costs.mean())
         first, last = STEPS
         spread = first * (last / first) ** ((index - explored) / (self._trials - explored))
         weights: Weights = np.log([start.weights[group] for group in self._groups])
