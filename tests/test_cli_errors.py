@@ -235,11 +235,12 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
         ("export a --to onnx -o b", f"--to must be one of {', '.join(map(repr, FORMATS))}, got 'onnx'"),
         (
             "experiment all --data a -o b",
-            "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'phrases', 'sweep', got 'all'",
+            "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'phrases', 'mixture', 'sweep', "
+            "got 'all'",
         ),
         (
             "experiment stopwords --data a -o b",
-            "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'phrases', 'sweep', "
+            "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'phrases', 'mixture', 'sweep', "
             "got 'stopwords'; did you mean 'stop-words'?",
         ),
         ("experiment batching --data a -o b -n 0", "--vocab-size must be at least 256, got 0"),
