@@ -7,7 +7,7 @@ import re
 import sys
 from collections import Counter
 from fractions import Fraction
-from itertools import permutations
+from itertools import chain, permutations
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import ChunkCounts, Mixture, Tokenizer, train
+from batchbpe.analysis.groups import by_column
 from batchbpe.counts.mixture import factors_of
-from batchbpe.experiments import mixture
+from batchbpe.data.corpus import sources
+from batchbpe.experiments import ExperimentData, mixture
 from batchbpe.experiments.mixture_search import OBJECTIVES, Search, Trial, pareto_front
 from batchbpe.experiments.result import Result
 
@@ -255,6 +257,8 @@ def words(letters: str, documents: int, seed: int) -> list[str]:
 
 TEXTS = {"latin": words("abcdefgh", 90, 1), "greek": words("αβγδεζηθ", 30, 2), "kana": words("あいうえおかきく", 9, 3)}
 
+TABLE = pa.table({"language": [name for name in TEXTS for _ in TEXTS[name]], "text": list(chain(*TEXTS.values()))})
+
 
 def searched(**options: Any) -> Result:
     return mixture(texts=TEXTS, **{"vocab_sizes": [300, 320], "trials": 24, "seed": 1, **options})
@@ -272,8 +276,16 @@ def test_the_table_does_not_depend_on_the_number_of_threads(monkeypatch: pytest.
     assert searched(objective="gini", seed=2).tables["groups"] != results[0].tables["groups"]
 
 
+def test_a_fraction_of_each_group_is_held_out() -> None:
+    grouped = by_column(sources(TABLE), "language")
+    groups = ExperimentData.by_group(grouped, None, "strict", 0.3, seed=1)
+    assert list(groups) == sorted(TEXTS)
+    for name, data in groups.items():
+        assert data.counts + data.heldout == ChunkCounts.count(texts=TEXTS[name])
+        assert 0.1 < data.heldout.total / (data.counts.total + data.heldout.total) < 0.5
+
+
 def test_trials_are_evaluated_on_held_out_text() -> None:
-    """The groups have different held-out documents, so the text to train on is what remains."""
     held = {"en": ["to be or not to be"] * 40, "de": ["Sein oder Nichtsein"] * 40}
     result = mixture(texts=held, vocab_sizes=[262], trials=3, keep=3, per="byte")
     models = {name: Tokenizer(model) for name, model in result.models.items()}
@@ -358,8 +370,7 @@ def test_the_number_of_proposals() -> None:
 
 def test_the_experiment_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = [(language, text) for language, texts in TEXTS.items() for text in texts]
-    pq.write_table(pa.table({"language": [row[0] for row in rows], "text": [row[1] for row in rows]}), "all.parquet")
+    pq.write_table(TABLE, "all.parquet")
     command = "experiment mixture --data all.parquet --group-column language --trials 6 --grid vocab_size=300,310 -q"
     made = run(f"{command} --objective gini --per byte --keep 2 -o found")
     assert made.exit_code == 0, made.output

@@ -56,9 +56,9 @@ def mixture(
 ) -> Result:
     """Train on mixtures of groups with different weights, and evaluate each on held-out text of every group.
 
-    A mixture is better if it has a lower value of the objective; the Pareto front contains the mixtures that are best
-    for some trade-off between total length and equal costs. Both are determined for each vocabulary size. The search
-    cannot be resumed.
+    The mixtures are ranked by the objective. Those on the Pareto front are not inferior to any other in both total
+    length and Gini coefficient. Front and best mixture are determined for each vocabulary size. The search cannot be
+    resumed.
 
     Parameters
     ----------
