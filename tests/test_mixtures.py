@@ -70,7 +70,7 @@ def test_no_chunk_is_lost() -> None:
     rare, common = ChunkCounts.count({"a": 1, "b": 10**12}), ChunkCounts.count({"xyz": 10**15, "c": 1})
     for weight in (1e-300, 1e-9, 1, 1e300):
         mixed = ChunkCounts.mix({"rare": (rare, weight), "common": (common, 1)})
-        assert set(mixed) == {"a", "b", "c", "xyz"}
+        assert set(mixed) == {"a", "b", "c", "xyz"} and min(mixed.values()) > 0
         assert mixed.total_bytes < 1 << 64
     assert set(ChunkCounts.mix({"rare": (rare, 0), "common": (common, 1)})) == {"c", "xyz"}
 
@@ -243,6 +243,9 @@ def test_json_needs_no_yaml(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (folder / "mix.yaml").write_text(YAML)
     with pytest.raises(ImportError, match=r"require PyYAML; run pip install 'batchbpe\[yaml\]', or use a \.json file"):
         Mixture.load(folder / "mix.yaml")
+    (folder / "bool.json").write_text('{"alpha": true, "parts": {"en": {"data": "en"}}}')
+    with pytest.raises(ValueError, match=r'bool\.json, field "alpha": must be a number, got True'):
+        Mixture.load(folder / "bool.json")
     (folder / "twice.json").write_text('{"parts": {}, "parts": {}}')
     with pytest.raises(ValueError, match=r"twice\.json: duplicate key 'parts'"):
         Mixture.load(folder / "twice.json")

@@ -249,10 +249,11 @@ def _checked(field: str, value: Any, *known: str) -> dict[str, Any]:
 
 def _number(field: str, value: Any) -> float:
     """Return a number, which YAML has read as a string."""
+    is_scalar = isinstance(value, str | int | float)  # the repr of anything else may be huge
     try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        shown = f", got {short(value)}" if isinstance(value, str) else ""
+        return float(value if is_scalar and not isinstance(value, bool) else "")
+    except (ValueError, OverflowError):
+        shown = f", got {short(value)}" if is_scalar else ""
         raise DataError(f"must be a number{shown}", where=f'field "{field}"') from None
 
 

@@ -245,7 +245,7 @@ def _figure(
         panel.plot([each.total for each in trials], [each.gini for each in trials], ".", color=COLORS[4], alpha=0.5)
         panel.plot([each.total for each in front], [each.gini for each in front], "o-", markersize=4)
         panel.plot([best[size].total], [best[size].gini], "*", markersize=14, color=COLORS[1], markeredgecolor="white")
-        for alpha, trial in zip(ALPHAS, trials, strict=False):
+        for alpha, trial in zip(ALPHAS[:2], trials, strict=False):
             panel.annotate(f" α={alpha:g}", (trial.total, trial.gini), fontsize=8)
         panel.set(xlabel="tokens of the held-out text", ylabel="Gini coefficient of the costs")
         abbreviate_numbers(panel.xaxis)
