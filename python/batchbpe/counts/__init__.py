@@ -141,7 +141,9 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         """
         from .mixture import Mixture
 
-        given = {name: part if isinstance(part, tuple) else (part,) for name, part in dict(parts).items()}
+        if not isinstance(parts, Mapping):
+            raise ArgumentTypeError("parts", parts, "must be a dict of names and counts")
+        given = {name: part if isinstance(part, tuple) else (part,) for name, part in parts.items()}
         weights = {name: part[1] for name, part in given.items() if len(part) == 2}
         for name, (counts, *_) in given.items():
             if not isinstance(counts, ChunkCounts):
