@@ -28,8 +28,8 @@ STEPS = (0.3, 0.03)
 """The same, for steps from a good mixture: at the start and at the end of the search."""
 TILTS = (-2.0, 8.0)
 """How much more weight a group gets if it is expensive: the power of its cost, at least and at most."""
-TILTED = 0.5
-"""Fraction of the steps that do this."""
+EQUALIZING: tuple[Objective, ...] = ("worst", "gini")
+"""Objectives that are better if costs are more equal."""
 DECIMALS = 6
 """Weights are rounded, so that the numbers in the tables reproduce the vocabularies."""
 
@@ -150,9 +150,9 @@ class Search:
         is_best, other = self._random.random() < 0.5, self._random.integers(len(front))
         start = ranked(trials, self._objective)[0] if is_best else front[other]
         costs = np.log([start.costs[group] for group in self._groups])
-        # More of what is expensive makes costs more equal. Steps without a direction are for other objectives.
-        power = self._random.choice([0.0, self._random.uniform(*TILTS)], p=[1 - TILTED, TILTED])
-        tilt: Weights = power * (costs - costs.mean())
+        # More of what is expensive makes costs more equal, which other objectives do not ask for.
+        is_tilted = self._objective in EQUALIZING or not is_best
+        tilt: Weights = (self._random.uniform(*TILTS) if is_tilted else 0.0) * (costs - costs.mean())
         first, last = STEPS
         spread = first * (last / first) ** ((index - explored) / (self._trials - explored))
         weights: Weights = np.log([start.weights[group] for group in self._groups])
