@@ -114,7 +114,7 @@ def experiment(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Run an experiment from the paper, a search for the best mixture of groups, or a parameter sweep.
+    """Run an experiment from the paper, a mixture search or a sweep.
 
     Example: batchbpe experiment stop-words --data data -o stop-words
     """
