@@ -3,7 +3,7 @@
 from itertools import groupby
 from pathlib import Path
 
-from batchbpe.experiments.plots import COLORS, STYLE
+from batchbpe.analysis.plots import COLORS, STYLE
 from benchmarks.tables import read_csv
 
 THEMES = {"light": ("#24292f", "#d0d7de", "#2563a8"), "dark": ("#e6edf3", "#3d444d", "#58a6ff")}

@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from batchbpe import BatchTokenizer, ChunkCounts, Tokenizer, analysis
-from batchbpe.analysis import audit, evaluate, evaluate_groups, gini, inspect_counts, parity, renyi_entropy
+from batchbpe.analysis import EvaluationTable, audit, evaluate, gini, inspect_counts, parity, renyi_entropy
 from batchbpe.analysis.counted_text import CountedText
-from batchbpe.analysis.evaluation import encodes_chunks, evaluate_text
+from batchbpe.analysis.evaluator import encodes_chunks, evaluate_text
 from batchbpe.analysis.inspection import training_log
 from batchbpe.cli import app
 from batchbpe.data.documents import Counts
@@ -24,6 +24,10 @@ from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
 # One merge: " a" is token 256.
 ONE = Tokenizer.train([" a a a a a"], 257)
 BYTES = Tokenizer.train([" a a a a a"], 256)
+
+
+def audited(*data, **options):
+    return evaluate({"one": ONE}, *data, audit=True, **options).audits["one"]
 
 
 @pytest.fixture
@@ -154,8 +158,8 @@ def test_any_object_that_encodes():
         evaluate({"split": split}, ChunkCounts.count("to be"))
     with pytest.raises(ArgumentTypeError, match="must contain objects with a method encode"):
         evaluate({"number": 7}, "to be")
-    with pytest.raises(ArgumentTypeError, match="tokenizers must be a dict"):
-        evaluate(BYTES, "to be")
+    with pytest.raises(ArgumentTypeError, match="tokenizers must be a tokenizer, its path, or a list or dict of these"):
+        evaluate(7, "to be")
     with pytest.raises(ArgumentError, match="at least one tokenizer"):
         evaluate({}, "to be")
     with pytest.raises(ArgumentError, match='errors must be "strict" or "replace", got \'ignore\''):
@@ -178,13 +182,13 @@ def test_any_data(tmp_path):
         assert (it.tokens, it.words) == (5, None), data
     (it,) = evaluate({"one": ONE}, [counts, text])
     assert (it.tokens, it.words) == (10, None)
-    assert audit(ONE, tmp_path / "a.txt") == audit(ONE, text)
+    assert audited(tmp_path / "a.txt") == audited(text)
     assert inspect_counts(tmp_path / "a.txt") == inspect_counts(counts) == inspect_counts([text])
 
 
 def test_groups_of_any_data():
     texts = {"en": "a a a", "de": ["b b", "b"], "xx": ""}
-    result = evaluate_groups({"one": ONE, "bytes": BYTES}, texts)
+    result = evaluate({"one": ONE, "bytes": BYTES}, texts).groups
     assert (result.reference_group, result.empty_groups, result.unit) == ("en", ["xx"], "character")
     assert result.tokenizers["one"].costs == {"de": 1, "en": 3 / 5}
     assert result.tokenizers["one"].parity == {"de": pytest.approx(5 / 3), "en": 1}
@@ -193,19 +197,139 @@ def test_groups_of_any_data():
     table = pa.table({"text": ["a a a", "b b", "b"], "language": ["en", "de", "de"]})
     datasets = pytest.importorskip("datasets")
     for data in (table, table.to_batches()[0], datasets.Dataset(table)):
-        assert evaluate_groups({"one": ONE}, data, group_column="language").metrics("one") == (
-            evaluate_groups({"one": ONE}, texts).metrics("one")
+        assert evaluate({"one": ONE}, data, group_column="language").groups.metrics("one") == (
+            evaluate({"one": ONE}, texts).groups.metrics("one")
         )
     with pytest.raises(
         DataError, match=r"no column 'script' among \['language', 'text'\]; choose one with group_column"
     ):
-        evaluate_groups({"one": ONE}, table, group_column="script")
-    with pytest.raises(ArgumentTypeError, match="data must be a dict of group names and their data"):
-        evaluate_groups({"one": ONE}, "a a")
+        evaluate({"one": ONE}, table, group_column="script")
+    assert evaluate({"one": ONE}, "a a").groups is None
     with pytest.raises(ArgumentError, match="per must be one of 'text', 'byte', 'character', 'word', got 'line'"):
-        evaluate_groups({"one": ONE}, texts, per="line")
+        evaluate({"one": ONE}, texts, per="line")
     with pytest.raises(ArgumentError, match="per must be 'text', 'byte' or 'character' for chunk counts"):
-        evaluate_groups({"one": ONE}, {"en": ChunkCounts.count("a a")}, per="word")
+        evaluate({"one": ONE}, {"en": ChunkCounts.count("a a")}, per="word")
+
+
+def test_tokenizers_of_any_kind(tmp_path):
+    ONE.save(tmp_path / "one")
+    path = tmp_path / "one.model"
+    tiktoken, paper = BYTES.to_tiktoken(), BatchTokenizer()
+    paper.tokenizer = BYTES
+    tokenizers = pytest.importorskip("tokenizers")
+    BYTES.export(tmp_path / "tokenizer.json", "huggingface")
+    huggingface = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    for given, names in (
+        (ONE, ["batchbpe"]),
+        (ONE.model, ["Model"]),
+        (path, ["one.model"]),
+        (str(path), ["one.model"]),
+        ([path, tmp_path / "." / "one.model", str(path)], [str(path), f"{path} 2", f"{path} 3"]),
+        ((each for each in (ONE, Same(ONE.model))), ["batchbpe", "batchbpe 2"]),
+        ({"a": str(path), "b": ONE.model}, ["a", "b"]),
+    ):
+        result = evaluate(given, "a a a b")
+        assert [each.name for each in result] == list(result.tokenizers) == names
+        assert {each.tokens for each in result} == {5}
+    result = evaluate([tiktoken, huggingface, paper], "a a a b")
+    assert {each.tokens for each in result} == {7} and next(iter(result.tokenizers)) == tiktoken.name
+    with pytest.raises(FileNotFoundError, match=r"model file not found: absent\.model"):
+        evaluate("absent.model", "a a")
+    with pytest.raises(ArgumentTypeError, match="must contain objects with a method encode"):
+        evaluate([ONE, 7], "a a")
+    for empty in ([], {}):
+        with pytest.raises(ArgumentError, match="tokenizers must contain at least one tokenizer"):
+            evaluate(empty, "a a")
+
+
+def test_the_result_is_a_sequence(result):
+    assert isinstance(result, EvaluationTable) and len(result) == 2
+    assert result[0] is result["one"] is result[-2] and result[1:] == [result["bytes"]]
+    assert [each.name for each in result] == ["one", "bytes"] and result.groups is None and result.audits == {}
+    with pytest.raises(KeyError, match="no tokenizer 'two' among one, bytes"):
+        result["two"]
+
+
+def test_the_result_as_a_table(result):
+    rows = [re.split(r"\s{2,}", line) for line in str(result).splitlines()]
+    assert rows[0] == ["", "one", "bytes"] and "dropped" not in str(result)
+    assert rows[1:4] == [
+        ["vocabulary size", "257", "256"],
+        ["tokens", "5", "7"],
+        ["change in length, %", "0.0000", "40.0000"],
+    ]
+    assert repr(result) == str(result)
+    page = result._repr_html_()
+    assert "<th>" in page and "<td class=number>40.0000" in page
+    escaped = evaluate({"<b>": ONE}, {"<i>": ["a"]})._repr_html_()
+    assert "&lt;b&gt;" in escaped and "&lt;i&gt;" in escaped and "<b>" not in escaped and "<i>" not in escaped
+    hostile = str(evaluate({"\x1b[31m": ONE, 7: ONE}, {"a\nb\ud800": ["a"]}))
+    assert "\x1b" not in hostile and "\ud800" not in hostile and "a\ufffdb\ufffd" in hostile
+    frame = pytest.importorskip("pandas") and result.to_pandas()
+    assert frame.index.tolist() == ["one", "bytes"] and frame.loc["bytes", "change"] == 40
+    counts = evaluate(ONE, ChunkCounts.count("a a")).to_pandas()
+    assert counts["tokens_per_word"].dtype == float and counts["tokens_per_word"].isna().all()
+
+
+def test_groups_and_audit_in_one_call():
+    texts = {"en": "a a a", "de": ["b b", "b"], "zh": "生 存", "xx": ""}
+    result = evaluate({"one": ONE, "bytes": BYTES}, texts, audit=True, parity="de")
+    whole = evaluate({"one": ONE, "bytes": BYTES}, ["a a a", "b b", "b", "生 存"])
+    for each, other in zip(result, whole, strict=True):
+        assert each.metrics(each) == other.metrics(other)
+        assert each.frequencies.tolist() == other.frequencies.tolist()
+    assert result.audits["one"] == audit(ONE, frequencies=whole[0].frequencies) and list(result.audits) == [
+        "one",
+        "bytes",
+    ]
+    tables = [[re.split(r"\s{2,}", line) for line in table.splitlines()] for table in str(result).split("\n\n")]
+    assert [table[0][0] for table in tables] == [
+        "tokens per character", "parity (de = 1)", "tokens", "all groups", "audit of one", "audit of bytes"
+    ]  # fmt: skip
+    assert tables[0] == [  # cheapest first
+        ["tokens per character", "one", "bytes"],
+        ["en", "0.6000", "1.0000"],
+        ["de", "1.0000", "1.0000"],
+        ["zh", "2.3333", "2.3333"],
+        ["Gini coefficient", "0.2938", "0.2051"],
+    ]
+    assert tables[1][1] == ["en", "0.6000", "1.0000"]
+    frame = pytest.importorskip("pandas") and result.to_pandas()
+    assert frame["tokens"].unstack("tokenizer").loc[["en", "de"]].to_numpy().tolist() == [[5, 3], [4, 4]]
+    by_text = evaluate(ONE, texts, per="text")
+    assert str(by_text).startswith("tokens            batchbpe\n") and "\nen                       3\n" in str(by_text)
+    other = SimpleNamespace(encode=lambda text: [1])
+    assert list(evaluate({"a": other, "one": ONE}, "a a", audit=True).audits) == ["one"]
+    for options, problem in (
+        ({"per": "word"}, "per needs groups, got 'word'; use a dict of groups, group_column or by_file"),
+        ({"parity": "en"}, "parity needs groups, got 'en'"),
+        ({"audit": True}, "audit needs a Tokenizer, since other objects have no known vocabulary, got True"),
+    ):
+        with pytest.raises(ArgumentError, match=problem):
+            evaluate(other, "a a", **options)
+
+
+def test_a_part_of_the_groups_encodes_other_tokens():
+    """Frequencies of an encoder without a known vocabulary end at the highest id of each group."""
+    lengths = SimpleNamespace(encode=lambda text: [len(word) for word in text.split()])
+    (it,) = evaluate(lengths, {"a": "to be", "b": ["question"]})
+    assert (it.tokens, it.vocab_size, np.flatnonzero(it.frequencies).tolist()) == (3, 2, [2, 8])
+    (it,) = evaluate(ONE, {"a": "a a", "b": ChunkCounts.count("a a")})
+    assert (it.tokens, it.words, it.single_token_words) == (4, None, None)
+
+
+def test_figures(result):
+    pytest.importorskip("matplotlib")
+    (panel,) = result.plot().axes
+    assert [bar.get_width() for bar in panel.patches] == [7 / 5, 1] and panel.get_xlabel() == "bytes per token"
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["one", "bytes"]
+    grouped = evaluate({"one": ONE, "bytes": BYTES}, {"en": "a a a", "de": ["b b"], "xx": ""})
+    (panel,) = grouped.plot().axes
+    assert [line.get_xdata().tolist() for line in panel.lines] == [[3 / 5, 1], [1, 1]]
+    assert panel.get_xlabel() == "tokens per character"
+    assert grouped.plot("parity").axes[0].get_xlabel() == "parity (en = 1)"
+    with pytest.raises(ArgumentError, match=r"metric must be one of vocab_size, tokens, .*, got 'size'"):
+        result.plot("size")
 
 
 def test_nothing_to_evaluate(tmp_path):
@@ -219,7 +343,7 @@ def test_nothing_to_evaluate(tmp_path):
         evaluate({"one": ONE}, ["a"], sample=1e-9)
     for groups in ({}, {"en": ""}):
         with pytest.raises(DataError, match=f"no text found in {groups}"):
-            evaluate_groups({"one": ONE}, texts=groups)
+            evaluate({"one": ONE}, texts=groups)
 
 
 def test_texts_and_files(tmp_path):
@@ -230,21 +354,19 @@ def test_texts_and_files(tmp_path):
     other.write_text("b")
     assert evaluate(tokenizers, texts=name)[0].bytes == len(name)
     assert evaluate(tokenizers, files=[name, str(other)])[0].bytes == 8
-    assert 256 not in audit(ONE, files=name).unused and 256 in audit(ONE, texts=name).unused
+    assert 256 not in audited(files=name).unused and 256 in audited(texts=name).unused
     assert inspect_counts(texts=name) != inspect_counts(files=iter([name])) == inspect_counts("a a a b")
-    groups = evaluate_groups(tokenizers, texts={"a": name, "b": ["b", "b"]})
+    groups = evaluate(tokenizers, texts={"a": name, "b": ["b", "b"]}).groups
     assert {group: it.bytes for group, it in groups.tokenizers["one"].evaluations.items()} == {"a": len(name), "b": 2}
     for files, options in (({"a": name, "other": [other]}, {}), ([name, str(other)], {"by_file": True})):
-        groups = evaluate_groups(tokenizers, files=files, **options)
+        groups = evaluate(tokenizers, files=files, **options).groups
         assert {group: it.bytes for group, it in groups.tokenizers["one"].evaluations.items()} == {"a": 7, "other": 1}
     for wrong in ({"texts": {"a": "b"}}, {"files": {"a": name}}):
-        with pytest.raises(ArgumentTypeError, match="must be"):
-            evaluate_groups(tokenizers, by_file=True, **wrong)
+        with pytest.raises(ArgumentError, match="by_file must be omitted if the data is a dict of groups, got True"):
+            evaluate(tokenizers, by_file=True, **wrong)
     for both in ({"data": {"a": "b"}, "texts": {"a": "b"}}, {"texts": {"a": "b"}, "files": {"a": name}}, {}):
         with pytest.raises(TypeError, match="pass exactly one of data, texts and files"):
-            evaluate_groups(tokenizers, **both)
-    with pytest.raises(ArgumentError, match="frequencies must be omitted if data is given"):
-        audit(ONE, texts="a", frequencies=np.zeros(257, np.uint64))
+            evaluate(tokenizers, **both)
 
 
 def test_a_part_of_the_data(tmp_path):
@@ -257,17 +379,17 @@ def test_a_part_of_the_data(tmp_path):
     for name, each in texts.items():
         (tmp_path / f"{name}.txt").write_text("".join(each))
     for groups in (
-        evaluate_groups({"one": ONE}, texts, limit_bytes=6),
-        evaluate_groups({"one": ONE}, tmp_path, by_file=True, limit_bytes=6),
+        evaluate({"one": ONE}, texts, limit_bytes=6).groups,
+        evaluate({"one": ONE}, tmp_path, by_file=True, limit_bytes=6).groups,
     ):
         assert {group: it.bytes for group, it in groups.tokenizers["one"].evaluations.items()} == {"de": 6, "en": 6}
-    assert evaluate_groups({"one": ONE}, {"en": documents}, sample=0.5, seed=1).metrics("one")["en"]["tokens"] == (
+    assert evaluate({"one": ONE}, {"en": documents}, sample=0.5, seed=1).groups.metrics("one")["en"]["tokens"] == (
         some.tokens
     )
     table = pa.table({"text": ["a"], "language": ["en"]})
     for name, value in {"sample": 0.5, "limit_bytes": 3}.items():
         with pytest.raises(ArgumentError, match=f"{name} must be omitted with group_column, got {value}"):
-            evaluate_groups({"one": ONE}, table, group_column="language", **{name: value})
+            evaluate({"one": ONE}, table, group_column="language", **{name: value})
 
 
 def test_groups():
@@ -290,9 +412,7 @@ def test_audit():
     assert found.longest[0] == max(tokenizer.vocab, key=lambda token: len(tokenizer.vocab[token]))
     frequencies = np.bincount(tokenizer.encode("abab"), minlength=tokenizer.n_vocab)
     used = audit(tokenizer, frequencies=frequencies)
-    assert used == audit(tokenizer, ["abab"])
-    with pytest.raises(ArgumentError, match="frequencies must be omitted if data is given"):
-        audit(tokenizer, ["abab"], frequencies=frequencies)
+    assert used == evaluate({"it": tokenizer}, ["abab"], audit=True).audits["it"]
     assert names[b"abab"] not in used.unused
     assert set(used.scaffolds) == {ord("a"), ord("b"), names[b"ab"]}
 
@@ -361,8 +481,12 @@ def test_a_group_that_the_pattern_drops(tmp_path):
         (tmp_path / f"{name}.txt").write_text(text)
     model, data = str(tmp_path / "letters.model"), ["--data", str(tmp_path / "*.txt")]
     done = run("evaluate", model, *data, "--by-file")
-    assert re.search(r"tokens/character\s+parity \(en = 1\)\s+bytes dropped", done.stdout)
-    assert re.search(r"xx\s+0\s+–\s+–\s+–\s+2", done.stdout)
+    cost, parities, tokens, dropped, _ = (table.splitlines() for table in done.stdout.split("\n\n"))
+    assert cost[0].split() == ["tokens", "per", "character", "letters.model"]
+    assert [row.split() for row in cost[1:3]] == [["en", "0.5000"], ["xx", "–"]]
+    assert parities[0].split() == ["parity", "(en", "=", "1)", "letters.model"] and parities[2].split() == ["xx", "–"]
+    assert tokens[2].split() == ["xx", "0"]
+    assert dropped[0].split() == ["bytes", "dropped", "letters.model"] and dropped[2].split() == ["xx", "2"]
     assert "does not match 2 bytes" in done.stderr
     BYTES.save(tmp_path / "bytes")
     both = run("evaluate", str(tmp_path / "bytes.model"), model, *data, "--by-file", "--json").stdout

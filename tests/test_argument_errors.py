@@ -9,7 +9,7 @@ import pytest
 
 import batchbpe
 from batchbpe import BatchTokenizer, ChunkCounts, Model, QuickTokenizer, Tokenizer
-from batchbpe.analysis import audit, evaluate_groups
+from batchbpe.analysis import audit, evaluate
 from batchbpe.errors import UserError
 from batchbpe.policies import Candidates
 
@@ -166,8 +166,9 @@ CREATE: list[tuple[Call, str]] = [
     (train(special_tokens=[""]), "special_tokens must not contain an empty string, got ''"),
 ]
 ANALYSE: list[tuple[Call, str]] = [
-    (lambda: audit(5, "to be"), "tokenizer must be a Tokenizer, got 5"),  # type: ignore[arg-type]
-    (lambda: evaluate_groups({"a": TOK}, {"en": 5}), "data['en'] must be text, files or other data, got 5"),  # type: ignore[dict-item]
+    (lambda: audit(5), "tokenizer must be a Tokenizer, got 5"),  # type: ignore[arg-type]
+    (lambda: evaluate(TOK, texts={"en": None}), "texts['en'] must be text, files or other data, got None"),  # type: ignore[dict-item]
+    (lambda: evaluate({"a": TOK}, {"en": "to be", "de": 5}), "data['de'] must be text, files or other data, got 5"),  # type: ignore[dict-item]
 ]
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -212,6 +213,92 @@ def test_inspect(place: Path) -> None:
     assert output["total"] == ChunkCounts.load("counts.parquet").total
     assert sum(row["unique"] for row in output["distribution"]) == output["unique"]
     assert output["most_frequent"][0]["text"] == next(iter(ChunkCounts.load("counts.parquet")))
+
+
+POLICIES = """
+from __future__ import annotations
+from dataclasses import dataclass
+
+from batchbpe.policies import continue_search
+
+limit = 4
+
+def short(candidates):
+    return continue_search(candidates.keep(lambda pairs: pairs.merged_length <= limit))
+
+@dataclass
+class Short:
+    length: int = 4
+
+    def __call__(self, candidates):
+        return continue_search(candidates.keep(lambda pairs: pairs.merged_length <= self.length))
+
+class NeedsArguments:
+    def __init__(self, length):
+        pass
+
+shorter = Short(3)
+"""
+
+
+@pytest.mark.parametrize("module", ["my_policies", "my_policies.py", "folder/my_policies.py"])
+def test_policies_of_the_users_own(module: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    modules = set(sys.modules)
+    path = Path(module).with_suffix(".py")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(POLICIES)
+    for attribute, length, name in (("short", 4, "short"), ("Short", 4, "Short"), ("shorter", 3, "Short")):
+        done = run(f"train book.txt -n 300 --policy {module}:{attribute} -o by_policy -q")
+        assert done.exit_code == 0, done.stderr
+        model = Tokenizer.from_file("by_policy.model").model
+        assert max(map(len, model.vocab.values())) == length and model.training["policy"] == name
+    for attribute, problem in {
+        "long": f"must name an attribute of {module}, which has short, Short, NeedsArguments, shorter, got",
+        "limit": "must name a function or a callable object, but limit is 4",
+        "NeedsArguments": "must name a class that needs no arguments (TypeError: ",
+        "": "must be one of 'serial', 'naive', 'positional', 'continue_search', or module:function",
+    }.items():
+        done = run(f"train book.txt -n 300 --policy {module}:{attribute} -o by_policy -q")
+        assert done.exit_code == 2 and done.stderr.startswith(f"error: --policy {problem}"), done.stderr
+        assert f"got '{module}:{attribute}'" in done.stderr and "continue_search" in done.stderr
+    for name in set(sys.modules) - modules:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_modules_of_policies_that_cannot_be_imported(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("broken.py").write_text("def policy(candidates:")
+    Path("leaves.py").write_text("import sys; sys.exit(3)")
+    for module, problem in {
+        "no_such_module": "ModuleNotFoundError: No module named 'no_such_module'",
+        "no_such.py": "FileNotFoundError: file not found: no_such.py",
+        "broken": "SyntaxError: ",
+        "broken.py": "SyntaxError: ",
+        "leaves.py": "SystemExit: 3",
+        "..": "TypeError: ",
+    }.items():
+        done = run(f"train book.txt -n 300 --policy {module}:policy -o by_policy -q")
+        assert done.exit_code == 2, done.stderr
+        expected = f"error: --policy must name a module that can be imported ({problem}"
+        assert done.stderr.startswith(expected), done.stderr
+        assert done.stderr.endswith("the paper's policies are serial, naive, positional, continue_search\n")
+
+
+def test_nothing_is_imported_for_the_policy_of_a_model(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("evil.py").write_text("raise SystemExit('imported')")
+    Tokenizer.train("to be or not to be", 260).save("a")
+    saved = Path("a.model").read_text().replace('"continue_search"', '"evil:policy"')
+    Path("a.model").write_text(saved)
+    assert Tokenizer.from_file("a.model").model.training["policy"] == "evil:policy"
+    for command in (
+        "inspect a.model",
+        "encode a.model book.txt -o ids.npy",
+        "train book.txt -n 300 --like a.model -o b",
+    ):
+        done = run(command)
+        assert done.exit_code == 0, done.stderr
+    assert "evil" not in sys.modules
 
 
 def test_evaluate_and_export(place: Path) -> None:

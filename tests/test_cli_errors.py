@@ -225,7 +225,8 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
         ("count a.txt -o a.csv --max-memory nan", "--max-memory must be at least 0.5, got nan"),
         (
             "train a.txt -o a -n 300 --policy best",
-            "--policy must be one of 'serial', 'naive', 'positional', 'continue_search', got 'best'",
+            "--policy must be one of 'serial', 'naive', 'positional', 'continue_search', or module:function, "
+            "got 'best'",
         ),
         (
             "encode a a.txt --format pt",
@@ -243,6 +244,7 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
             "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'phrases', 'mixture', 'sweep', "
             "got 'stopwords'; did you mean 'stop-words'?",
         ),
+        ("experiment sweep --data a -o b --keep best", "--keep must be a number or all, got 'best'"),
         ("experiment batching --data a -o b -n 0", "--vocab-size must be at least 256, got 0"),
     ],
 )
@@ -264,7 +266,7 @@ def test_usage_errors(
             "--grid policy must be one of 'serial', 'naive', 'positional', 'continue_search',",
         ),
         ("sweep", "sweep needs --grid, for example --grid vocab_size=8000,16000"),
-        ("sweep --grid size=3", "--grid size is unknown; use one of vocab_size, pattern, stop_list_size,"),
+        ("sweep --grid size=3", "--grid size is unknown; use one of vocab_size, pattern, add_tokens, stop_list_size,"),
         ("sweep --grid size", "--grid must be NAME=VALUE,…, got 'size'; for example vocab_size=8000,16000"),
         ("sweep -n 300 --grid vocab_size=300", "--vocab-size has no effect with --grid vocab_size; remove it"),
         ("sweep --pattern gpt2 --grid pattern=gpt2", "--pattern has no effect with --grid pattern; remove it"),

@@ -13,7 +13,7 @@ import pytest
 from data_files import documents, jsonl, parquet, texts, write
 
 from batchbpe import ChunkCounts, RunCounts, Tokenizer
-from batchbpe.analysis import audit, evaluate
+from batchbpe.analysis import evaluate
 from batchbpe.data import corpus
 from batchbpe.data.documents import Counts, Texts
 
@@ -58,7 +58,6 @@ def test_string_that_looks_like_a_path(text: str, tmp_path: Path, monkeypatch: p
         lambda data: Tokenizer.train(data, 1000),
         lambda data: RunCounts.count(data, Tokenizer.train("a", 256)),
         lambda data: evaluate({"bytes": Tokenizer.train("a", 256)}, data),
-        lambda data: audit(Tokenizer.train("a", 256), data),
     ],
 )
 def test_a_misspelled_folder_is_not_a_text(use: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from data_files import write
 from helpers import untouched
 
 from batchbpe import ChunkCounts, Model, RunCounts, Tokenizer, train
-from batchbpe.analysis import audit, evaluate, evaluate_groups
+from batchbpe.analysis import evaluate
 from batchbpe.cli.count import count
 from batchbpe.cli.encode import encode
 from batchbpe.cli.evaluate import evaluate as evaluate_command
@@ -25,8 +25,8 @@ from batchbpe.experiments.phrases import phrases
 from batchbpe.options import described
 
 OPTIONS = {option.name: option for option in (*fields(ReadOptions), *fields(Sampling))}
-COMPLETE = [ChunkCounts.count, train, Tokenizer.train, RunCounts.count, evaluate, evaluate_groups]
-PARTIAL = [audit, ExperimentData.of, chunks, phrases, sweep]
+COMPLETE = [ChunkCounts.count, train, Tokenizer.train, RunCounts.count, evaluate]
+PARTIAL = [ExperimentData.of, chunks, phrases, sweep]
 
 
 @pytest.mark.parametrize("function", [*COMPLETE, *PARTIAL])
@@ -53,7 +53,7 @@ def test_keywords() -> None:
 def test_help(function: Callable[..., Any]) -> None:
     text = pydoc.render_doc(function)
     assert all(described(option) in text for option in OPTIONS.values())
-    arguments = {"count": [], "train": [300], "evaluate": [], "evaluate_groups": []}[function.__name__]
+    arguments = {"count": [], "train": [300], "evaluate": []}[function.__name__]
     model = [Model(r"\w+", {})] if function == RunCounts.count else []
     first = {} if function.__name__.startswith("evaluate") else untouched()
     with pytest.raises(TypeError, match="unexpected keyword argument 'text_columns'"):

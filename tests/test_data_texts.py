@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import ChunkCounts, RunCounts, Tokenizer
-from batchbpe.analysis import audit, evaluate, evaluate_groups
+from batchbpe.analysis import evaluate
 from batchbpe.data.corpus import sources
 from batchbpe.data.documents import ArrowTexts
 from batchbpe.data.options import ReadOptions
@@ -345,8 +345,8 @@ def test_functions_read_the_same_documents(corpus: Path) -> None:
                 "runs": RunCounts.count(model=tokenizer, **how).total,
                 "train": Tokenizer.train(vocab_size=300, **how).model,
                 "evaluate": evaluate({"": tokenizer}, **how)[0].frequencies.tolist(),
-                "groups": evaluate_groups({"": tokenizer}, by_file=True, **how).metrics(""),
-                "audit": audit(tokenizer, **how),
+                "groups": evaluate({"": tokenizer}, by_file=True, **how).groups.metrics(""),
+                "audit": evaluate({"": tokenizer}, audit=True, **how).audits[""],
                 "chunks": chunks(**how).table.to_pylist()[-1],
                 "sweep": sweep(**how, grid=grid, heldout="to be or not to be").table["tokens"].to_pylist(),
                 "phrases": phrases(**how, heldout=["to be"], vocab_sizes=[290], shares=[0]).table.to_pylist(),

@@ -1,5 +1,6 @@
 """The experiments on data with known results, and the files they write."""
 
+import copy
 import csv
 import io
 import json
@@ -15,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from batchbpe import ChunkCounts, Model, Tokenizer, policies, train
+from batchbpe import ChunkCounts, Model, Tokenizer, evaluate, policies, train
+from batchbpe.analysis.counted_text import texts_of
 from batchbpe.cli import app
 from batchbpe.data.corpus import Corpus
 from batchbpe.experiments import EXPERIMENTS, ExperimentData, batching, chunks, freq_cutoff, stop_words, sweep
@@ -265,12 +267,192 @@ def test_policies_by_name_and_as_functions(tmp_path: Path) -> None:
     result.save(tmp_path)
     assert result.parameters["policy"] == "best_only"
     lambdas = [lambda pairs: pairs, lambda pairs: pairs[:1]]
-    with pytest.raises(ValueError, match="grid must contain policies with different names"):
+    with pytest.raises(ValueError, match="grid must contain values with different names"):
         sweep(text, grid={"vocab_size": [262], "policy": lambdas})
     with pytest.raises(ValueError, match="policies must have different names, got '<lambda>'"):
         batching(text, vocab_size=262, policies=lambdas)
     with pytest.raises(TypeError, match="policy must be a function or one of"):
         sweep(text, grid={"vocab_size": [262], "policy": [7]})
+
+
+TEXTS = ["to be or not to be, that is the question", "whether 'tis nobler in the mind to suffer"] * 40
+
+
+class Counting:
+    """A policy with state: a copy that was used before would choose other pairs."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+
+    def __call__(self, candidates: Candidates) -> Candidates:
+        self.first, start = 0, self.first
+        return candidates[start : start + 1] if len(candidates) > start else candidates[:1]
+
+
+def test_values_have_names() -> None:
+    """A dict names its values; in a list, values that are not plain have the names of functions, files, …"""
+    grid: dict[str, Any] = {
+        "vocab_size": {"small": 262, "large": 270},
+        "policy": {"plain": "continue_search", "second first": Counting(1), "best first": Counting(0)},
+    }
+    result = sweep(TEXTS, "to be", grid=grid, keep="all")
+    rows = {(row["vocab_size"], row["policy"]): row for row in result.table.to_pylist()}
+    assert set(rows) == {(size, policy) for size in ("small", "large") for policy in grid["policy"]}
+    unused = {"plain": "continue_search", "second first": Counting(1), "best first": Counting(0)}
+    for size, policy in rows:
+        alone = train(TEXTS, grid["vocab_size"][size], policy=copy.copy(unused[policy]))
+        assert result.models[f"vocab_size={size}, policy={policy}"].merges == alone.merges
+    assert result.parameters["grid"]["policy"] == ["plain", "second first", "best first"]
+
+    class FirstTwice(Counting):
+        def __init__(self) -> None:
+            super().__init__(0)
+
+    class Locked(FirstTwice):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lock = threading.Lock()
+
+    classes = sweep(TEXTS, "to be", grid={"vocab_size": [262, 264], "policy": [FirstTwice, Locked]}, keep="all")
+    assert classes.models["vocab_size=262, policy=Locked"].merges == train(TEXTS, 262, policy=FirstTwice()).merges
+    with pytest.raises(
+        ValueError, match=r"policy must be a function, or an object that can be copied .*, got 'Locked'"
+    ):
+        sweep(TEXTS, "to be", grid={"vocab_size": [262], "policy": [Locked()]})
+    objects = [Counting(0), Counting(1)]
+    with pytest.raises(ValueError, match=r"with different names, got {'policy': 'Counting'}; use a dict"):
+        sweep(TEXTS, grid={"vocab_size": [262], "policy": objects})
+    with pytest.raises(ValueError, match=r"names for values that have none, got {'data': {'a': 1}}; use"):
+        sweep(heldout="to be", grid={"vocab_size": [262], "data": [{"a": 1}]})
+    options: dict[str, Any] = {
+        "special_tokens": [(), ["<s>", "</s>"]],
+        "overlapping": [False, True],
+        "ties": ["ids", "huggingface"],
+    }
+    rows = sweep(TEXTS, grid={"vocab_size": [262], **options}).table.to_pylist()
+    assert {(row["special_tokens"], row["overlapping"], row["ties"]) for row in rows} == {
+        (tokens, overlapping, ties)
+        for tokens in ("", "<s>, </s>")
+        for overlapping in (0, 1)
+        for ties in options["ties"]
+    }
+
+
+def test_special_tokens_are_not_trained_on() -> None:
+    texts = ["<s>to be</s>", "<s>or not</s>"] * 50
+    result = sweep(texts, "to be", grid={"vocab_size": [262], "special_tokens": [[], ["<s>", "</s>"]]}, keep="all")
+    plain, special = (result.models[f"vocab_size=262, special_tokens={name}"] for name in ("", "<s>, </s>"))
+    assert any(b"<s" in token for token in plain.vocab.values())
+    assert special.merges == train(texts, 262, special_tokens=["<s>", "</s>"]).merges
+
+
+def test_models_in_the_grid(tmp_path: Path) -> None:
+    other = Tokenizer.train(TEXTS, 260, pattern="gpt2", special_tokens=["<s>"])
+    other.save(tmp_path / "other")
+    path = tmp_path / "other.model"
+    result = sweep(TEXTS, "to be", grid={"add_tokens": [4], "base": [path, str(path)]}, keep=1)
+    assert result.table["pattern"].to_pylist() == ["gpt2"] and result.table["base"].to_pylist() == [str(path)]
+    (model,) = result.models.values()
+    assert model.merges == train(TEXTS, add_tokens=4, base=other).merges
+    rows = sweep(TEXTS, "to be", grid={"vocab_size": [264], "like": {"none": None, "other": other}}).table.to_pylist()
+    assert {(row["like"], row["pattern"]) for row in rows} == {("none", "gpt4"), ("other", "gpt2")}
+    with pytest.raises(FileNotFoundError, match="model file not found"):
+        sweep(TEXTS, grid={"vocab_size": [262], "like": ["absent.model"]})
+
+
+def test_data_in_the_grid() -> None:
+    named = {"first": ChunkCounts.count(TEXTS[:1], "gpt2"), "second": TEXTS[1:4]}
+    result = sweep(heldout=TEXTS, grid={"vocab_size": [270], "data": named}, keep="all")
+    rows = {row["data"]: row for row in result.table.to_pylist()}
+    assert (rows["first"]["pattern"], rows["second"]["pattern"]) == ("gpt2", "gpt4")
+    for name, data in named.items():
+        label = "vocab_size=270, pattern=gpt2, data=first" if name == "first" else "vocab_size=270, data=second"
+        assert result.models[label].merges == train(data, 270).merges
+    assert result.parameters["data"] == "in the grid"
+    assert sweep(ChunkCounts.count(TEXTS, "gpt2"), grid={"vocab_size": [262]}).table["pattern"].to_pylist() == ["gpt2"]
+    with pytest.raises(ValueError, match=r"heldout must be given if the grid contains data, .*, got None"):
+        sweep(grid={"vocab_size": [270], "data": named})
+    with pytest.raises(ValueError, match="data must be omitted if it is in the grid"):
+        sweep(TEXTS, TEXTS, grid={"vocab_size": [270], "data": named})
+    with pytest.raises(TypeError, match="pass exactly one of data, texts and files; got none"):
+        sweep(grid={"vocab_size": [270]})
+
+
+def test_phrases_in_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = {"vocab_size": [290], "phrases": [0, 5, "auto"]}
+    result = sweep(TEXTS, grid=grid, keep="all", heldout_share=0.3)
+    rows = {row["phrases"]: row for row in result.table.to_pylist()}
+    assert set(rows) == {"0", "5", "auto"}
+    plain = sweep(TEXTS, grid={"vocab_size": [290]}, heldout_share=0.3).table.to_pylist()[0]
+    assert rows["0"]["tokens"] == plain["tokens"]  # phrases are compared on the same held-out documents
+    held = ExperimentData.of(TEXTS, heldout_share=0.3).documents
+    assert held and rows["5"]["tokens"] == sum(
+        len(ids) for ids in Tokenizer(result.models["vocab_size=290, phrases=5"]).encode_batch(
+            [text for some in held.heldout() for text in texts_of(some, "strict")]
+        )
+    )  # fmt: skip
+    assert len(result.models["vocab_size=290, phrases=5"].phrases) == 5
+    given = sweep(TEXTS, TEXTS[:3], grid=grid).table.to_pylist()
+    assert next(row for row in given if row["phrases"] == "5")["tokens"] == sum(
+        len(Tokenizer.train(TEXTS, 290, phrases=5).encode(text)) for text in TEXTS[:3]
+    )
+    with monkeypatch.context() as patch:  # documents are read by one training at a time
+        patch.setattr("batchbpe.experiments.trainings.max_at_once", lambda _: pytest.fail("trained at the same time"))
+        sweep(TEXTS, TEXTS, grid=grid)
+    with pytest.raises(
+        ValueError, match="phrases and added tokens need documents, some of which are held out; provide"
+    ):
+        sweep(" ".join(TEXTS), grid=grid)
+    for data, problem in ((iter(TEXTS), "can be read only once"), ([ChunkCounts.count(TEXTS)], "counts")):
+        with pytest.raises(ValueError, match=problem):
+            sweep(data, TEXTS, grid=grid)
+
+
+def test_groups_in_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups replace the data; what `train` does with them is not tested here."""
+    monkeypatch.setitem(sys.modules["batchbpe.experiments.grid"].DEFAULTS, "groups", None)
+    received: list[Any] = []
+
+    def train_groups(data: Any = None, *, groups: Any = None, **options: Any) -> Model:
+        received.append((data is None, groups))
+        return train(data if groups is None else [*groups.values()], **options)
+
+    monkeypatch.setattr("batchbpe.experiments.trainings.train", train_groups)
+    monkeypatch.setattr("batchbpe.experiments.trainings.max_at_once", lambda _: 1)
+    groups = {"a": ChunkCounts.count(TEXTS[0]), "b": ChunkCounts.count(TEXTS[1])}
+    sweep(TEXTS, TEXTS, grid={"vocab_size": [262], "groups": {"none": None, "two": groups}})
+    assert received == [(False, None), (True, groups)]
+
+
+def test_models_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n".join(TEXTS))
+    folder = tmp_path / "sweep"
+    grid = {"vocab_size": [262, 270, 266], "policy": ["serial", "naive"]}
+    options: dict[str, Any] = {"document": "line", "folder": folder}
+    plain = sweep(tmp_path / "a.txt", grid=grid, **options)
+    assert plain.models == {} and not (folder / "models").exists()
+    result = sweep(tmp_path / "a.txt", grid=grid, keep=2, **options)  # resumed, so these are trained again
+    names = [f"vocab_size={row['vocab_size']}, policy={row['policy']}" for row in result.table.to_pylist()]
+    assert list(result.models) == names[:2] and {"vocab_size=270" in name for name in names[:2]} == {True}
+    files = sorted(path.name for path in (folder / "models").iterdir())
+    assert files == sorted(f"{name}.model" for name in names[:2])
+    for name, model in result.models.items():
+        assert Tokenizer.from_file(folder / "models" / f"{name}.model").model == model
+    (folder / "models" / files[0]).write_text("{")  # shows that files are loaded instead of training again
+    with pytest.raises(ValueError, match=r"\.model"):
+        sweep(tmp_path / "a.txt", grid=grid, keep=2, **options)
+    (folder / "models" / files[0]).unlink()
+    again = sweep(tmp_path / "a.txt", grid=grid, keep=2, **options)
+    assert again.models == result.models
+    more = sweep(tmp_path / "a.txt", grid=grid | {"vocab_size": [262, 270, 266, 272]}, keep=1, **options)
+    assert len(more.models) == 1 == len(list((folder / "models").iterdir()))
+    assert "vocab_size=272" in next(iter(more.models))
+    result.save(tmp_path / "other")
+    assert sorted(path.name for path in (tmp_path / "other" / "models").iterdir()) == files
+    assert [each.name for each in evaluate(result.models, TEXTS)] == names[:2]
+    for wrong in (-1, "best", True):
+        with pytest.raises((ValueError, TypeError), match="keep must be"):
+            sweep(tmp_path / "a.txt", grid=grid, keep=wrong)
 
 
 def test_no_two_sweeps_in_one_folder(tmp_path: Path) -> None:
@@ -407,6 +589,40 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
     (tmp_path / "all" / "sweep" / "leaderboard.csv").unlink()
     gone = CliRunner().invoke(app, ["report", str(tmp_path / "all" / "sweep")])
     assert (gone.exit_code, "rerun the experiment" in gone.stderr) == (1, True)
+
+
+def test_sweep_of_policies_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("docs.txt").write_text("\n".join(TEXTS))
+    Path("mine.py").write_text("def first(candidates):\n    return candidates[:1]\n")
+    given = ["--data", "docs.txt", "--document", "line", "-o", "out", "--json"]
+    options = ["--grid", "policy=serial,mine.py:first", "--grid", "overlapping=true,false", "-n", "270"]
+    found = json.loads(run("sweep", *given, *options, "--keep", "3"))
+    models = sorted(Path(file).name for file in found["files"] if file.endswith(".model"))
+    assert len(models) == 3 == len(list(Path("out/models").iterdir()))
+    with Path("out/leaderboard.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["policy"], row["overlapping"]) for row in rows} == {
+        (policy, overlapping) for policy in ("serial", "mine.py:first") for overlapping in ("true", "false")
+    }
+    Path("mine.py").unlink()
+    for file in Path("out/models").iterdir():  # a model records the name of its policy, which it does not need
+        assert Tokenizer.from_file(file).model.training["policy"] in ("serial", "first")
+    Tokenizer.train(TEXTS, 260, pattern="gpt2").save("base")
+    more = ["--grid", "add_tokens=3,5", "--grid", "base=base.model", "--grid", "phrases=0,2", "--keep", "all"]
+    assert len(json.loads(run("sweep", *given, *more, "--overwrite"))["files"]) == 8
+    assert len(list(Path("out/models").iterdir())) == 4  # those of the previous sweep are removed
+    for wrong, problem in {
+        "overlapping=yes": "--grid overlapping must be a list of true and false, got 'yes'",
+        "phrases=few": "--grid phrases must be a list of integers and auto, got 'few'",
+        "phrase_sample=x": "--grid phrase_sample must be a list of numbers, got 'x'",
+        "policy=mine.py:first": "--grid policy must name a module that can be imported (FileNotFoundError",
+        "base=absent.model": "model file not found: absent.model",
+    }.items():
+        assert problem in run("sweep", *given[:-3], "-o", "new", "--grid", wrong, code=None)
+    assert "--keep has no effect with chunks; remove it" in run("chunks", *given, "--keep", "3", code=None)
+    more[1] = "add_tokens=3"
+    assert "no effect with --grid add_tokens" in run("sweep", *given, *more, "-n", "300", "--overwrite", code=None)
 
 
 def test_nothing_is_started_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,9 +100,9 @@ def test_field_of_wrong_type(name: str, value: Any, tmp_path: Path) -> None:
     ("change", "problem"),
     [
         ({"format": "other"}, 'not a batchbpe model file: expected an object with "format": "batchbpe"'),
-        ({"version": 5}, "version must be from 1 to 4, got 5; upgrade batchbpe"),
-        ({"version": "1"}, "version must be from 1 to 4, got '1'$"),
-        ({"version": True}, "version must be from 1 to 4, got True$"),
+        ({"version": 6}, "version must be from 1 to 5, got 6; upgrade batchbpe"),
+        ({"version": "1"}, "version must be from 1 to 5, got '1'$"),
+        ({"version": True}, "version must be from 1 to 5, got True$"),
         ({"version": 2}, 'field "phrases" is missing'),
         ({"version": 2, "phrases": [[97, 98]]}, r"phrase 0: expected the ids of two or more tokens and an id"),
         ({"version": 2, "phrases": [[97, 98, 99.0]]}, "phrase 0: expected the ids of two or more tokens"),

@@ -18,8 +18,9 @@ OPTIONAL: dict[str, Any] = {
     "added_tokens": {"<a>": 258},
     "flags": {"<s>": {"lstrip"}},
     "decode_only": {258: b"the"},
+    "hidden": {256},
 }
-NAMES = {"flags": "flags of special tokens", "decode_only": "decode-only tokens"}
+NAMES = {"flags": "flags of special tokens", "decode_only": "decode-only tokens", "hidden": "hidden tokens"}
 
 
 def test_the_names_of_formats() -> None:

@@ -168,6 +168,13 @@ def test_hyp_tokens_next_to_spaces_and_each_other(flags: tuple[str, ...], text: 
     assert reference_ids(ours, text) == ids
 
 
+@pytest.mark.filterwarnings("ignore:the vocabulary lacks")
+@pytest.mark.parametrize("data", [b"!\xff", b"ab!\xff", b"ab!", b"!!", b"!a!\xff!"])
+def test_missing_bytes_before_invalid_ones(data: bytes) -> None:
+    tokenizer = Tokenizer(Model(r"\w+|\s+|[^\w\s]", {}, byte_ids=[None if byte == 33 else byte for byte in range(256)]))
+    assert tokenizer.encode_bytes(data) == [*data.replace(b"!", b"")]
+
+
 def test_chunks_are_not_text() -> None:
     """Encoding chunks, as inspecting does, does not count bytes that the vocabulary lacks."""
     byte_ids = tuple(None if byte == 1 else byte for byte in range(256))

@@ -311,10 +311,10 @@ def test_the_best_is_the_best_row(objective: Any) -> None:
     for size in (300, 320):
         best = min((row for row in rows if row["vocab_size"] == size), key=lambda row: sign * row[column])
         assert result.findings[f"best mixture ({objective}), {size} tokens"].startswith(f"trial {best['trial']}: ")
-        assert best["model"] == f"trial-{best['trial']}.model"
+        assert best["model"] == f"models/trial-{best['trial']}.model"
         plain = next(row for row in rows if row["trial"] == (1 if size == 300 else 2))
         assert sign * best[column] < sign * plain[column]  # the search has found something better
-    assert {name + ".model" for name in result.models} == {row["model"] for row in rows if row["model"]}
+    assert [f"models/{name}.model" for name in result.models] == [row["model"] for row in rows if row["model"]]
     assert all(row["model"] for row in rows if row["front"])
 
 
@@ -380,14 +380,14 @@ def test_the_experiment_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert made.exit_code == 0, made.output
     assert "best mixture (gini), 300 tokens" in made.stdout
     described = json.loads(Path("found/experiment.json").read_text())
-    models = sorted(path.name for path in Path("found").glob("*.model"))
+    models = sorted(path.relative_to("found").as_posix() for path in Path("found").rglob("*.model"))
     assert len(models) >= 4 and set(models) <= set(described["checksums"])
     assert Tokenizer.from_file(f"found/{models[0]}").n_vocab in (300, 310)
     assert run("report found").exit_code == 0
     page = Path("found/report.md").read_text()
     assert "## Mixture (found)" in page and "![front](front.png)" in page
     assert run(f"{command} -o found --overwrite").exit_code == 0
-    assert not list(Path("found").glob("*.model"))  # models of the previous experiment are removed
+    assert not list(Path("found").rglob("*.model"))  # models of the previous experiment are removed
     for name, texts in TEXTS.items():
         Path(f"{name}.txt").write_text("\n".join(texts))
     files = " ".join(f"--data {name}.txt" for name in TEXTS)

@@ -70,7 +70,7 @@ ENDLESS_WORK = {
     "count_custom": "text = 'some words, and 12 others\\n' * 200_000\n"
     "work = lambda: batchbpe.ChunkCounts.count(text, r'\\w+|\\W', threads=1)",
     "train": "n = 100_000\nletters = numpy.random.default_rng(1).integers(97, 123, n * 12, dtype=numpy.uint8)\n"
-    "arrays = ChunkArrays(letters, numpy.arange(n + 1) * 12, numpy.ones(n, numpy.uint64), '.')\n"
+    "arrays = ChunkArrays(letters, numpy.arange(n + 1) * 12, numpy.ones(n, numpy.uint64), Split('.'))\n"
     "work = lambda: batchbpe.train(batchbpe.ChunkCounts(arrays), 100_000)",
     "train_one_chunk": "counts = batchbpe.ChunkCounts.count({'ab' * 4_000_000: 1})\n"
     "work = lambda: batchbpe.train(counts, 300)",
@@ -87,7 +87,7 @@ def test_ctrl_c(work: str) -> None:
     """Nearly all of the time is spent in the core, which tests in Rust cancel at a certain point."""
     code = (
         "import signal, batchbpe, numpy\n"
-        "from batchbpe.counts.counter import ChunkArrays\n"
+        "from batchbpe.counts.counter import ChunkArrays\nfrom batchbpe.patterns import Split\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background\n"
         f"{ENDLESS_WORK[work]}\n"
         "print('ready', flush=True)\n"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from batchbpe import ChunkCounts, policies, reference, train
 from batchbpe.choices import PolicyName
-from batchbpe.policies import Candidates
+from batchbpe.policies import Candidates, GrowingVocab
 
 Pair = tuple[int, int]
 
@@ -23,19 +23,19 @@ class PairList:
     def __init__(self, pairs: list[Pair]) -> None:
         self.pairs = list(pairs)
 
-    def top(self, n: int) -> tuple[Any, Any, Any]:
+    def top(self, n: int, group: str | None = None) -> tuple[Any, Any, Any]:
         top = np.array(self.pairs[:n], dtype=np.uint32).reshape(-1, 2)
-        return top[:, 0].copy(), top[:, 1].copy(), np.arange(len(self.pairs), 0, -1, dtype=np.uint64)[:n]
+        return top[:, 0].copy(), top[:, 1].copy(), np.arange(len(self.pairs), 0, -1)[:n]
 
-    def forget(self, first: Any, last: Any) -> None:
-        for pair in zip(first.tolist(), last.tolist(), strict=True):
+    def forget(self, pairs: Candidates) -> None:
+        for pair in pairs.tuples:
             self.pairs.remove(pair)
 
 
 def candidates(pairs: list[Pair], n: int | None = None) -> Candidates:
-    vocab = {token: bytes([97 + token % 26]) * (token % 5 + 1) for token in range(40)}
-    lengths = np.array([len(vocab[token]) for token in range(40)])
-    return Candidates.best(PairList(pairs), len(pairs) if n is None else n, vocab, lengths)
+    vocab = GrowingVocab({token: bytes([97 + token % 26]) * (token % 5 + 1) for token in range(40)})
+    source: Any = PairList(pairs)
+    return Candidates.best(source, len(pairs) if n is None else n, vocab)
 
 
 def listed(chosen: Candidates) -> list[Pair]:

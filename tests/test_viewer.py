@@ -224,7 +224,7 @@ def test_vocabulary_search(client: TestClient) -> None:
 
 
 def test_vocabulary_filters(client: TestClient) -> None:
-    for kind, size in zip(KINDS, [256, 5, 338, 0, 1, 0, 0], strict=True):
+    for kind, size in zip(KINDS, [256, 5, 338, 0, 1, 0, 0, 0], strict=True):
         assert ask(client, "vocabulary", kind=kind)["total"] == size
     vocab = TOKENIZER.vocab
     assert found(client, least=4, most=5) == [token for token in vocab if 4 <= len(vocab[token]) <= 5]

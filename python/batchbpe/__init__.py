@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import policies
+    from .analysis.evaluation import evaluate
     from .counts import ChunkCounts
     from .counts.mixture import Mixture
     from .model import Model
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from .tokenizer import Tokenizer
     from .tokenizer.paper import BatchTokenizer, QuickTokenizer
     from .training.loop import Batch
+    from .training.table import PairTable
     from .training.train import train
 
 __version__ = "0.1.0"
@@ -25,9 +27,11 @@ __all__ = [
     "ChunkCounts",
     "Mixture",
     "Model",
+    "PairTable",
     "QuickTokenizer",
     "RunCounts",
     "Tokenizer",
+    "evaluate",
     "policies",
     "split",
     "train",
@@ -41,9 +45,11 @@ _MODULES = {
     "ChunkCounts": "counts",
     "Mixture": "counts.mixture",
     "Model": "model",
+    "PairTable": "training.table",
     "QuickTokenizer": "tokenizer.paper",
     "RunCounts": "phrases.runs",
     "Tokenizer": "tokenizer",
+    "evaluate": "analysis.evaluation",
     "split": "patterns",
     "train": "training.train",
     "train_phrases": "phrases.learning",

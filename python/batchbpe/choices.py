@@ -4,6 +4,8 @@ from typing import Literal
 
 PolicyName = Literal["serial", "naive", "positional", "continue_search"]
 """Name of a policy of the paper."""
+Dependents = Literal["hide", "rebuild", "remove"]
+"""What happens to the tokens that are merged from a removed token; see `Model.without`."""
 Ties = Literal["ids", "huggingface"]
 """Order of pairs with equal counts."""
 TokenFormat = Literal["bin", "npy", "llm.c", "nanogpt", "megatron", "datatrove", "olmo", "parquet"]

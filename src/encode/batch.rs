@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Encoder;
 use super::cache::{ChunkCache, EncodedChunks, INLINE_IDS};
+use super::hidden::Buffers;
 use super::phrases::TOUCHES;
 use crate::error::{Cancel, Result, try_push, try_reserve};
 use crate::split::{Chunks, LOOKUP_GROUP, Spans};
@@ -28,6 +29,7 @@ pub struct Batch {
     extra: Vec<u32>,
     /// The chunks that are not in the table: their indices in the batch and in `gaps`.
     missing: Vec<(usize, usize)>,
+    hidden: Buffers,
 }
 
 /// A place for the ids of a chunk that are not in its slot.
@@ -134,7 +136,7 @@ impl Encoder {
 
     /// Finds the ids that belong into the gaps, in the table or by merging.
     fn find_gaps(&self, chunks: Chunks, cache: &mut ChunkCache, cancel: &Cancel) -> Result<()> {
-        let (table, Batch { gaps, extra, missing, .. }) = cache.parts(&self.vocabulary);
+        let (table, Batch { gaps, extra, missing, hidden, .. }) = cache.parts(&self.vocabulary);
         extra.clear();
         missing.clear();
         try_reserve(missing, gaps.len())?;
@@ -145,7 +147,7 @@ impl Encoder {
             }
         }
         let chunk = |index: usize| chunks.get(missing[index].0).as_bytes();
-        let left_out = self.merge_all(missing.len(), chunk, cancel, |index, ranks| {
+        let left_out = self.merge_to_visible(missing.len(), chunk, hidden, cancel, |index, ranks| {
             let mark = if ranks.len() == 1 { self.mark } else { 0 };
             gaps[missing[index].1].ids = append(extra, self.ids_of(ranks).map(|id| id | mark))?;
             Ok(())

@@ -184,7 +184,7 @@ impl MergeTable {
             if self.in_order {
                 self.apply_long(&mut tokens, cancel)?;
             } else {
-                self.apply_long_by_place(&mut tokens, cancel)?;
+                self.apply_by_place(&mut tokens, &mut PlaceHeap::default(), || false, cancel)?;
             }
             done(index, &tokens)?;
         }
@@ -228,26 +228,46 @@ impl MergeTable {
     }
 
     /// Like `apply_long`, for merges in any order: with a heap of single places.
-    fn apply_long_by_place(&self, cells: &mut Vec<u32>, cancel: &Cancel) -> Result<()> {
+    ///
+    /// `is_dropped` is called for each place, until it returns false and the pair there is merged. Then the dropped
+    /// places return to the heap. If all are dropped, the chunk is done.
+    pub fn apply_by_place(
+        &self,
+        cells: &mut Vec<u32>,
+        PlaceHeap { places, dropped }: &mut PlaceHeap,
+        mut is_dropped: impl FnMut() -> bool,
+        cancel: &Cancel,
+    ) -> Result<()> {
         check_length(cells)?;
-        let mut places = BinaryHeap::new();
-        let add = |places: &mut BinaryHeap<Reverse<(u32, u32)>>, rank, place| -> Result<()> {
+        let add = |places: &mut BinaryHeap<Place>, rank, start| -> Result<()> {
             if rank != NONE {
                 places.try_reserve(1).map_err(|_| Error::OutOfMemory(2 * size_of_val(places.as_slice())))?;
-                places.push(Reverse((rank, place)));
+                places.push(Reverse((rank, start)));
             }
             Ok(())
         };
+        places.clear();
+        dropped.clear();
         for (at, pair) in (0u32..).zip(cells.windows(2)) {
-            add(&mut places, self.ranks.byte_pairs[(pair[0] << 8 | pair[1]) as usize], at)?;
+            add(places, self.ranks.byte_pairs[(pair[0] << 8 | pair[1]) as usize], at)?;
         }
-        let mut merged = 0usize;
-        while let Some(Reverse((token, start))) = places.pop() {
-            if merged.is_multiple_of(1 << 12) {
+        let mut popped = 0usize;
+        while let Some(place) = places.pop() {
+            popped += 1;
+            if popped.is_multiple_of(1 << 12) {
                 cancel.check()?;
             }
-            merged += 1;
-            self.merge_at(cells, &self.merge(token), start, |rank, place| add(&mut places, rank, place))?;
+            let Reverse((token, start)) = place;
+            let merge = self.merge(token);
+            if !merge.is_at(cells, start as usize) {
+                continue;
+            }
+            if is_dropped() {
+                try_push(dropped, place)?;
+                continue;
+            }
+            self.merge_at(cells, &merge, start, |rank, start| add(places, rank, start))?;
+            places.extend(dropped.drain(..)); // there is room for them: they have left it
         }
         self.compact(cells);
         Ok(())
@@ -264,15 +284,15 @@ impl MergeTable {
     fn merge_at(
         &self,
         cells: &mut [u32],
-        &Merge { first, last, token, first_width, width }: &Merge,
+        merge: &Merge,
         start: u32,
         mut add: impl FnMut(u32, u32) -> Result<()>,
     ) -> Result<()> {
-        let (start, middle) = (start as usize, start as usize + first_width);
-        if cells[start] != first || cells[middle] != last {
+        let start = start as usize;
+        if !merge.is_at(cells, start) {
             return Ok(());
         }
-        let end = start + width;
+        let (token, middle, end) = (merge.token, start + merge.first_width, start + merge.width);
         cells[middle - 1] = NONE;
         cells[middle] = NONE;
         cells[start] = token;
@@ -306,6 +326,24 @@ struct Merge {
     token: u32,
     first_width: usize,
     width: usize,
+}
+
+impl Merge {
+    /// Returns whether the pair is at a place.
+    #[inline(always)]
+    fn is_at(&self, cells: &[u32], start: usize) -> bool {
+        cells[start] == self.first && cells[start + self.first_width] == self.last
+    }
+}
+
+/// The rank of a pair and where it starts, lowest first.
+type Place = Reverse<(u32, u32)>;
+
+/// Buffers for `MergeTable::apply_by_place`.
+#[derive(Default)]
+pub struct PlaceHeap {
+    places: BinaryHeap<Place>,
+    dropped: Vec<Place>,
 }
 
 fn check_length(cells: &[u32]) -> Result<()> {

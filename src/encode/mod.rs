@@ -9,6 +9,7 @@
 
 mod batch;
 mod cache;
+mod hidden;
 mod lanes;
 mod merge;
 mod offsets;
@@ -16,6 +17,7 @@ mod pair_ranks;
 mod phrases;
 mod pieces;
 mod ranked;
+mod sampled;
 mod spans;
 mod special_tokens;
 #[cfg(test)]
@@ -33,6 +35,7 @@ use crate::table::chunk_key::Key;
 use crate::table::chunk_map::ChunkMap;
 use batch::append;
 use cache::{CachePool, ChunkCache, EncodedChunks};
+use hidden::{Buffers, Hidden};
 pub use merge::Listed;
 use merge::MergeTable;
 pub use offsets::{Offsets, Trim, WithOffsets};
@@ -41,6 +44,7 @@ pub use phrases::Phrase;
 use phrases::{ID, Phrases, TOUCHES, WHOLE};
 use pieces::{PIECE_BYTES, Piece};
 pub use ranked::{MAX_ID, MISSING, RankedTokens};
+pub use sampled::{Method, Sampling, TokenTree};
 use special_tokens::SpecialTokens;
 pub use special_tokens::{Flags, FoundToken, SpecialRules, SpecialSet};
 use tokens::Tokens;
@@ -57,11 +61,13 @@ pub struct Encoder {
     splitter: Splitter,
     /// Chunks that encode to a single id: stop words, and the tokens that their own bytes merge to.
     vocabulary: EncodedChunks,
+    /// stop word → id
     stop_words: ChunkMap,
     merges: Arc<MergeTable>,
     /// rank → id
     ids: Vec<u32>,
     has_missing_bytes: bool,
+    hidden: Hidden,
     tokens: Tokens,
     special: SpecialTokens,
     phrases: Option<Phrases>,
@@ -74,7 +80,7 @@ pub struct Encoder {
     missing: AtomicUsize,
 }
 
-/// Tokens that are not made by merges.
+/// Tokens that are not made by merges, and those of merges that are hidden.
 #[derive(Default)]
 pub struct OtherTokens {
     pub stop_words: Vec<(Vec<u8>, u32)>,
@@ -83,6 +89,8 @@ pub struct OtherTokens {
     pub phrases: Vec<Phrase>,
     /// Tokens that no text is encoded to.
     pub decode_only: Vec<(Vec<u8>, u32)>,
+    /// Tokens made by merges that are replaced by their parts.
+    pub hidden: Vec<u32>,
 }
 
 impl Encoder {
@@ -93,9 +101,11 @@ impl Encoder {
         let mut stop_word_set = ChunkMap::with_capacity(others.stop_words.len())?;
         for (word, id) in &others.stop_words {
             vocabulary.insert(word, Key::of(word), &[*id | mark])?;
-            stop_word_set.entry(word)?;
+            *stop_word_set.entry(word)? = u64::from(*id);
         }
-        let short = |rank: &usize| tokens.get(*rank).len() <= MAX_VOCABULARY_BYTES && tokens.ids[*rank] != MISSING;
+        let hidden = Hidden::new(tokens, &others.hidden)?;
+        let visible = hidden.visible(&tokens.ids)?;
+        let short = |rank: &usize| tokens.get(*rank).len() <= MAX_VOCABULARY_BYTES && visible[*rank] != MISSING;
         let candidates: Vec<usize> = (0..seeds).filter(short).collect();
         let mut insert =
             |rank: usize| vocabulary.insert(tokens.get(rank), Key::of(tokens.get(rank)), &[tokens.ids[rank] | mark]);
@@ -120,7 +130,8 @@ impl Encoder {
             merges: Arc::clone(&tokens.merges),
             ids: tokens.ids.clone(),
             has_missing_bytes: tokens.ids[..256].contains(&MISSING),
-            tokens: Tokens::new(tokens, &others)?,
+            tokens: Tokens::new(tokens, &visible, &others)?,
+            hidden,
             phrases: Phrases::new(&others.phrases)?,
             special: SpecialTokens::new(others.special, others.added, &splitter)?,
             splitter,
@@ -184,7 +195,7 @@ impl Encoder {
         };
         if !last.is_empty() {
             self.splitter.split(&last, cancel, |chunk| {
-                last_chunk = chunk.len();
+                last_chunk = chunk.bytes().filter(|byte| !self.is_missing(byte)).count();
                 Ok(())
             })?;
         }
@@ -220,7 +231,7 @@ impl Encoder {
         cancel: &Cancel,
     ) -> Result<(Vec<u32>, Vec<i64>)> {
         let parts = parallel::map(
-            &text_blocks(texts, threads)?,
+            &text_blocks(texts, |text| text.len(), threads)?,
             threads,
             || self.caches.take(),
             |guard, block| {
@@ -260,9 +271,10 @@ impl Encoder {
                 let is_missing = |chunk: &[u8]| self.vocabulary.get(chunk, Key::of(chunk)).is_none();
                 let mut missing = try_with_capacity(block.len())?;
                 missing.extend((0..block.len()).filter(|&index| is_missing(block[index])));
-                self.merge_all(
+                self.merge_to_visible(
                     missing.len(),
                     |index| block[missing[index]],
+                    &mut Buffers::default(),
                     cancel,
                     |index, ranks| {
                         ranges[missing[index]] = append(&mut merged, self.ids_of(ranks))?;
@@ -281,8 +293,8 @@ impl Encoder {
         Ok((parallel::concat(ids, threads)?, parallel::concat(sizes, threads)?))
     }
 
-    /// Returns the ids of a chunk for training that continues from this vocabulary. There are none for a stop word,
-    /// which such training leaves out.
+    /// Returns the ids of a chunk, including hidden ones, for training that continues from this vocabulary. There are
+    /// none for a stop word, which such training leaves out.
     pub fn training_ids(&self, chunk: &[u8], cancel: &Cancel) -> Result<Vec<u32>> {
         if self.stop_words.get(chunk).is_some() {
             return Ok(Vec::new());
@@ -313,14 +325,13 @@ impl Encoder {
             self.merges.apply_all(count, chunk, cancel, done)?;
             return Ok(0);
         }
-        let is_missing = |byte: &u8| self.ids[usize::from(*byte)] == MISSING;
         let (mut kept, mut all_missing): (Vec<Cow<'t, [u8]>>, _) = (try_with_capacity(count)?, 0);
         for chunk in (0..count).map(chunk) {
-            let missing = chunk.iter().filter(|byte| is_missing(byte)).count();
+            let missing = chunk.iter().filter(|byte| self.is_missing(byte)).count();
             all_missing += missing;
             kept.push(if missing > 0 {
                 let mut present = try_with_capacity(chunk.len() - missing)?;
-                present.extend(chunk.iter().filter(|byte| !is_missing(byte)));
+                present.extend(chunk.iter().filter(|byte| !self.is_missing(byte)));
                 Cow::Owned(present)
             } else {
                 Cow::Borrowed(chunk)
@@ -328,6 +339,25 @@ impl Encoder {
         }
         self.merges.apply_all(count, |index| &kept[index][..], cancel, done)?;
         Ok(all_missing)
+    }
+
+    /// Merges chunks as `merge_all` does, and then replaces hidden tokens by their parts.
+    fn merge_to_visible<'t>(
+        &self,
+        count: usize,
+        chunk: impl Fn(usize) -> &'t [u8],
+        buffers: &mut Buffers,
+        cancel: &Cancel,
+        mut done: impl FnMut(usize, &[u32]) -> Result<()>,
+    ) -> Result<usize> {
+        self.merge_all(count, chunk, cancel, |index, ranks| {
+            done(index, self.hidden.replace(ranks, &self.merges, buffers)?)
+        })
+    }
+
+    /// Returns whether a byte is not a token, and is left out of chunks.
+    fn is_missing(&self, byte: &u8) -> bool {
+        self.ids[usize::from(*byte)] == MISSING
     }
 
     fn ids_of(&self, ranks: &[u32]) -> impl ExactSizeIterator<Item = u32> {
@@ -384,11 +414,11 @@ fn new_ids(bytes: usize) -> Result<Vec<u32>> {
     Ok(try_with_capacity(bytes / 2).or_else(|_| try_with_capacity(bytes / 8))?)
 }
 
-/// Cuts a list of texts into blocks that a thread takes at once.
-fn text_blocks<'a, 't>(texts: &'a [&'t str], threads: usize) -> Result<Vec<&'a [&'t str]>> {
-    let total: usize = texts.iter().map(|text| text.len()).sum();
+/// Cuts a list of texts, or of parts of texts, into blocks that a thread takes at once.
+fn text_blocks<T>(texts: &[T], size_of: impl Fn(&T) -> usize, threads: usize) -> Result<Vec<&[T]>> {
+    let total: usize = texts.iter().map(&size_of).sum();
     let least = if threads == 1 { usize::MAX } else { (total / threads / BLOCKS_PER_THREAD).min(PIECE_BYTES) };
-    blocks(texts, |text| text.len(), least)
+    blocks(texts, size_of, least)
 }
 
 /// Cuts a list into blocks whose sizes add up to more than `least`, except for the last block.

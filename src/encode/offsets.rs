@@ -5,7 +5,7 @@
 //! A word is a chunk, or a special or added token.
 
 use super::spans::Change;
-use super::{ChunkCache, Encoder, MISSING, Piece, SpecialRules, new_ids, text_blocks};
+use super::{ChunkCache, Encoder, Piece, SpecialRules, new_ids, text_blocks};
 use crate::error::{Cancel, Error, Result, try_push, try_with_capacity};
 use crate::parallel;
 use crate::split::{Form, Span};
@@ -64,7 +64,7 @@ impl Encoder {
         cancel: &Cancel,
     ) -> Result<(Vec<u32>, Vec<Offsets>, Vec<i64>)> {
         let parts = parallel::map(
-            &text_blocks(texts, threads)?,
+            &text_blocks(texts, |text| text.len(), threads)?,
             threads,
             || self.caches.take(),
             |guard, block| {
@@ -181,8 +181,7 @@ impl Encoder {
         let chunks = self.chunk_spans(text, cancel)?;
         let present = |&(from, to): &Span, token: &[u8]| {
             let chunk = &text.as_bytes()[from..to];
-            let is_present = |byte: &&u8| self.ids[usize::from(**byte)] != MISSING;
-            if chunk == token { chunk.len() } else { chunk.iter().filter(is_present).count() }
+            if chunk == token { chunk.len() } else { chunk.iter().filter(|byte| !self.is_missing(byte)).count() }
         };
         let (mut chunks, mut ids) = (chunks.iter(), ids.iter().peekable());
         while let Some(chunk) = chunks.next() {

@@ -31,7 +31,7 @@ pub fn ranked(merges: &[(u32, u32, u32)]) -> RankedTokens {
     RankedTokens::from_merges(&bytes, merges.iter().copied()).expect("valid merges")
 }
 
-fn encoder(pattern: &str, merges: &[(u32, u32, u32)], stop_words: &[&str], special: &[&str]) -> Encoder {
+pub fn encoder(pattern: &str, merges: &[(u32, u32, u32)], stop_words: &[&str], special: &[&str]) -> Encoder {
     let splitter = Splitter::new(pattern).expect("a valid pattern");
     let mut next = 10_000..;
     let stop_words = stop_words.iter().map(|word| word.as_bytes().to_vec()).zip(next.by_ref()).collect();
@@ -55,7 +55,7 @@ fn merge_simply(chunk: &[u8], merges: &[(u32, u32, u32)]) -> Vec<u32> {
     tokens
 }
 
-fn allow_all() -> SpecialRules {
+pub fn allow_all() -> SpecialRules {
     SpecialRules { allowed: SpecialSet::All, disallowed: SpecialSet::These(vec![]) }
 }
 
@@ -85,6 +85,42 @@ proptest! {
             prop_assert_eq!(encoded, (ids.clone(), [0].into_iter().chain(ends).collect::<Vec<i64>>()));
         }
         prop_assert_eq!(encoder.decode(&ids, &NEVER).expect("known ids"), chunks.concat().into_bytes());
+    }
+
+    #[test]
+    fn hidden_tokens_are_replaced_by_their_parts(
+        merges in merges(),
+        choices in vec(any::<bool>(), 40),
+        chunks in vec(chunks(), 1..6),
+        threads in 1..4usize,
+    ) {
+        let hidden: Vec<u32> = merges.iter().zip(choices).filter(|(_, hide)| *hide).map(|(merge, _)| merge.2).collect();
+        fn show(id: u32, merges: &[(u32, u32, u32)], hidden: &[u32]) -> Vec<u32> {
+            match merges.iter().find(|merge| merge.2 == id && hidden.contains(&id)) {
+                Some(&(first, last, _)) => [show(first, merges, hidden), show(last, merges, hidden)].concat(),
+                None => vec![id],
+            }
+        }
+        let merged: Vec<Vec<u32>> = chunks.iter().map(|chunk| merge_simply(chunk.as_bytes(), &merges)).collect();
+        let expected: Vec<Vec<u32>> =
+            merged.iter().map(|ids| ids.iter().flat_map(|&id| show(id, &merges, &hidden)).collect()).collect();
+        let others = OtherTokens { hidden: hidden.clone(), ..OtherTokens::default() };
+        let splitter = Splitter::new(r"\S+|\s+").expect("a valid pattern");
+        let encoder = Encoder::new(splitter, &ranked(&merges), others, &NEVER).expect("valid merges");
+        let bytes: Vec<&[u8]> = chunks.iter().map(String::as_bytes).collect();
+        let (ids, sizes) = encoder.encode_chunks(&bytes, threads, &NEVER).expect("nothing fails");
+        prop_assert_eq!(&ids, &expected.concat());
+        prop_assert_eq!(sizes, expected.iter().map(|ids| ids.len() as u32).collect::<Vec<_>>());
+        let texts: Vec<&str> = chunks.iter().map(String::as_str).collect();
+        for _ in 0..2 {
+            let encoded = encoder.encode_batch(&texts, &allow_all(), threads, &NEVER).expect("nothing fails").0;
+            prop_assert_eq!(&encoded, &ids);
+        }
+        prop_assert_eq!(encoder.decode(&ids, &NEVER).expect("known ids"), chunks.concat().into_bytes());
+        for (chunk, merged) in bytes.iter().zip(merged) {
+            prop_assert_eq!(encoder.training_ids(chunk, &NEVER).expect("nothing fails"), merged);
+        }
+        prop_assert!(hidden.iter().all(|&id| encoder.decode(&[id], &NEVER).is_err()));
     }
 
     #[test]

@@ -66,10 +66,11 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    pub fn new(ranked: &RankedTokens, others: &OtherTokens) -> Result<Self> {
-        let OtherTokens { stop_words, special, added, phrases, decode_only } = others;
+    /// `ids` are those of `ranked`, or `MISSING` for tokens that are left out.
+    pub fn new(ranked: &RankedTokens, ids: &[u32], others: &OtherTokens) -> Result<Self> {
+        let OtherTokens { stop_words, special, added, phrases, decode_only, hidden: _ } = others;
         let mut arena = ranked.arena.clone();
-        let merged = ranked.ids.iter().copied().zip(ranked.spans.iter().copied()).filter(|token| token.0 != MISSING);
+        let merged = ids.iter().copied().zip(ranked.spans.iter().copied()).filter(|token| token.0 != MISSING);
         let whole = stop_words.iter().map(|word| word.1).chain(phrases.iter().map(|phrase| phrase.1));
         let ids = merged.clone().map(|token| token.0).chain(whole);
         let n_ordinary = ids.max().map_or(0, |id| id as usize + 1);

@@ -27,6 +27,8 @@ pub struct Encoder {
     pub encoder: encode::Encoder,
     /// The ids as Python integers. Creating an integer for each token of a text would take longer than encoding it.
     integers: PyOnceLock<Vec<Py<PyInt>>>,
+    /// For uniform sampling. Few encoders need it.
+    token_tree: PyOnceLock<encode::TokenTree>,
     warned: AtomicBool,
 }
 
@@ -151,7 +153,8 @@ impl Encoder {
     }
 }
 
-/// The special tokens allowed and disallowed in a text. `None` allows none and disallows all, "all" the opposite.
+/// The special tokens allowed and disallowed in a text. `None` allows none and disallows all, "all" the opposite, and
+/// with "none", special tokens are ordinary text.
 type TokenSets = Option<Sets>;
 
 enum Sets {
@@ -164,8 +167,9 @@ impl<'py> FromPyObject<'_, 'py> for Sets {
 
     fn extract(sets: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         match sets.cast::<PyString>() {
+            Ok(name) if *name == "none" => Ok(Self::These(Vec::new(), Vec::new())),
             Ok(name) if *name == "all" => Ok(Self::All),
-            Ok(name) => Err(PyValueError::new_err(format!("expected \"all\" or two lists, got {name:?}"))),
+            Ok(name) => Err(PyValueError::new_err(format!("expected \"all\", \"none\" or two lists, got {name:?}"))),
             Err(_) => sets.extract().map(|(allowed, disallowed)| Self::These(allowed, disallowed)),
         }
     }
@@ -204,12 +208,13 @@ impl Encoder {
         added: Vec<(String, u32, Flags)>,
         phrases: Vec<(Vec<u32>, u32)>,
         decode_only: Vec<(Vec<u8>, u32)>,
+        hidden: Vec<u32>,
     ) -> PyResult<Self> {
         let splitter = split::Splitter::of(pattern)?;
         let (special, added) = (found_tokens(special), found_tokens(added));
-        let others = encode::OtherTokens { stop_words, special, added, phrases, decode_only };
+        let others = encode::OtherTokens { stop_words, special, added, phrases, decode_only, hidden };
         let encoder = without_gil(py, usize::MAX, |cancel| encode::Encoder::new(splitter, &tokens.0, others, cancel))?;
-        Ok(Self { encoder, integers: PyOnceLock::new(), warned: AtomicBool::new(false) })
+        Ok(Self { encoder, integers: PyOnceLock::new(), token_tree: PyOnceLock::new(), warned: AtomicBool::new(false) })
     }
 
     fn encode<'py>(
@@ -270,6 +275,33 @@ impl Encoder {
         threads: Option<Threads>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let (ids, offsets) = self.encode_texts(py, &texts, tokens, threads)?;
+        Ok((ids.into_pyarray(py), offsets.into_pyarray(py)))
+    }
+
+    /// Encode texts at random: `dropout` is the probability of dropping a merge, or `None` for uniform sampling.
+    ///
+    /// Return what `encode_batch_to_numpy` does.
+    #[allow(clippy::type_complexity)]
+    fn encode_sampled<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<PyBackedStr>,
+        tokens: TokenSets,
+        threads: Option<Threads>,
+        dropout: Option<f64>,
+        seed: u64,
+    ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
+        let method = match dropout {
+            Some(probability) => encode::Method::Dropout(probability),
+            None => encode::Method::Uniform(self.token_tree.get_or_try_init(py, || self.encoder.token_tree())?),
+        };
+        let sampling = encode::Sampling { method, seed };
+        let texts: Vec<&str> = try_collect(texts.iter().map(|text| &text[..]))?;
+        let (size, rules) = (texts.iter().map(|text| text.len()).sum(), special_rules(tokens));
+        let (cost, threads) = (self.encoder.cost(size), threads_for(size, threads));
+        let (ids, offsets) =
+            without_gil(py, cost, |cancel| self.encoder.encode_sampled(&texts, &rules, &sampling, threads, cancel))?;
+        self.warn_if_dropped(py)?;
         Ok((ids.into_pyarray(py), offsets.into_pyarray(py)))
     }
 

@@ -3,9 +3,11 @@
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 
 use super::encode::Encoder;
 use super::{Array, BAD_OFFSETS, Threads, spans, threads_or_all, without_gil};
+use crate::error::NEVER;
 use crate::table::hash::HashSet;
 use crate::train::{self, Pair};
 
@@ -17,30 +19,38 @@ fn pairs(first: &PyReadonlyArray1<u32>, last: &PyReadonlyArray1<u32>) -> PyResul
     Ok(first.as_slice()?.iter().copied().zip(last.as_slice()?.iter().copied()).collect())
 }
 
-type PairArrays<'py> = (Array<'py, u32>, Array<'py, u32>, Array<'py, u64>);
+type PairArrays<'py> = (Array<'py, u32>, Array<'py, u32>, Array<'py, i64>);
+
+/// Counts are at most `i64::MAX`, so that Python can subtract them.
+fn signed<'py>(py: Python<'py>, counts: impl Iterator<Item = u64>) -> Array<'py, i64> {
+    counts.map(|count| count as i64).collect::<Vec<_>>().into_pyarray(py)
+}
 
 fn arrays<'py>(py: Python<'py>, pairs: &[(Pair, u64)]) -> PairArrays<'py> {
     let first: Vec<u32> = pairs.iter().map(|row| row.0.0).collect();
     let last: Vec<u32> = pairs.iter().map(|row| row.0.1).collect();
-    let count: Vec<u64> = pairs.iter().map(|row| row.1).collect();
-    (first.into_pyarray(py), last.into_pyarray(py), count.into_pyarray(py))
+    (first.into_pyarray(py), last.into_pyarray(py), signed(py, pairs.iter().map(|row| row.1)))
 }
 
 #[pymethods]
 impl PairTable {
-    /// Create a table from chunks and their counts, without the chunks whose indices are in `skip`.
+    /// Create a table from chunks and their counts, without the chunks that are in `skip`.
     ///
-    /// A chunk becomes the sequence of its bytes, or of the ids that `base` merges it to. Stop words of `base` are left
-    /// out. Pairs with equal counts are sorted by their ids, or by the `ranks` of their ids.
+    /// The first `groups[0]` chunks are the first group, and so on. A chunk becomes the sequence of its bytes, or of the
+    /// ids that `base` merges it to. Stop words of `base` are left out. Pairs with equal counts are sorted by their ids,
+    /// or by the `ranks` of their ids.
     #[staticmethod]
-    #[pyo3(signature = (data, offsets, counts, skip, next_id, merges, overlapping, threads, base = None, ranks = None))]
+    #[pyo3(signature = (
+        data, offsets, counts, groups, skip, next_id, merges, overlapping, threads, base = None, ranks = None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn from_chunks(
         py: Python<'_>,
         data: PyReadonlyArray1<u8>,
         offsets: PyReadonlyArray1<i64>,
         counts: PyReadonlyArray1<u64>,
-        skip: Vec<usize>,
+        groups: Vec<usize>,
+        skip: Vec<PyBackedBytes>,
         next_id: u32,
         merges: usize,
         overlapping: bool,
@@ -53,14 +63,28 @@ impl PairTable {
         if *first < 0 || !offsets.is_sorted() || *last > data.len() as i64 {
             return Err(PyValueError::new_err(BAD_OFFSETS));
         }
+        let ends = groups.iter().scan(0usize, |end, size| {
+            *end = end.saturating_add(*size);
+            Some(*end)
+        });
+        let ends: Vec<usize> = ends.collect();
+        if ends.last() != Some(&counts.len()) || offsets.len() != counts.len() + 1 {
+            return Err(PyValueError::new_err("the groups must have as many chunks as there are"));
+        }
         let threads = threads_or_all(threads);
-        let skip: HashSet<usize> = skip.into_iter().collect();
+        let skip: HashSet<&[u8]> = skip.iter().map(|word| &word[..]).collect();
         let table = without_gil(py, data.len(), |cancel| {
-            let chunks = offsets.windows(2).zip(counts).enumerate().filter(|(i, _)| !skip.contains(i));
-            let chunks = chunks.map(|(_, (span, &count))| (&data[span[0] as usize..span[1] as usize], count));
+            let spans = offsets.windows(2).map(|span| span[0] as usize..span[1] as usize);
+            let mut group = 0;
+            let chunks = spans.zip(counts).enumerate().map(|(i, (span, &count))| {
+                group += ends[group..].iter().take_while(|&&end| end <= i).count();
+                (&data[span], count, group)
+            });
+            let chunks = chunks.filter(|(chunk, ..)| skip.is_empty() || !skip.contains(chunk));
             let Some(base) = base else {
-                let sequences = chunks.map(|(chunk, count)| (chunk.iter().map(|&byte| u32::from(byte)), count));
-                return train::PairTable::new(sequences, next_id, merges, 1, overlapping, threads, cancel);
+                let sequences =
+                    chunks.map(|(chunk, count, group)| (chunk.iter().map(|&byte| u32::from(byte)), count, group));
+                return train::PairTable::new(sequences, ends.len(), next_id, merges, 1, overlapping, threads, cancel);
             };
             let mut failure = None;
             let mut ids = |chunk| {
@@ -70,8 +94,8 @@ impl PairTable {
                     Vec::new()
                 })
             };
-            let sequences = chunks.map(|(chunk, count)| (ids(chunk).into_iter(), count));
-            let table = train::PairTable::new(sequences, next_id, merges, 1, overlapping, threads, cancel);
+            let sequences = chunks.map(|(chunk, count, group)| (ids(chunk).into_iter(), count, group));
+            let table = train::PairTable::new(sequences, ends.len(), next_id, merges, 1, overlapping, threads, cancel);
             failure.map_or(table, Err)
         })?;
         Ok(Self(table.break_ties_by(ranks.unwrap_or_default())))
@@ -102,16 +126,56 @@ impl PairTable {
         let threads = threads_or_all(threads);
         Ok(Self(without_gil(py, data.len(), |cancel| {
             let runs = spans.into_iter().zip(counts);
-            let sequences = runs.map(|(span, &count)| (data[span].chunks_exact(4).map(id), count));
-            train::PairTable::new(sequences, next_id, merges, min_count, false, threads, cancel)
+            let sequences = runs.map(|(span, &count)| (data[span].chunks_exact(4).map(id), count, 0));
+            train::PairTable::new(sequences, 1, next_id, merges, min_count, false, threads, cancel)
         })?))
     }
 
-    /// Return the n most frequent pairs: first tokens, last tokens, counts.
-    fn top<'py>(&mut self, py: Python<'py>, n: usize) -> PyResult<PairArrays<'py>> {
+    /// The id of the next new token.
+    #[getter]
+    fn next_id(&self) -> u32 {
+        self.0.next_id()
+    }
+
+    /// The number of tokens in each group.
+    #[getter]
+    fn lengths(&self) -> Vec<u64> {
+        self.0.lengths().to_vec()
+    }
+
+    /// Return the n most frequent pairs, of all sequences or of a group: first tokens, last tokens, counts.
+    #[pyo3(signature = (n, group = None))]
+    fn top<'py>(&mut self, py: Python<'py>, n: usize, group: Option<usize>) -> PyResult<PairArrays<'py>> {
         let cost = if self.0.is_counted() { 0 } else { usize::MAX };
-        let top = without_gil(py, cost, |cancel| self.0.top(n, cancel))?;
+        let top = without_gil(py, cost, |cancel| self.0.top(n, group, cancel))?;
         Ok(arrays(py, &top))
+    }
+
+    /// Return how often pairs occur, in all sequences or in a group.
+    #[pyo3(signature = (first, last, group = None))]
+    fn count<'py>(
+        &mut self,
+        py: Python<'py>,
+        first: PyReadonlyArray1<u32>,
+        last: PyReadonlyArray1<u32>,
+        group: Option<usize>,
+    ) -> PyResult<Array<'py, i64>> {
+        let pairs = pairs(&first, &last)?;
+        let counts = without_gil(py, 0, |cancel| self.0.count(&pairs, group, cancel))?;
+        Ok(signed(py, counts.into_iter()))
+    }
+
+    /// Return how often tokens occur, by default all tokens.
+    #[pyo3(signature = (tokens = None))]
+    fn token_counts<'py>(
+        &mut self,
+        py: Python<'py>,
+        tokens: Option<PyReadonlyArray1<u32>>,
+    ) -> PyResult<Array<'py, i64>> {
+        let counts = without_gil(py, 0, |cancel| self.0.token_counts(cancel))?;
+        let Some(tokens) = tokens else { return Ok(signed(py, counts.iter().copied())) };
+        let tokens = tokens.as_slice()?;
+        Ok(signed(py, tokens.iter().map(|&token| counts.get(token as usize).copied().unwrap_or(0))))
     }
 
     /// Merge the most frequent pair n times. Return the pairs like `top`: fewer if there are no more.
@@ -120,9 +184,25 @@ impl PairTable {
         Ok(arrays(py, &merged))
     }
 
-    fn merge(&mut self, py: Python<'_>, first: PyReadonlyArray1<u32>, last: PyReadonlyArray1<u32>) -> PyResult<()> {
+    /// Merge pairs at once. Return the token that each became, and how often it was merged.
+    #[pyo3(signature = (first, last, absent = false))]
+    fn merge<'py>(
+        &mut self,
+        py: Python<'py>,
+        first: PyReadonlyArray1<u32>,
+        last: PyReadonlyArray1<u32>,
+        absent: bool,
+    ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let batch = pairs(&first, &last)?;
-        Ok(py.detach(|| self.0.merge(&batch))?)
+        let merged = py.detach(|| self.0.merge(&batch, absent, &NEVER))?;
+        let tokens: Vec<u32> = merged.iter().map(|row| row.0).collect();
+        Ok((tokens.into_pyarray(py), signed(py, merged.into_iter().map(|row| row.1))))
+    }
+
+    /// Replace tokens by the pairs they were made from, everywhere.
+    fn split(&mut self, py: Python<'_>, tokens: PyReadonlyArray1<u32>) -> PyResult<()> {
+        let tokens = tokens.as_slice()?;
+        Ok(py.detach(|| self.0.split(tokens))?)
     }
 
     fn forget(&mut self, first: PyReadonlyArray1<u32>, last: PyReadonlyArray1<u32>) -> PyResult<()> {

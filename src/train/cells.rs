@@ -9,12 +9,15 @@
 use std::sync::Mutex;
 
 use super::Pair;
-use crate::error::{Cancel, Error, Result};
+use crate::error::{Cancel, Error, Result, check_memory};
 use crate::parallel;
+use crate::table::hash::HashMap;
 use crate::table::prefetch::prefetch;
 
 /// The missing neighbor of a token at the start or end of its sequence.
 pub const NONE: u32 = u32::MAX;
+/// Marks a token that is not to be split.
+pub const NOT_SPLIT: Pair = (NONE, NONE);
 
 /// The type of a cell. Two bytes are enough if ids are small, which halves the size of the array.
 trait Cell: Copy + Eq + Send + Sync {
@@ -68,11 +71,18 @@ pub struct Layout {
     pub widths: Vec<u32>,
     /// Where each part starts (always at a separator), followed by the end of the last part.
     cuts: Vec<usize>,
+    /// The group of the sequences in each part.
+    pub part_groups: Vec<usize>,
     /// Whether to count overlapping pairs in a run of one token.
     pub overlapping: bool,
-    /// The total length of all sequences, multiplied by their weights.
-    pub total: u64,
+    /// The number of tokens in each group: the lengths of its sequences, multiplied by their weights.
+    pub lengths: Vec<u64>,
+    /// The total weight of each token that is a sequence by itself. Such a sequence has no pairs, and no cells.
+    alone: HashMap<u32, u64>,
 }
+
+/// A sequence of ids, how often it occurs, and the group that it belongs to. Groups are in ascending order.
+pub type Sequence<S> = (S, u64, usize);
 
 /// One pair of a batch: every `first` followed by `last` becomes `token`.
 pub struct BatchPair {
@@ -102,6 +112,8 @@ pub struct PartChanges {
     pub new_tokens: Vec<NewToken>,
     /// The end of each pair's tokens in `new_tokens`.
     pub ends: Vec<usize>,
+    /// The total weight of each pair's tokens.
+    pub merged: Vec<u64>,
     /// The losses of pairs of one repeated token. They depend on the lengths of runs, so they are computed here.
     pub lost: Vec<(Pair, u64)>,
 }
@@ -110,26 +122,44 @@ impl PartChanges {
     fn clear(&mut self) {
         self.new_tokens.clear();
         self.ends.clear();
+        self.merged.clear();
         self.lost.clear();
     }
 }
 
 impl Cells {
-    /// `ids` is one more than the largest id that will ever be used.
+    /// `ids` is one more than the largest id that is likely to be used; see `reserve`.
     pub fn new<S: Iterator<Item = u32>>(
-        sequences: impl Iterator<Item = (S, u64)>,
+        sequences: impl Iterator<Item = Sequence<S>>,
+        groups: usize,
         ids: usize,
         overlapping: bool,
         threads: usize,
         cancel: &Cancel,
     ) -> Result<Self> {
         if ids <= u16::INSIDE as usize {
-            let (cells, layout) = lay_out(sequences, ids, overlapping, threads, cancel)?;
+            let (cells, layout) = lay_out(sequences, groups, ids, overlapping, threads, cancel)?;
             Ok(Self { store: Store::Narrow(cells), layout })
         } else {
-            let (cells, layout) = lay_out(sequences, ids, overlapping, threads, cancel)?;
+            let (cells, layout) = lay_out(sequences, groups, ids, overlapping, threads, cancel)?;
             Ok(Self { store: Store::Wide(cells), layout })
         }
+    }
+
+    /// Makes room for ids below `ids`.
+    pub fn reserve(&mut self, ids: usize) -> Result<()> {
+        if ids <= self.layout.widths.len() {
+            return Ok(());
+        }
+        let ids = ids.max(2 * self.layout.widths.len());
+        if let Store::Narrow(cells) = &self.store
+            && ids > u16::INSIDE as usize
+        {
+            check_memory(cells.len() * size_of::<u32>())?;
+            self.store = Store::Wide(cells.iter().map(|&cell| widened(cell)).collect());
+        }
+        self.layout.widths.resize(ids, 1);
+        Ok(())
     }
 
     /// Writes the new tokens of a group of pairs into the cells, and records the changes to each part.
@@ -138,6 +168,36 @@ impl Cells {
             Store::Narrow(cells) => replace_in_parts(cells, &self.layout, pairs, changes, threads),
             Store::Wide(cells) => replace_in_parts(cells, &self.layout, pairs, changes, threads),
         }
+    }
+
+    /// Replaces tokens by the two that they were made from, everywhere. `parts` has these two by id, or `NOT_SPLIT`.
+    pub fn split(&mut self, parts: &[Pair], threads: usize) {
+        let mut lengths = std::mem::take(&mut self.layout.lengths);
+        let more = match &mut self.store {
+            Store::Narrow(cells) => split_in_parts(cells, &self.layout, parts, threads),
+            Store::Wide(cells) => split_in_parts(cells, &self.layout, parts, threads),
+        };
+        for (group, more) in self.layout.part_groups.iter().zip(more) {
+            lengths[*group] += more;
+        }
+        self.layout.lengths = lengths;
+    }
+
+    /// Returns how often each token occurs, by id.
+    pub fn token_counts(&self, cancel: &Cancel) -> Result<Vec<u64>> {
+        let mut counts = vec![0; self.layout.widths.len()];
+        for (&token, weight) in &self.layout.alone {
+            counts[token as usize] += weight;
+        }
+        for bounds in self.layout.bounds() {
+            let mut visit = |token: u32, weight: u64| counts[token as usize] += weight;
+            match &self.store {
+                Store::Narrow(cells) => each_token(cells, &self.layout, bounds, cancel, &mut visit),
+                Store::Wide(cells) => each_token(cells, &self.layout, bounds, cancel, &mut visit),
+            }
+        }
+        cancel.check()?;
+        Ok(counts)
     }
 
     /// Calls `visit(pair, place, weight)` for every pair of a part. The weight is 0 if the pair does not count there
@@ -193,9 +253,42 @@ fn scan<C: Cell>(
     }
 }
 
+/// Calls `visit(token, weight)` for every token of a part. Returns early if cancelled.
+fn each_token<C: Cell>(
+    cells: &[C],
+    layout: &Layout,
+    (start, end): (usize, usize),
+    cancel: &Cancel,
+    visit: &mut impl FnMut(u32, u64),
+) {
+    let (mut at, mut cursor, mut weight) = (start, 0, 0);
+    while at < end {
+        if cells[at] == C::SEPARATOR {
+            if cancel.check().is_err() {
+                return;
+            }
+            weight = layout.weights.at(at as u32 + 1, &mut cursor);
+            at += 1;
+        } else {
+            visit(cells[at].id(), weight);
+            at += layout.widths[cells[at].id() as usize] as usize;
+        }
+    }
+}
+
+/// Returns a cell of two bytes as one of four.
+fn widened(cell: u16) -> u32 {
+    match cell {
+        u16::SEPARATOR => u32::SEPARATOR,
+        u16::INSIDE => u32::INSIDE,
+        id => u32::from(id),
+    }
+}
+
 /// Writes the sequences into cells. Sequences without pairs or weight are left out.
 fn lay_out<C: Cell, S: Iterator<Item = u32>>(
-    sequences: impl Iterator<Item = (S, u64)>,
+    sequences: impl Iterator<Item = Sequence<S>>,
+    groups: usize,
     ids: usize,
     overlapping: bool,
     threads: usize,
@@ -203,58 +296,83 @@ fn lay_out<C: Cell, S: Iterator<Item = u32>>(
 ) -> Result<(Vec<C>, Layout)> {
     let mut cells = vec![C::SEPARATOR];
     let mut weights = Weights::default();
-    let mut total = 0u128;
-    for (sequence, weight) in sequences {
+    let mut alone = HashMap::default();
+    let mut lengths = vec![0u128; groups];
+    let mut group_starts: Vec<usize> = Vec::with_capacity(groups);
+    for (sequence, weight, group) in sequences {
         cancel.check()?;
         let start = cells.len();
+        group_starts.resize(group + 1, start - 1);
         if cells.capacity() - start < sequence.size_hint().0 + 1 {
             let needed = sequence.size_hint().0 + 1;
             cells.try_reserve(needed).map_err(|_| Error::OutOfMemory(needed * size_of::<C>()))?;
         }
         cells.extend(sequence.inspect(|&id| debug_assert!((id as usize) < ids)).map(C::of));
+        lengths[group] += u128::from(weight) * (cells.len() - start) as u128;
         if cells.len() < start + 2 || weight == 0 {
+            if cells.len() == start + 1 {
+                let sum: &mut u64 = alone.entry(cells[start].id()).or_default();
+                *sum = sum.saturating_add(weight); // too large a sum is an error below
+            }
             cells.truncate(start);
             continue;
         }
         if cells.len() >= u32::MAX as usize {
             return Err(Error::TooManyChunks);
         }
-        total += u128::from(weight) * (cells.len() - start) as u128;
         cells.push(C::SEPARATOR);
         weights.push(start as u32, weight);
     }
-    let total = u64::try_from(total)
-        .map_err(|_| Error::invalid("the counts add up to more than 2**64 - 1; scale them down"))?;
+    if lengths.iter().sum::<u128>() > i64::MAX as u128 {
+        return Err(Error::invalid("the counts add up to more than 2**63 - 1; scale them down"));
+    }
     cells.shrink_to_fit();
 
     let parts = if threads == 1 { 1 } else { (threads * 4).min(cells.len() >> PART_BITS).max(1) };
-    let mut cuts = vec![0];
-    for part in 1..parts {
-        let at = cells.len() * part / parts;
-        let cut = at + cells[at..].iter().take_while(|&&cell| cell != C::SEPARATOR).count();
-        if cut > cuts[cuts.len() - 1] && cut + 1 < cells.len() {
-            cuts.push(cut);
-        }
-    }
+    let next_separator = |at: usize| at + cells[at..].iter().take_while(|&&cell| cell != C::SEPARATOR).count();
+    let mut cuts: Vec<usize> = (1..parts).map(|part| next_separator(cells.len() * part / parts)).collect();
+    cuts.extend(group_starts.iter().copied().chain([0]));
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts.retain(|&cut| cut == 0 || cut + 1 < cells.len());
+    let group_of = |cut: usize| group_starts.partition_point(|&start| start <= cut).saturating_sub(1);
+    let part_groups = cuts.iter().map(|&cut| group_of(cut)).collect();
     cuts.push(cells.len() - 1);
-    Ok((cells, Layout { weights, widths: vec![1; ids], cuts, overlapping, total }))
+    let lengths = lengths.into_iter().map(|length| length as u64).collect();
+    Ok((cells, Layout { weights, widths: vec![1; ids], cuts, part_groups, overlapping, lengths, alone }))
 }
 
 /// Implements `Cells::replace`.
 fn replace_in_parts<C: Cell>(
-    mut cells: &mut [C],
+    cells: &mut [C],
     layout: &Layout,
     pairs: &[BatchPair],
     changes: &mut [PartChanges],
     threads: usize,
 ) {
-    let mut parts = Vec::with_capacity(changes.len());
-    for ((base, end), changes) in layout.bounds().into_iter().zip(changes) {
-        let (part, rest) = cells.split_at_mut(end - base);
+    let parts: Vec<_> = parts_of(cells, layout).zip(changes).map(Mutex::new).collect();
+    parallel::for_each(parts.len(), threads, |_, part| {
+        let (part, changes) = &mut *parts[part].lock().expect("no panic");
+        part.replace(pairs, changes);
+    });
+}
+
+/// Implements `Cells::split`. Returns by how much the number of tokens rises in each part, multiplied by weights.
+fn split_in_parts<C: Cell>(cells: &mut [C], layout: &Layout, split: &[Pair], threads: usize) -> Vec<u64> {
+    let parts: Vec<_> = parts_of(cells, layout).map(|part| Mutex::new((part, 0))).collect();
+    parallel::for_each(parts.len(), threads, |_, part| {
+        let (part, more) = &mut *parts[part].lock().expect("no panic");
+        *more = part.split(split);
+    });
+    parts.into_iter().map(|part| part.into_inner().expect("no panic").1).collect()
+}
+
+fn parts_of<'a, C: Cell>(mut cells: &'a mut [C], layout: &'a Layout) -> impl Iterator<Item = Part<'a, C>> {
+    layout.bounds().into_iter().map(move |(base, end)| {
+        let (part, rest) = std::mem::take(&mut cells).split_at_mut(end - base);
         cells = rest;
-        parts.push(Mutex::new(Part { base, cells: part, layout, changes }));
-    }
-    parallel::for_each(parts.len(), threads, |_, part| parts[part].lock().expect("no panic").replace(pairs));
+        Part { base, cells: part, layout }
+    })
 }
 
 /// The cells that one thread may change: from a separator up to, but not including, that of the next part.
@@ -263,12 +381,11 @@ struct Part<'a, C> {
     base: usize,
     cells: &'a mut [C],
     layout: &'a Layout,
-    changes: &'a mut PartChanges,
 }
 
 impl<C: Cell> Part<'_, C> {
-    fn replace(&mut self, pairs: &[BatchPair]) {
-        self.changes.clear();
+    fn replace(&mut self, pairs: &[BatchPair], changes: &mut PartChanges) {
+        changes.clear();
         for (i, pair) in pairs.iter().enumerate() {
             // Most lists are short: prefetch the cells of the next one while this one is processed.
             if let Some(later) = pairs.get(i + 2) {
@@ -279,18 +396,20 @@ impl<C: Cell> Part<'_, C> {
                     prefetch(self.cells, (place as usize).wrapping_sub(self.base));
                 }
             }
-            self.replace_pair(pair);
-            self.changes.ends.push(self.changes.new_tokens.len());
+            let merged = self.replace_pair(pair, changes);
+            changes.merged.push(merged);
+            changes.ends.push(changes.new_tokens.len());
         }
     }
 
-    fn replace_pair(&mut self, pair: &BatchPair) {
+    /// Returns the total weight of the new tokens.
+    fn replace_pair(&mut self, pair: &BatchPair, changes: &mut PartChanges) -> u64 {
         let (first, last, token) = (C::of(pair.first), C::of(pair.last), C::of(pair.token));
         let (first_width, last_width) = (self.width(first), self.width(last));
         let end = self.base + self.cells.len();
         let places = &pair.places[pair.places.partition_point(|&place| (place as usize) < self.base)..];
         let places = &places[..places.partition_point(|&place| (place as usize) < end)];
-        let (mut lost_first, mut lost_last) = (0, 0);
+        let (mut lost_first, mut lost_last, mut merged) = (0, 0, 0);
         let mut cursor = 0;
         for (i, &place) in places.iter().enumerate() {
             if let Some(&later) = places.get(i + PREFETCH_AHEAD) {
@@ -304,6 +423,7 @@ impl<C: Cell> Part<'_, C> {
             let stop = middle + last_width;
             let (left, right) = (self.cells[start - 1], self.cell(stop));
             let weight = self.layout.weights.at(place, &mut cursor);
+            merged += weight;
             if left == first && self.shortens_run_before(start, first) {
                 lost_first += weight;
             }
@@ -311,7 +431,7 @@ impl<C: Cell> Part<'_, C> {
                 lost_last += weight;
             }
             let id = |cell: C| if cell == C::SEPARATOR { NONE } else { cell.id() };
-            self.changes.new_tokens.push(NewToken { place, left: id(left), right: id(right), weight });
+            changes.new_tokens.push(NewToken { place, left: id(left), right: id(right), weight });
             self.cells[middle - 1] = C::INSIDE;
             self.cells[middle] = C::INSIDE;
             self.cells[start] = token;
@@ -319,9 +439,38 @@ impl<C: Cell> Part<'_, C> {
         }
         for (token, lost) in [(pair.first, lost_first), (pair.last, lost_last)] {
             if lost > 0 {
-                self.changes.lost.push(((token, token), lost));
+                changes.lost.push(((token, token), lost));
             }
         }
+        merged
+    }
+
+    /// Implements `Cells::split` for this part. Returns by how much the number of tokens rises, multiplied by weights.
+    fn split(&mut self, parts: &[Pair]) -> u64 {
+        let (mut at, mut cursor, mut weight, mut more) = (0, 0, 0, 0);
+        while at < self.cells.len() {
+            let cell = self.cells[at];
+            if cell == C::SEPARATOR {
+                at += 1;
+                weight = self.layout.weights.at((self.base + at) as u32, &mut cursor);
+                continue;
+            }
+            let width = self.width(cell);
+            let (first, last) = parts[cell.id() as usize];
+            if (first, last) == NOT_SPLIT {
+                at += width;
+                continue;
+            }
+            // The inner cells of the two tokens are as they were; `first` is next, since it may be split as well.
+            let (first, last) = (C::of(first), C::of(last));
+            let middle = at + self.width(first);
+            self.cells[at] = first;
+            self.cells[middle - 1] = first;
+            self.cells[middle] = last;
+            self.cells[at + width - 1] = last;
+            more += weight;
+        }
+        more
     }
 
     fn width(&self, token: C) -> usize {

@@ -12,28 +12,45 @@ pub struct Entry {
     pub places: Vec<u32>,
 }
 
+/// By how much the count of a pair falls in a group.
+pub struct Lost {
+    pub pair: Pair,
+    pub group: u32,
+    pub count: u64,
+}
+
 /// The pairs whose count started at or above a threshold.
 ///
-/// Each pair has a slot: an index into `keys`, `counts` and `places`. The *front* is a sorted list of the pairs whose
-/// count is at least `front_min`, and all that `top` needs. Only counts that have changed are sorted again, so both a
-/// single call for many pairs and many calls for one pair are cheap.
+/// Each pair has a slot: an index into `keys`, `places` and the counts of each column.
 pub struct PairIndex {
     threshold: u64,
     /// key → slot
     slots: HashMap<u64, u32>,
     keys: Vec<u64>,
-    counts: Vec<u64>,
     places: Vec<Vec<u32>>,
-    /// Slots of removed pairs to which the front may still refer. They become free when the front is rebuilt.
+    /// The counts in all sequences and, if there are several groups, in each of them.
+    columns: Vec<Column>,
+    /// Slots of removed pairs to which a front may still refer. They become free when a front is rebuilt.
     removed: Vec<u32>,
     /// Slots for new pairs.
     free: Vec<u32>,
-    front: Vec<FrontPair>,
-    front_min: u64,
-    /// Slots of new pairs that belong to the front but are not in it yet.
-    fresh: Vec<u32>,
     /// id → its rank among ids when counts are equal. Ids beyond the end are their own ranks.
     ranks: Vec<u32>,
+}
+
+/// The counts of all pairs, and the most frequent pairs.
+///
+/// The *front* is a sorted list of the pairs whose count is at least `front_min`, and all that `top` needs. Only counts
+/// that have changed are sorted again, so both a single call for many pairs and many calls for one pair are cheap.
+#[derive(Default)]
+struct Column {
+    /// slot → count
+    counts: Vec<u64>,
+    front: Vec<FrontPair>,
+    /// `None` if there is no front yet.
+    front_min: Option<u64>,
+    /// Slots of new pairs that belong to the front but are not in it yet.
+    fresh: Vec<u32>,
 }
 
 /// A pair in the front, with the count by which it was sorted. Sorts by descending count, then by ascending ranks.
@@ -45,87 +62,21 @@ struct FrontPair {
     slot: u32,
 }
 
-fn key((first, last): Pair) -> u64 {
-    u64::from(first) << 32 | u64::from(last)
-}
-
-fn pair(key: u64) -> Pair {
-    ((key >> 32) as u32, key as u32)
-}
-
-impl PairIndex {
-    pub fn new(threshold: u64, ranks: Vec<u32>) -> Self {
-        Self {
-            threshold,
-            ranks,
-            slots: HashMap::default(),
-            keys: Vec::new(),
-            counts: Vec::new(),
-            places: Vec::new(),
-            removed: Vec::new(),
-            free: Vec::new(),
-            front: Vec::new(),
-            front_min: u64::MAX,
-            fresh: Vec::new(),
+impl Column {
+    fn set(&mut self, slot: usize, count: u64) {
+        if slot == self.counts.len() {
+            self.counts.push(count);
+        } else {
+            self.counts[slot] = count;
         }
-    }
-
-    /// Returns the count below which pairs are not kept.
-    pub fn threshold(&self) -> u64 {
-        self.threshold
-    }
-
-    pub fn count(&self, pair: Pair) -> u64 {
-        self.slots.get(&key(pair)).map_or(0, |&slot| self.counts[slot as usize])
-    }
-
-    pub fn insert(&mut self, entries: impl Iterator<Item = Entry>) {
-        for Entry { pair, count, places } in entries {
-            let slot = self.free.pop().unwrap_or(self.keys.len() as u32);
-            if slot as usize == self.keys.len() {
-                self.keys.push(key(pair));
-                self.counts.push(count);
-                self.places.push(places);
-            } else {
-                self.keys[slot as usize] = key(pair);
-                self.counts[slot as usize] = count;
-                self.places[slot as usize] = places;
-            }
-            self.slots.insert(key(pair), slot);
-            if count >= self.front_min {
-                self.fresh.push(slot);
-            }
+        if self.front_min.is_some_and(|least| count >= least) {
+            self.fresh.push(slot as u32);
         }
-    }
-
-    /// Lowers counts. Pairs that are not kept are ignored.
-    pub fn subtract(&mut self, lost: impl Iterator<Item = (Pair, u64)>) {
-        for (pair, count) in lost {
-            if let Some(&slot) = self.slots.get(&key(pair)) {
-                self.counts[slot as usize] -= count;
-            }
-        }
-    }
-
-    /// Removes a pair and returns its places.
-    pub fn take(&mut self, pair: Pair) -> Option<Vec<u32>> {
-        let slot = self.slots.remove(&key(pair))?;
-        self.counts[slot as usize] = 0;
-        self.removed.push(slot);
-        Some(std::mem::take(&mut self.places[slot as usize]))
-    }
-
-    /// Prepares `top` and returns whether there are at least `n` pairs at or above the threshold.
-    pub fn has(&mut self, n: usize) -> bool {
-        self.update_front();
-        if self.front.len() < n && self.front_min > self.threshold {
-            self.rebuild_front(2 * n + 1024);
-        }
-        self.front.len() >= n
     }
 
     /// Sorts the front again. Most of it is still in order: only new pairs and those with a lower count move.
-    fn update_front(&mut self) {
+    fn update_front(&mut self, ranks: impl Fn(usize) -> u64) {
+        let Some(front_min) = self.front_min else { return };
         let mut moved = std::mem::take(&mut self.fresh);
         self.front.retain(|pair| {
             let unchanged = self.counts[pair.slot as usize] == pair.count.0;
@@ -136,10 +87,10 @@ impl PairIndex {
         });
         let front_pair = |slot: u32| {
             let at = slot as usize;
-            FrontPair { count: Reverse(self.counts[at]), ranks: self.ranks_of(self.keys[at]), slot }
+            FrontPair { count: Reverse(self.counts[at]), ranks: ranks(at), slot }
         };
         let mut moved: Vec<FrontPair> =
-            moved.into_iter().map(front_pair).filter(|pair| pair.count.0 >= self.front_min).collect();
+            moved.into_iter().map(front_pair).filter(|pair| pair.count.0 >= front_min).collect();
         moved.sort_unstable();
         let mut merged = Vec::with_capacity(self.front.len() + moved.len());
         let mut rest = &self.front[..];
@@ -153,47 +104,154 @@ impl PairIndex {
         self.front = merged;
     }
 
-    /// Drops the pairs that have fallen below the threshold, and fills the front with about `size` pairs.
-    fn rebuild_front(&mut self, size: usize) {
-        for slot in 0..self.counts.len() {
-            if self.counts[slot] < self.threshold && self.slots.get(&self.keys[slot]) == Some(&(slot as u32)) {
+    /// Empties the front, and lists in `fresh` the about `size` pairs with the highest counts that belong to it.
+    fn renew_front(&mut self, size: usize, threshold: u64) {
+        let mut counts: Vec<u64> = self.counts.iter().copied().filter(|&count| count >= threshold).collect();
+        let mut front_min = threshold;
+        if counts.len() > size {
+            front_min = *counts.select_nth_unstable_by(size, |a, b| b.cmp(a)).1;
+        }
+        self.front_min = Some(front_min);
+        self.front.clear();
+        self.fresh = (0..self.counts.len() as u32).filter(|&slot| self.counts[slot as usize] >= front_min).collect();
+    }
+}
+
+fn key((first, last): Pair) -> u64 {
+    u64::from(first) << 32 | u64::from(last)
+}
+
+fn pair(key: u64) -> Pair {
+    ((key >> 32) as u32, key as u32)
+}
+
+impl PairIndex {
+    /// `groups` is the number of groups that the sequences belong to.
+    pub fn new(threshold: u64, groups: usize, ranks: Vec<u32>) -> Self {
+        let columns = if groups > 1 { 1 + groups } else { 1 };
+        Self {
+            threshold,
+            ranks,
+            slots: HashMap::default(),
+            keys: Vec::new(),
+            places: Vec::new(),
+            columns: (0..columns).map(|_| Column::default()).collect(),
+            removed: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Returns an empty index with another threshold that sorts pairs in the same order.
+    pub fn emptied(&mut self, threshold: u64) -> Self {
+        let groups = self.columns.len() - 1;
+        Self::new(threshold, groups, std::mem::take(&mut self.ranks))
+    }
+
+    /// Returns the count below which pairs are not kept.
+    pub fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    pub fn contains(&self, pair: Pair) -> bool {
+        self.slots.contains_key(&key(pair))
+    }
+
+    /// Returns the count of a pair in a column: 0 for all sequences, 1 for the first group.
+    pub fn count(&self, pair: Pair, column: usize) -> u64 {
+        self.slots.get(&key(pair)).map_or(0, |&slot| self.columns[column].counts[slot as usize])
+    }
+
+    /// Adds pairs. `by_group` has the counts of each in all groups, one pair after the other.
+    pub fn insert(&mut self, entries: impl Iterator<Item = Entry>, by_group: &[u64]) {
+        let (all, groups) = self.columns.split_first_mut().expect("there is always a column");
+        for (nth, Entry { pair, count, places }) in entries.enumerate() {
+            let slot = self.free.pop().unwrap_or(self.keys.len() as u32);
+            let at = slot as usize;
+            if at == self.keys.len() {
+                self.keys.push(key(pair));
+                self.places.push(places);
+            } else {
+                self.keys[at] = key(pair);
+                self.places[at] = places;
+            }
+            self.slots.insert(key(pair), slot);
+            all.set(at, count);
+            let counts = &by_group[nth * groups.len()..];
+            for (column, &count) in groups.iter_mut().zip(counts) {
+                column.set(at, count);
+            }
+        }
+    }
+
+    /// Lowers counts of a group. Pairs that are not kept are ignored.
+    pub fn subtract(&mut self, lost: impl Iterator<Item = Lost>) {
+        let (all, groups) = self.columns.split_first_mut().expect("there is always a column");
+        for Lost { pair, group, count } in lost {
+            if let Some(&slot) = self.slots.get(&key(pair)) {
+                all.counts[slot as usize] -= count;
+                if let Some(column) = groups.get_mut(group as usize) {
+                    column.counts[slot as usize] -= count;
+                }
+            }
+        }
+    }
+
+    /// Removes a pair and returns its places.
+    pub fn take(&mut self, pair: Pair) -> Option<Vec<u32>> {
+        let slot = self.slots.remove(&key(pair))?;
+        self.columns.iter_mut().for_each(|column| column.counts[slot as usize] = 0);
+        self.removed.push(slot);
+        Some(std::mem::take(&mut self.places[slot as usize]))
+    }
+
+    /// Prepares `top` and returns whether there are at least `n` pairs at or above the threshold.
+    pub fn has(&mut self, n: usize, column: usize) -> bool {
+        self.update_front(column);
+        let Column { front, front_min, .. } = &self.columns[column];
+        if front.len() < n && front_min.is_none_or(|least| least > self.threshold) {
+            self.rebuild_front(2 * n + 1024, column);
+        }
+        self.columns[column].front.len() >= n
+    }
+
+    fn update_front(&mut self, column: usize) {
+        let Self { columns, keys, ranks, .. } = self;
+        columns[column].update_front(|slot| ranks_of(ranks, keys[slot]));
+    }
+
+    /// Drops the pairs that have fallen below the threshold, and fills a front with about `size` pairs.
+    fn rebuild_front(&mut self, size: usize, column: usize) {
+        for slot in 0..self.keys.len() {
+            let count = self.columns[0].counts[slot];
+            if count < self.threshold && self.slots.get(&self.keys[slot]) == Some(&(slot as u32)) {
                 self.take(pair(self.keys[slot]));
             }
         }
-        self.free.append(&mut self.removed);
-        let mut counts: Vec<u64> = self.counts.iter().copied().filter(|&count| count >= self.threshold).collect();
-        self.front_min = self.threshold;
-        if counts.len() > size {
-            self.front_min = *counts.select_nth_unstable_by(size, |a, b| b.cmp(a)).1;
+        for other in (0..self.columns.len()).filter(|&other| other != column) {
+            self.update_front(other); // so that it does not refer to removed pairs
         }
-        self.front.clear();
-        self.fresh =
-            (0..self.counts.len() as u32).filter(|&slot| self.counts[slot as usize] >= self.front_min).collect();
-        self.update_front();
+        self.columns[column].renew_front(size, self.threshold);
+        self.free.append(&mut self.removed);
+        self.update_front(column);
     }
 
-    /// Returns the `n` most frequent pairs: higher counts first, then smaller ranks. Call `has` first.
-    pub fn top(&self, n: usize) -> Vec<(Pair, u64)> {
+    /// Returns the `n` most frequent pairs in a column: higher counts first, then smaller ranks. Call `has` first.
+    pub fn top(&self, n: usize, column: usize) -> Vec<(Pair, u64)> {
         let key = |front: &FrontPair| {
             if self.ranks.is_empty() { front.ranks } else { self.keys[front.slot as usize] }
         };
-        self.front.iter().take(n).map(|front| (pair(key(front)), front.count.0)).collect()
+        self.columns[column].front.iter().take(n).map(|front| (pair(key(front)), front.count.0)).collect()
     }
+}
 
-    /// Returns the key of the ranks of the two tokens of a key. Usually they are their ids.
-    fn ranks_of(&self, ids: u64) -> u64 {
-        if self.ranks.is_empty() {
-            return ids;
-        }
-        let rank = |id: u32| self.ranks.get(id as usize).copied().unwrap_or(id);
-        let (first, last) = pair(ids);
-        key((rank(first), rank(last)))
+/// Returns the key of the ranks of the two tokens of a key. Usually they are their ids.
+fn ranks_of(ranks: &[u32], ids: u64) -> u64 {
+    if ranks.is_empty() {
+        return ids;
     }
-
-    /// Returns an empty index with a lower threshold that sorts pairs in the same order.
-    pub fn emptied(&mut self, threshold: u64) -> Self {
-        Self::new(threshold, std::mem::take(&mut self.ranks))
-    }
+    let rank = |id: u32| ranks.get(id as usize).copied().unwrap_or(id);
+    let (first, last) = pair(ids);
+    key((rank(first), rank(last)))
 }
 
 /// A map with pairs as keys. Pairs of bytes, the only ones at the start of training, need no hashing: once one is in

@@ -4,12 +4,16 @@
 //! The table is incremental. For each pair it keeps a count and a list of the places where the pair starts, so merging
 //! a pair touches only those places. Three facts keep this simple:
 //!
-//! - A pair can only appear in the step that creates the newer of its two tokens. Its list of places is therefore
+//! - A pair can only appear in the step that makes the newer of its two tokens. Its list of places is therefore
 //!   written once, sorted and with its final length.
 //! - A place that no longer contains its pair can be recognized by its cells (`cells`) and is skipped. Lists are never
 //!   repaired.
 //! - The count of a pair never rises after the pair has appeared. A pair that starts below a threshold is therefore not
 //!   kept, until the pairs above the threshold run out (`rescan`).
+//!
+//! Splitting a token undoes its merge, which breaks all three, so it is followed by counting all pairs again.
+//!
+//! Sequences may belong to several groups. The table then also knows the counts of each group.
 
 mod cells;
 mod index;
@@ -19,11 +23,13 @@ mod tests;
 
 use std::sync::Mutex;
 
+use crate::encode::MAX_MERGES;
 use crate::error::{Cancel, Error, Result};
 use crate::parallel;
-use crate::table::hash::HashSet;
-use cells::{BatchPair, Cells, PartChanges};
-use index::{Entry, PairIndex, PairMap};
+use crate::table::hash::{HashMap, HashSet};
+pub use cells::Sequence;
+use cells::{BatchPair, Cells, NOT_SPLIT, PartChanges};
+use index::{Entry, Lost, PairIndex, PairMap};
 use neighbors::{Neighbors, Side};
 
 /// A batch is merged in groups of about this many places, which bounds the memory for their changes.
@@ -39,13 +45,17 @@ pub struct PairTable {
     cells: Cells,
     /// The id of the next new token.
     next_id: u32,
-    /// One more than the largest id that a new token can get.
-    end_id: u32,
+    /// The pairs that became tokens, in the order of their ids, which end before `next_id`.
+    made: Vec<Pair>,
+    /// Pair → the token that it became.
+    tokens: HashMap<Pair, u32>,
     index: PairIndex,
     /// Whether the pairs have been counted.
     scanned: bool,
     /// Pairs that a rescan must not bring back.
     forgotten: HashSet<Pair>,
+    /// How often each token occurs, by id, once this has been asked for.
+    token_counts: Option<Vec<u64>>,
     threads: usize,
     /// The changes that the last group of merges made to each part. Kept only to reuse the memory.
     changes: Vec<PartChanges>,
@@ -54,12 +64,14 @@ pub struct PairTable {
 }
 
 impl PairTable {
-    /// `sequences` are sequences of ids below `next_id`, and how often each occurs. `merges` is the total number of
-    /// merges that will be made; it determines the first threshold, together with `min_count`, the least count that a
-    /// pair is likely to be merged with. `overlapping` counts overlapping pairs in a run of one token: "aaaaa" then has
-    /// four "aa", otherwise two.
+    /// `sequences` are sequences of ids below `next_id`, with how often each occurs and its group. `merges` is the
+    /// number of merges that are likely to be made; it determines the first threshold, together with `min_count`, the
+    /// least count that a pair is likely to be merged with. `overlapping` counts overlapping pairs in a run of one
+    /// token: "aaaaa" then has four "aa", otherwise two.
+    #[allow(clippy::too_many_arguments)]
     pub fn new<S: Iterator<Item = u32>>(
-        sequences: impl Iterator<Item = (S, u64)>,
+        sequences: impl Iterator<Item = Sequence<S>>,
+        groups: usize,
         next_id: u32,
         merges: usize,
         min_count: u64,
@@ -67,19 +79,21 @@ impl PairTable {
         threads: usize,
         cancel: &Cancel,
     ) -> Result<Self> {
-        let ids = next_id as usize + merges;
-        let cells = Cells::new(sequences, ids, overlapping, threads, cancel)?;
-        // On real text, the count of the last merged pair is 1/20 to 1/90 of `total / merges`.
-        let threshold = (cells.layout.total / (merges.max(1) as u64).saturating_mul(256)).max(min_count);
-        let changes = cells.layout.bounds().iter().map(|_| PartChanges::default()).collect();
+        let cells = Cells::new(sequences, groups, next_id as usize + merges, overlapping, threads, cancel)?;
+        // On real text, the count of the last merged pair is 1/20 to 1/90 of the number of tokens per merge.
+        let tokens = cells.layout.lengths.iter().sum::<u64>() / groups as u64;
+        let threshold = (tokens / (merges.max(1) as u64).saturating_mul(256)).max(min_count);
+        let changes = cells.layout.part_groups.iter().map(|_| PartChanges::default()).collect();
         Ok(Self {
             cells,
             changes,
             next_id,
-            end_id: ids as u32,
-            index: PairIndex::new(threshold.max(1), Vec::new()),
+            made: Vec::new(),
+            tokens: HashMap::default(),
+            index: PairIndex::new(threshold.max(1), groups, Vec::new()),
             scanned: false,
             forgotten: HashSet::default(),
+            token_counts: None,
             threads,
             workers: (0..threads).map(|_| Mutex::default()).collect(),
         })
@@ -89,27 +103,59 @@ impl PairTable {
     /// ranks of the first ids; others are their own ranks. Call it before `top`.
     pub fn break_ties_by(mut self, ranks: Vec<u32>) -> Self {
         debug_assert!(!self.scanned);
-        self.index = PairIndex::new(self.index.threshold(), ranks);
+        self.index = PairIndex::new(self.index.threshold(), self.groups(), ranks);
         self
     }
 
+    /// Returns the number of groups.
+    pub fn groups(&self) -> usize {
+        self.cells.layout.lengths.len()
+    }
+
+    /// Returns the id that the next new token will get.
+    pub fn next_id(&self) -> u32 {
+        self.next_id
+    }
+
+    /// Returns the number of tokens in each group.
+    pub fn lengths(&self) -> &[u64] {
+        &self.cells.layout.lengths
+    }
+
     /// Returns the `n` most frequent pairs, or fewer if there are no more, and their counts: higher counts first, then
-    /// smaller ids (or ranks: see `break_ties_by`).
-    pub fn top(&mut self, n: usize, cancel: &Cancel) -> Result<Vec<(Pair, u64)>> {
-        if !self.scanned {
-            self.rescan(cancel)?;
-            self.scanned = true;
+    /// smaller ids (or ranks: see `break_ties_by`). With a `group`, only its sequences count.
+    pub fn top(&mut self, n: usize, group: Option<usize>, cancel: &Cancel) -> Result<Vec<(Pair, u64)>> {
+        let column = self.column(group);
+        self.scan(cancel)?;
+        while !self.index.has(n, column) && self.index.threshold() > 1 {
+            self.rescan(self.index.threshold() / THRESHOLD_DIVISOR, cancel)?;
         }
-        while !self.index.has(n) && self.index.threshold() > 1 {
-            self.index = self.index.emptied((self.index.threshold() / THRESHOLD_DIVISOR).max(1));
-            self.rescan(cancel)?;
-        }
-        Ok(self.index.top(n))
+        Ok(self.index.top(n, column))
     }
 
     /// Returns whether the pairs have been counted. The first call of `top` counts them, which is slow.
     pub fn is_counted(&self) -> bool {
         self.scanned
+    }
+
+    /// Returns how often each pair occurs, in all sequences or in a group. Forgotten pairs do not occur.
+    pub fn count(&mut self, pairs: &[Pair], group: Option<usize>, cancel: &Cancel) -> Result<Vec<u64>> {
+        self.find(pairs, cancel)?;
+        let column = self.column(group);
+        Ok(pairs.iter().map(|&pair| self.index.count(pair, column)).collect())
+    }
+
+    /// Returns the column of the index for a group. A single group is all sequences.
+    fn column(&self, group: Option<usize>) -> usize {
+        group.filter(|_| self.groups() > 1).map_or(0, |group| 1 + group)
+    }
+
+    /// Returns how often each token occurs, by id. The first call counts them.
+    pub fn token_counts(&mut self, cancel: &Cancel) -> Result<&[u64]> {
+        if self.token_counts.is_none() {
+            self.token_counts = Some(self.cells.token_counts(cancel)?);
+        }
+        Ok(&self.token_counts.as_ref().expect("counted above")[..self.next_id as usize])
     }
 
     /// Permanently excludes pairs from the results of `top`.
@@ -120,16 +166,28 @@ impl PairTable {
         }
     }
 
-    /// Merges all pairs of `batch` at once. The new tokens get the next ids, in the order of the batch.
-    pub fn merge(&mut self, batch: &[Pair]) -> Result<()> {
-        self.check(batch)?;
+    /// Merges all pairs of `batch` at once. Returns the token that each became, and how often it was merged. New tokens
+    /// get the next ids, in the order of the batch; a pair that was merged before becomes the same token again. A pair
+    /// that does not occur is an error unless `absent` allows it.
+    pub fn merge(&mut self, batch: &[Pair], absent: bool, cancel: &Cancel) -> Result<Vec<(u32, u64)>> {
+        self.find(batch, cancel)?;
+        self.check(batch, absent)?;
+        self.cells.reserve(self.next_id as usize + batch.len())?;
+        let first_new = self.next_id;
         let mut pairs = Vec::with_capacity(batch.len());
-        for (&(first, last), token) in batch.iter().zip(self.next_id..) {
+        for &(first, last) in batch {
+            let token = *self.tokens.entry((first, last)).or_insert(self.next_id);
+            if token == self.next_id {
+                self.made.push((first, last));
+                self.next_id += 1;
+            }
             let width = self.cells.layout.add_token(token, (first, last));
             let places = self.index.take((first, last)).unwrap_or_default();
             pairs.push(BatchPair { first, last, token, width, places });
         }
-        self.next_id += batch.len() as u32;
+        // Pairs with a token that was split may be in the index already, which an update does not expect.
+        let update = pairs.iter().all(|pair| pair.token >= first_new);
+        let mut merged = Vec::with_capacity(batch.len());
         let mut rest = &mut pairs[..];
         while !rest.is_empty() {
             let mut places = 0;
@@ -138,13 +196,16 @@ impl PairTable {
                 places <= GROUP_PLACES
             };
             let size = rest.iter().take_while(fits).count().max(1);
-            let (group, others) = rest.split_at_mut(size);
-            self.merge_group(group);
+            let (some, others) = rest.split_at_mut(size);
+            self.merge_some(some, update, &mut merged);
             // These lists are most of the memory: free them before new ones are written.
-            group.iter_mut().for_each(|pair| pair.places = Vec::new());
+            some.iter_mut().for_each(|pair| pair.places = Vec::new());
             rest = others;
         }
-        Ok(())
+        if !update {
+            self.start_again();
+        }
+        Ok(merged)
     }
 
     /// Merges the most frequent pair `n` times, or until there are no more pairs. Returns the pairs and their counts.
@@ -152,29 +213,62 @@ impl PairTable {
         let mut merged = Vec::new();
         while merged.len() < n {
             cancel.check()?;
-            let Some(&(pair, count)) = self.top(1, cancel)?.first() else { break };
-            self.merge(&[pair])?;
+            let Some(&(pair, count)) = self.top(1, None, cancel)?.first() else { break };
+            self.merge(&[pair], false, cancel)?;
             merged.push((pair, count));
         }
         Ok(merged)
     }
 
+    /// Replaces tokens by the pairs they were made from, everywhere. If such a pair is merged again, it becomes the
+    /// same token. All pairs are then counted again.
+    pub fn split(&mut self, tokens: &[u32]) -> Result<()> {
+        let first_made = self.next_id - self.made.len() as u32;
+        let mut parts = vec![NOT_SPLIT; self.cells.layout.widths.len()];
+        for &token in tokens {
+            let Some(&pair) = token.checked_sub(first_made).and_then(|nth| self.made.get(nth as usize)) else {
+                return Err(Error::invalid(format!("token {token} cannot be split: no merge in this table made it")));
+            };
+            parts[token as usize] = pair;
+        }
+        self.cells.split(&parts, self.threads);
+        self.token_counts = None;
+        self.start_again();
+        Ok(())
+    }
+
+    /// Empties the index, so that all pairs are counted again when they are needed.
+    fn start_again(&mut self) {
+        self.index = self.index.emptied(self.index.threshold());
+        self.scanned = false;
+    }
+
+    /// Makes sure that pairs are in the index if they occur, even below the threshold.
+    fn find(&mut self, pairs: &[Pair], cancel: &Cancel) -> Result<()> {
+        self.scan(cancel)?;
+        let is_missing = |pair: &Pair| !self.index.contains(*pair) && !self.forgotten.contains(pair);
+        if self.index.threshold() > 1 && pairs.iter().any(is_missing) {
+            self.rescan(1, cancel)?;
+        }
+        Ok(())
+    }
+
     /// Returns an error unless the pairs of a batch can be merged at once.
-    fn check(&self, batch: &[Pair]) -> Result<()> {
-        if batch.len() > (self.end_id - self.next_id) as usize {
-            return Err(Error::invalid(format!(
-                "the batch has {} pairs, but only {} merges remain",
-                batch.len(),
-                self.end_id - self.next_id
-            )));
+    fn check(&self, batch: &[Pair], absent: bool) -> Result<()> {
+        if batch.len() > MAX_MERGES.saturating_sub(self.made.len()) {
+            return Err(Error::invalid(format!("there can be at most {MAX_MERGES} merges")));
         }
         let firsts: HashSet<u32> = batch.iter().map(|pair| pair.0).collect();
         let mut seen = HashSet::default();
         for &(first, last) in batch {
+            if first.max(last) >= self.next_id {
+                let token = first.max(last);
+                return Err(Error::invalid(format!("token {token} in the pair ({first}, {last}) does not exist")));
+            }
             if !seen.insert((first, last)) {
                 return Err(Error::invalid(format!("the pair ({first}, {last}) is in the batch twice")));
             }
-            if self.index.count((first, last)) == 0 {
+            if !absent && self.index.count((first, last), 0) == 0 {
                 return Err(Error::invalid(format!("the pair ({first}, {last}) does not occur in the data")));
             }
             let only_itself = first == last && batch.iter().all(|pair| *pair == (first, last) || pair.0 != first);
@@ -188,34 +282,69 @@ impl PairTable {
         Ok(())
     }
 
-    fn merge_group(&mut self, pairs: &[BatchPair]) {
+    /// Merges some pairs of a batch, and adds the token that each became, and how often, to `merged`.
+    fn merge_some(&mut self, pairs: &[BatchPair], update: bool, merged: &mut Vec<(u32, u64)>) {
         let places: usize = pairs.iter().map(|pair| pair.places.len()).sum();
         let threads = if places > MIN_PARALLEL_PLACES { self.threads } else { 1 };
         self.cells.replace(pairs, &mut self.changes, threads);
 
+        if update {
+            self.update_index(pairs, threads);
+        }
+        let layout = &mut self.cells.layout;
+        for (part, &group) in self.changes.iter().zip(&layout.part_groups) {
+            layout.lengths[group] -= part.merged.iter().sum::<u64>();
+        }
+        for (nth, pair) in pairs.iter().enumerate() {
+            let count = self.changes.iter().map(|part| part.merged[nth]).sum();
+            merged.push((pair.token, count));
+            if let Some(counts) = &mut self.token_counts {
+                counts.resize(layout.widths.len(), 0);
+                counts[pair.first as usize] -= count;
+                counts[pair.last as usize] -= count;
+                counts[pair.token as usize] += count;
+            }
+        }
+    }
+
+    /// Adds the pairs that new tokens form with their neighbors to the index, and lowers the counts of others.
+    fn update_index(&mut self, pairs: &[BatchPair], threads: usize) {
         // Each pair and side is a separate job: the new pairs on one side of a new token belong to that token alone.
         let threshold = self.index.threshold();
         parallel::for_each(pairs.len() * 2, threads, |worker, job| {
             let side = if job % 2 == 0 { Side::Left } else { Side::Right };
             let mut worker = self.workers[worker].lock().expect("no panic");
-            worker.add(&pairs[job / 2], job / 2, side, &self.changes, &self.cells.layout, threshold);
+            let (pair, layout) = (&pairs[job / 2], &self.cells.layout);
+            if layout.lengths.len() > 1 {
+                worker.add::<true>(pair, job / 2, side, &self.changes, layout, threshold);
+            } else {
+                worker.add::<false>(pair, job / 2, side, &self.changes, layout, threshold);
+            }
         });
 
         // Insert all new pairs before subtracting any losses: a later pair of the batch may reduce a new pair.
         for worker in &mut self.workers {
-            self.index.insert(worker.get_mut().expect("no panic").entries.drain(..));
+            let worker = worker.get_mut().expect("no panic");
+            self.index.insert(worker.entries.drain(..), &worker.by_group);
+            worker.by_group.clear();
         }
         for worker in &mut self.workers {
             self.index.subtract(worker.get_mut().expect("no panic").lost.drain(..));
         }
-        for part in &self.changes {
-            self.index.subtract(part.lost.iter().copied());
+        for (part, &group) in self.changes.iter().zip(&self.cells.layout.part_groups) {
+            let lost = part.lost.iter().map(|&(pair, count)| Lost { pair, group: group as u32, count });
+            self.index.subtract(lost);
         }
     }
 
-    /// Counts all pairs, and lists the places of those at or above the threshold: at the start, and whenever the pairs
-    /// above the threshold run out.
-    fn rescan(&mut self, cancel: &Cancel) -> Result<()> {
+    /// Counts all pairs if they have not been counted yet.
+    fn scan(&mut self, cancel: &Cancel) -> Result<()> {
+        if self.scanned { Ok(()) } else { self.rescan(self.index.threshold(), cancel) }
+    }
+
+    /// Counts all pairs, and lists the places of those at or above a threshold: at the start, after a split, and
+    /// whenever the pairs above the threshold run out.
+    fn rescan(&mut self, threshold: u64, cancel: &Cancel) -> Result<()> {
         /// pair → (count, number of places)
         type PairSums = PairMap<(u64, usize)>;
         let parts = self.cells.layout.bounds();
@@ -228,6 +357,8 @@ impl PairTable {
                 *places += 1;
             });
         });
+        cancel.check()?;
+        self.index = self.index.emptied(threshold.max(1));
         let counted: Vec<PairSums> = counted.into_iter().map(|counts| counts.into_inner().expect("no panic")).collect();
 
         let mut sums = PairSums::default();
@@ -241,6 +372,15 @@ impl PairTable {
             .filter(|(pair, sum)| sum.0 >= self.index.threshold() && !self.forgotten.contains(pair))
             .map(|(pair, &(count, places))| Entry { pair, count, places: vec![0; places] })
             .collect();
+        let mut by_group = Vec::new();
+        if self.groups() > 1 {
+            by_group.resize(entries.len() * self.groups(), 0);
+            for (entry, sums) in entries.iter().zip(by_group.chunks_exact_mut(self.groups())) {
+                for (counts, &group) in counted.iter().zip(&self.cells.layout.part_groups) {
+                    sums[group] += counts.get(entry.pair).map_or(0, |counts| counts.0);
+                }
+            }
+        }
         // Divide each list into one stretch per part, so that the parts can be filled in parallel.
         let mut stretches: Vec<PairMap<&mut [u32]>> = parts.iter().map(|_| PairMap::default()).collect();
         for entry in &mut entries {
@@ -265,8 +405,8 @@ impl PairTable {
             });
         });
         drop(stretches);
-        cancel.check()?;
-        self.index.insert(entries.into_iter());
-        Ok(())
+        self.index.insert(entries.into_iter(), &by_group);
+        self.scanned = cancel.check().is_ok();
+        cancel.check()
     }
 }

@@ -112,12 +112,12 @@ fn count(texts: &[SharedText]) -> Counted {
 
 /// Merges up to `size` pairs at a time that do not touch each other.
 fn train(sequences: &[(Vec<u32>, u64)], merges: usize, size: usize) -> Vec<Pair> {
-    let sequences = sequences.iter().map(|(ids, count)| (ids.iter().copied(), *count));
-    let mut table = PairTable::new(sequences, 256, merges, 1, false, 1, &NEVER).expect("small");
+    let sequences = sequences.iter().map(|(ids, count)| (ids.iter().copied(), *count, 0));
+    let mut table = PairTable::new(sequences, 1, 256, merges, 1, false, 1, &NEVER).expect("small");
     let mut done: Vec<Pair> = Vec::new();
     while done.len() < merges {
         let mut batch: Vec<Pair> = Vec::new();
-        for (pair, _) in table.top(size.min(merges - done.len()), &NEVER).expect("never cancelled") {
+        for (pair, _) in table.top(size.min(merges - done.len()), None, &NEVER).expect("never cancelled") {
             if batch.iter().all(|other| pair.0 != other.1 && pair.1 != other.0) {
                 batch.push(pair);
             }
@@ -125,7 +125,7 @@ fn train(sequences: &[(Vec<u32>, u64)], merges: usize, size: usize) -> Vec<Pair>
         if batch.is_empty() {
             break;
         }
-        table.merge(&batch).expect("pairs of the table");
+        table.merge(&batch, false, &NEVER).expect("pairs of the table");
         done.extend(batch);
     }
     done

@@ -1,10 +1,9 @@
 """Compare tokenizers, audit and inspect vocabularies, and display tokens.
 
 >>> from batchbpe import Tokenizer
->>> from batchbpe.analysis import evaluate
->>> tokenizer = Tokenizer.train("to be or not to be", 258)
->>> evaluate({"mine": tokenizer}, "to be")[0].tokens
-3
+>>> from batchbpe.analysis import audit
+>>> audit(Tokenizer.train("to be or not to be", 258)).longest[:2]
+[256, 257]
 
 Names are imported on first use, so that `batchbpe.analysis.display` does not import numpy or pyarrow.
 """
@@ -15,28 +14,36 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .auditing import Audit, audit
     from .display import Encoding
-    from .evaluation import TextEncoder, evaluate
-    from .group_evaluation import GroupComparison, GroupEvaluation, evaluate_groups
+    from .evaluation import evaluate
+    from .evaluation_table import EvaluationTable
+    from .evaluator import TextEncoder
+    from .group_evaluation import GroupComparison, GroupEvaluation
     from .id_map import IdMap
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
+    from .vocab_changes import Changes, changes
 
 _MODULES = {
     "auditing": ["Audit", "audit"],
     "display": ["Encoding"],
-    "evaluation": ["TextEncoder", "evaluate"],
-    "group_evaluation": ["GroupComparison", "GroupEvaluation", "evaluate_groups"],
+    "evaluation": ["evaluate"],
+    "evaluation_table": ["EvaluationTable"],
+    "evaluator": ["TextEncoder"],
+    "group_evaluation": ["GroupComparison", "GroupEvaluation"],
     "id_map": ["IdMap"],
     "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
     "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
+    "vocab_changes": ["Changes", "changes"],
 }
 
 __all__ = [
     "METRICS",
     "Audit",
+    "Changes",
     "CountsSummary",
     "Encoding",
     "Evaluation",
+    "EvaluationTable",
     "GroupComparison",
     "GroupEvaluation",
     "IdMap",
@@ -44,8 +51,8 @@ __all__ = [
     "TextEncoder",
     "TokenInfo",
     "audit",
+    "changes",
     "evaluate",
-    "evaluate_groups",
     "find_tokens",
     "gini",
     "inspect_counts",

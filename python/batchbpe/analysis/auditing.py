@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ..data.corpus import Data, Files
-from ..errors import ArgumentError, ArgumentTypeError, Setting
+from ..errors import ArgumentTypeError
 from ..model import Model
 from ..tokenizer import Tokenizer
-from ..util.surrogates import Errors
 from ..util.utf8 import is_utf8
-from .evaluation import evaluate
 
 
 @dataclass(frozen=True)
@@ -35,56 +31,26 @@ class Audit:
     longest: list[int]
     """The ten longest tokens."""
     unused: list[int] | None
-    """Tokens that do not occur in the data. None if no data was given."""
+    """Tokens that do not occur in the text. None if no frequencies were given."""
     scaffolds: list[int] | None
-    """Unused tokens from which a token in the data was made."""
+    """Unused tokens from which a token in the text was made."""
 
 
-def audit(
-    tokenizer: Tokenizer,
-    data: Data | None = None,
-    *,
-    texts: str | Iterable[str] | None = None,
-    files: Files | None = None,
-    frequencies: npt.NDArray[np.uint64] | None = None,
-    text_column: str = "text",
-    document: str = "file",
-    errors: Errors = "strict",
-    threads: int | None = None,
-) -> Audit:
-    """Find tokens worth checking. Unused tokens are found if data or frequencies are given.
+def audit(tokenizer: Tokenizer, *, frequencies: npt.NDArray[np.uint64] | None = None) -> Audit:
+    """Find tokens worth checking. `evaluate(tokenizer, data, audit=True)` also finds those that are not used in a text.
 
     Parameters
     ----------
     tokenizer: the tokenizer to audit.
-    data: text that the vocabulary should serve; anything that `ChunkCounts.count` accepts.
-    texts, files: as in `ChunkCounts.count`, instead of data.
-    frequencies: number of occurrences of each token, such as `Evaluation.frequencies`, instead of data.
-    text_column, document, errors, threads: as in `evaluate`.
+    frequencies: number of occurrences of each token in a text, such as `Evaluation.frequencies`.
 
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
-    >>> audit(tokenizer, ["aaab"]).scaffolds
+    >>> audit(tokenizer, frequencies=np.bincount(tokenizer.encode("aaab"))).scaffolds
     [97, 98, 256, 257]
-    >>> audit(tokenizer, texts="aaab") == audit(tokenizer, ["aaab"])
-    True
 
     """
     if not isinstance(getattr(tokenizer, "model", None), Model):
         raise ArgumentTypeError("tokenizer", tokenizer, "must be a Tokenizer")
-    if not data is texts is files is None:
-        if frequencies is not None:
-            raise ArgumentError("frequencies", frequencies, ("must be omitted if ", Setting("data"), " is given"))
-        (result,) = evaluate(
-            {"": tokenizer},
-            data,
-            texts=texts,
-            files=files,
-            text_column=text_column,
-            document=document,
-            errors=errors,
-            threads=threads,
-        )
-        frequencies = result.frequencies
     model = tokenizer.model
     found = set(model.found_tokens.values())
     vocab = {token: value for token, value in model.vocab.items() if token not in found}

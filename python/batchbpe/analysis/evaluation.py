@@ -1,302 +1,194 @@
-"""Evaluate tokenizers on a text: the length of its encoding and the use of the vocabulary.
-
-The text is counted once for each pattern, and each tokenizer encodes every unique chunk once. This is exact, because
-tokens never cross chunk boundaries. Other tokenizers, and subclasses that override `encode`, encode every document.
-"""
+"""`evaluate`: compare tokenizers on the same text, or on groups of documents."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from functools import partial
+from numbers import Integral
+from typing import TYPE_CHECKING, get_args
 
-import numpy as np
-import numpy.typing as npt
-
-from .._core import MAX_ID
+from ..choices import Unit
 from ..counts import ChunkCounts
-from ..counts.counter import dropped_text
 from ..data.corpus import Corpus, Data, Files
-from ..data.documents import Counts, Documents
 from ..data.options import Reading, ReadOptions, Sampling
-from ..data.sampling import Selection
 from ..data.source import Source
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short, warn
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short
 from ..options import accepting
 from ..tokenizer import Tokenizer
-from ..tokenizer.paper import BatchTokenizer
 from ..util.progress import Meter, bar, format_size
-from ..util.surrogates import Errors, check_errors
-from .counted_text import CountedText, repeatable, texts_of
-from .metrics import Evaluation
+from . import auditing, groups
+from .evaluation_table import EvaluationTable
+from .evaluator import Evaluator, Tokenizers, named_tokenizers
+from .group_evaluation import compare_groups
+from .metrics import total
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Frequencies = npt.NDArray[np.uint64]
-
-
-class TextEncoder(Protocol):
-    """Anything that encodes text: a `Tokenizer`, a `tiktoken.Encoding`, your own class.
-
-    The vocabulary size is read from the attribute `vocab_size` or `n_vocab`, if there is one.
-
-    >>> class Bytes:
-    ...     vocab_size = 256
-    ...
-    ...     def encode(self, text):
-    ...         return list(text.encode())
-    >>> evaluate({"bytes": Bytes()}, "to be")[0].tokens
-    5
-    """
-
-    def encode(self, text: str, /) -> Sequence[int]:
-        """Encode a text to ids."""
-
 
 @accepting(ReadOptions, Sampling)
 def evaluate(
-    tokenizers: Mapping[str, TextEncoder],
-    data: Data | None = None,
+    tokenizers: Tokenizers,
+    data: Mapping[str, Data] | Data | None = None,
     *,
-    texts: str | Iterable[str] | None = None,
-    files: Files | None = None,
+    texts: Mapping[str, str | Iterable[str]] | str | Iterable[str] | None = None,
+    files: Mapping[str, Files] | Files | None = None,
+    group_column: str | None = None,
+    by_file: bool = False,
+    per: Unit = "character",
+    parity: str | None = None,
+    audit: bool = False,
     threads: int | None = None,
     progress: bool = False,
     **reading: Unpack[Reading],
-) -> list[Evaluation]:
-    """Evaluate tokenizers on the same text.
+) -> EvaluationTable:
+    """Evaluate tokenizers on the same text, and by group if the data is a dict or has a column of groups.
 
     Special tokens in the text are encoded as ordinary text. A tokenizer that is not a `Tokenizer`, or that overrides
     `Tokenizer.encode`, is called as `encode(document)` for every document and every unique word, which is slower.
 
     Parameters
     ----------
-    tokenizers: tokenizers by name.
-    data: anything that `ChunkCounts.count` accepts. Words are unknown in chunk counts, and only tokenizers with the
-        same pattern can encode them.
-    texts: evaluate on these strings, whatever they look like, instead of `data`.
-    files: evaluate on these paths, globs, folders or URLs instead of `data`; "-" is standard input.
+    tokenizers: a tokenizer, the path of a model file, or a list or dict of these. A tokenizer is any object with a
+        method `encode(text)`.
+    data: anything that `train` accepts, or a dict of groups and their data. Words are unknown in chunk counts, and only
+        tokenizers with the same pattern can encode them.
+    texts: evaluate on these strings, or on a dict of groups of strings, whatever they look like, instead of `data`.
+    files: evaluate on these paths, globs, folders or URLs, or on a dict of groups of these; "-" is standard input.
+    group_column: column of tables, or field of jsonl files, that contains the group of each document.
+    by_file: whether each file is a group.
+    per: unit of text whose cost in tokens is compared between groups. "text" is for groups that contain the same text
+        in different languages.
+    parity: the group with which the others are compared; by default the cheapest for the first tokenizer.
+    audit: whether to find unused and suspicious tokens; see `Audit`. Only a `Tokenizer` can be audited.
     {reading}
+    sample and limit_bytes select from each group. They cannot be combined with `group_column`.
     threads: number of threads; all cores by default.
     progress: whether to display a progress bar.
 
     >>> plain, merged = (Tokenizer.train("to be or not to be", size) for size in (256, 258))
     >>> [result.tokens for result in evaluate({"bytes": plain, "merged": merged}, "to be")]
     [5, 3]
-    >>> evaluate({"bytes": plain}, texts=["notes.txt"], limit_bytes=5)[0].tokens
+    >>> evaluate(plain, texts=["notes.txt"], limit_bytes=5)[0].tokens
     9
+    >>> texts = {"en": "to be or not to be", "de": "Sein oder Nichtsein"}
+    >>> result = evaluate({"merged": merged}, texts, audit=True)
+    >>> result.groups.reference_group, round(result.groups.tokenizers["merged"].parity["de"], 2)
+    ('en', 1.29)
+    >>> 257 in result.audits["merged"].unused
+    False
 
     """
+    named = named_tokenizers(tokenizers)
+    if audit and not any(isinstance(each, Tokenizer) for each in named.values()):
+        raise ArgumentError("audit", audit, "needs a Tokenizer, since other objects have no known vocabulary")
     corpus = Corpus.of(data, texts, files, reading)
-    evaluator = Evaluator(tokenizers, errors=corpus.options.errors, threads=threads)
-    selection = Selection(corpus.sampling)
-    with reading_bar(corpus.sources, show=progress) as update:
-        for source in corpus.sources:
+    grouped = grouped_documents(corpus, group_column, by_file)
+    _check_comparison(per, parity, grouped is not None)
+    sources, documents = grouped or (corpus.sources, groups.by_name({"": corpus.sources}, corpus.sampling))
+    evaluators: dict[str, Evaluator] = {}
+    new_evaluator = partial(Evaluator, named, errors=corpus.options.errors, threads=threads)
+    new_evaluator()  # reports wrong arguments even if there are no documents
+    with reading_bar(sources, show=progress) as update:
+        for source, parts in documents:
             with source.blamed():
-                for documents in selection.of(source):
-                    evaluator.add(documents)
+                for group, some in parts:
+                    if group not in evaluators:
+                        evaluators[group] = new_evaluator()
+                    evaluators[group].add(some)
                     update()
-    check_text(evaluator.text.bytes, corpus.sources, corpus.sampling, corpus.given)
-    return evaluator.results()
+    full = {group: evaluator for group, evaluator in sorted(evaluators.items()) if evaluator.text.bytes}
+    check_text(full, sources, corpus)
+    by_group = {group: evaluator.results() for group, evaluator in full.items()}
+    evaluations = [total(parts) for parts in zip(*by_group.values(), strict=True)]
+    empty = sorted(evaluators.keys() - full.keys())
+    return EvaluationTable(
+        evaluations,
+        named,
+        compare_groups(by_group, per, parity, empty) if grouped else None,
+        {
+            each.name: auditing.audit(tokenizer, frequencies=each.frequencies)
+            for each, tokenizer in zip(evaluations, named.values(), strict=True)
+            if audit and isinstance(tokenizer, Tokenizer)
+        },
+    )
 
 
-def check_text(size: int, sources: Iterable[Source], sampling: Sampling, data: object) -> None:
-    """Raise if the data contains no text.
+def grouped_documents(
+    corpus: Corpus, group_column: str | None, by_file: bool
+) -> tuple[list[Source], groups.GroupedDocuments] | None:
+    """Return the sources to read and their documents by group, or None if nothing defines groups.
 
-    >>> evaluate({"mine": Tokenizer.train("to be", 256)}, "")
+    >>> sources, documents = grouped_documents(Corpus({"en": ["to be"], "de": ["zu sein"]}), None, by_file=False)
+    >>> [group for _, parts in documents for group, _ in parts]
+    ['en', 'de']
+    """
+    by_name = _by_name(corpus)
+    _check_groups(corpus, by_name is not None, group_column, by_file)
+    if group_column is not None:
+        return corpus.sources, groups.by_column(corpus.sources, group_column)
+    if by_file:
+        return corpus.sources, groups.by_file(corpus.sources, corpus.sampling)
+    if by_name is None:
+        return None
+    return [source for each in by_name.values() for source in each], groups.by_name(by_name, corpus.sampling)
+
+
+def _by_name(corpus: Corpus) -> dict[str, list[Source]] | None:
+    """Return the sources of each group if the data is a dict of groups. A dict of integers is chunk counts."""
+    given = corpus.given
+    if not isinstance(given, Mapping) or isinstance(given, ChunkCounts):
+        return None
+    is_data = given is corpus.data
+    if is_data and all(isinstance(each, Integral) for each in given.values()):
+        return None
+    kind = "data" if is_data else "texts" if given is corpus.texts else "files"
+    for group, value in given.items():
+        if value is None or isinstance(value, Integral):
+            raise ArgumentTypeError(f"{kind}[{group!r}]", value, "must be text, files or other data")
+    options = corpus.options
+    return {str(group): Corpus(**{kind: each}, options=options).sources for group, each in given.items()}
+
+
+def _check_groups(corpus: Corpus, is_dict: bool, group_column: str | None, by_file: bool) -> None:
+    """Raise unless at most one of a dict, `group_column` and `by_file` defines the groups."""
+    if group_column is not None and by_file:
+        raise ArgumentError("group_column", group_column, ("must be omitted if ", Setting("by_file"), " is set"))
+    for name, value in {"group_column": group_column, "by_file": by_file or None}.items():
+        if value is not None and is_dict:
+            raise ArgumentError(name, value, "must be omitted if the data is a dict of groups")
+    for name in ("sample", "limit_bytes") if group_column is not None else ():
+        value = getattr(corpus.sampling, name)
+        if value != getattr(Sampling, name):
+            raise ArgumentError(name, value, ("must be omitted with ", Setting("group_column")))
+
+
+def _check_comparison(per: Unit, parity: str | None, is_grouped: bool) -> None:
+    if per not in get_args(Unit):
+        raise ArgumentError("per", per, f"must be one of {', '.join(map(repr, get_args(Unit)))}")
+    for name, value in {"per": per if per != "character" else None, "parity": parity}.items():
+        if value is not None and not is_grouped:
+            remedy = ("use a dict of groups, ", Setting("group_column"), " or ", Setting("by_file"))
+            raise ArgumentError(name, value, "needs groups", remedy=remedy)
+
+
+def check_text(found: object, sources: Iterable[Source], corpus: Corpus) -> None:
+    """Raise if nothing was found because the data contains no text.
+
+    >>> evaluate(Tokenizer.train("to be", 256), "")
     Traceback (most recent call last):
     ...
     batchbpe.errors.DataError: no text found in ''; pass data that is not empty
     """
-    if not size:
+    if not found:
         names = [source.name for source in sources if source.name]
-        value = short(data)
+        value = short(corpus.given)
         if names:
             value = names[0] if len(names) == 1 else plural(len(names), "file")
-        is_sample = sampling.sample < 1
+        is_sample = corpus.sampling.sample < 1
         remedy = ("raise ", Setting("sample"), " or pass more data") if is_sample else "pass data that is not empty"
         raise DataError(f"no text found in {value}", remedy=remedy)
-
-
-class Evaluator:
-    """Evaluate tokenizers on a text that is added in parts.
-
-    >>> from batchbpe.data.documents import Texts
-    >>> evaluator = Evaluator({"mine": Tokenizer.train("to be or not to be", 258)})
-    >>> for document in ["to be", "or not"]:
-    ...     evaluator.add(Texts([document]))
-    >>> evaluator.results()[0].tokens
-    9
-    """
-
-    def __init__(
-        self, tokenizers: Mapping[str, TextEncoder], *, errors: Errors = "strict", threads: int | None = None
-    ) -> None:
-        """Check the tokenizers and start with an empty text."""
-        if not isinstance(tokenizers, Mapping):
-            raise ArgumentTypeError("tokenizers", tokenizers, "must be a dict of names and tokenizers")
-        if not tokenizers:
-            raise ArgumentError("tokenizers", dict(tokenizers), "must contain at least one tokenizer")
-        for tokenizer in tokenizers.values():
-            if isinstance(tokenizer, str) or not callable(getattr(tokenizer, "encode", None)):
-                raise ArgumentTypeError("tokenizers", tokenizer, "must contain objects with a method encode(text)")
-        check_errors(errors)
-        tokenizers = {name: _unwrapped(tokenizer) for name, tokenizer in tokenizers.items()}
-        self._tokenizers, self._errors, self._threads = tokenizers, errors, threads
-        counted = [each.model.split for each in tokenizers.values() if encodes_chunks(each)]
-        # Bytes and characters are measured by chunks, so at least one pattern is needed.
-        self.text = CountedText(counted or ["gpt4"], threads, errors)
-        self._by_document = {
-            name: _DocumentEncoder(name, each) for name, each in tokenizers.items() if not encodes_chunks(each)
-        }
-
-    def add(self, documents: Documents) -> None:
-        """Add documents, or chunk counts, to the text."""
-        documents = repeatable(documents)
-        self.text.add(documents)
-        if not self._by_document:
-            return
-        if isinstance(documents, Counts):
-            raise DataError(
-                f"chunk counts cannot be encoded by {short(next(iter(self._by_document)))}, which encodes documents",
-                remedy="evaluate on the documents instead",
-            )
-        for text in texts_of(documents, self._errors):
-            for encoder in self._by_document.values():
-                encoder.add(text)
-
-    def results(self) -> list[Evaluation]:
-        """Return the metrics of each tokenizer."""
-        return [
-            evaluate_text(name, tokenizer, self.text, threads=self._threads)
-            if encodes_chunks(tokenizer)
-            else self._by_document[name].evaluate(self.text)
-            for name, tokenizer in self._tokenizers.items()
-        ]
-
-
-def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads: int | None = None) -> Evaluation:
-    """Evaluate a tokenizer on a text that was counted with its pattern.
-
-    >>> counts = ChunkCounts.count("to be or not to be")
-    >>> evaluate_text("mine", Tokenizer.train(counts, 258), CountedText.from_counts(counts)).tokens
-    14
-    """
-    split = tokenizer.model.split
-    if split not in text.chunks:
-        raise DataError(f"the text was not counted with the pattern of {name}, {split}")
-    chunks = text.chunks[split]
-    encoder = tokenizer.core_encoder
-    ids, sizes = encoder.encode_chunks(chunks.arrays.data, chunks.arrays.offsets, threads)
-    frequencies = np.zeros(tokenizer.n_vocab, np.uint64)
-    np.add.at(frequencies, ids, np.repeat(chunks.arrays.counts, sizes))
-    if dropped := text.dropped[split]:
-        warn((f"{name}: " if name else "") + dropped_text(dropped, split))
-    single = None
-    if text.words is not None:
-        spaced, offsets = _with_spaces(text.words)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # dropped text has been reported above, for the whole text
-            _, ends = encoder.encode_documents(spaced, offsets, ([], []), threads)
-        single = int(text.words.arrays.counts[np.diff(ends) == 1].sum())
-    return _evaluation(name, len(tokenizer.vocab), frequencies, text, single, dropped)
-
-
-def encodes_chunks(tokenizer: object) -> TypeGuard[Tokenizer]:
-    """Return whether the core can encode chunks for a tokenizer: it `is_plain`, without phrases or added tokens.
-
-    >>> class Lower(Tokenizer):
-    ...     def encode(self, text, *options):
-    ...         return super().encode(text.lower(), *options)
-    >>> tokenizer = Tokenizer.train("to be", 256)
-    >>> encodes_chunks(tokenizer), encodes_chunks(Lower(tokenizer.model))
-    (True, False)
-    """
-    return is_plain(tokenizer) and not tokenizer.phrases and not tokenizer.added_tokens
-
-
-def is_plain(tokenizer: object) -> TypeGuard[Tokenizer]:
-    """Return whether a tokenizer is a `Tokenizer` whose `encode` is not overridden."""
-    return (
-        isinstance(tokenizer, Tokenizer)
-        and type(tokenizer).encode is Tokenizer.encode
-        and "encode" not in vars(tokenizer)
-    )
-
-
-def _unwrapped(tokenizer: TextEncoder) -> TextEncoder:
-    """Return the tokenizer that a `BatchTokenizer` contains, unless a subclass overrides `encode`."""
-    if isinstance(tokenizer, BatchTokenizer) and type(tokenizer).encode is BatchTokenizer.encode:
-        return tokenizer.tokenizer
-    return tokenizer
-
-
-class _DocumentEncoder:
-    """Token frequencies of a tokenizer that encodes document by document."""
-
-    def __init__(self, name: str, tokenizer: TextEncoder) -> None:
-        self._name, self._tokenizer = name, tokenizer
-        self._frequencies: Frequencies = np.zeros(0, np.uint64)
-
-    def add(self, text: str) -> None:
-        found = np.bincount(self._encode(text)).astype(np.uint64)
-        longer, shorter = sorted((self._frequencies, found), key=len, reverse=True)
-        self._frequencies = longer.copy()
-        self._frequencies[: len(shorter)] += shorter
-
-    def _encode(self, text: str) -> npt.NDArray[np.int64]:
-        ids: Sequence[int] | npt.NDArray[np.uint32]
-        if is_plain(self._tokenizer):
-            ids = self._tokenizer.encode_to_numpy(text, "none")
-        else:
-            ids = self._tokenizer.encode(text)
-        try:
-            array = np.asarray(ids if len(ids) else np.zeros(0, np.int64))
-        except (TypeError, ValueError):
-            array = np.asarray(None)
-        if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any() or (array > MAX_ID).any():
-            raise ArgumentTypeError(
-                f"tokenizers[{self._name!r}].encode", ids, f"must return a list of ids from 0 to {MAX_ID}"
-            )
-        return array.astype(np.int64)
-
-    def evaluate(self, text: CountedText) -> Evaluation:
-        words = text.words
-        single = (
-            None if words is None else sum(count for word, count in words.items() if len(self._encode(f" {word}")) == 1)
-        )
-        return _evaluation(self._name, self._vocab_size(), self._frequencies, text, single, 0)
-
-    def _vocab_size(self) -> int:
-        if isinstance(self._tokenizer, Tokenizer):
-            return len(self._tokenizer.vocab)
-        sizes = (getattr(self._tokenizer, name, None) for name in ("vocab_size", "n_vocab"))
-        used = int(np.count_nonzero(self._frequencies))
-        return next((size for size in sizes if isinstance(size, int)), used)
-
-
-def _evaluation(
-    name: str, vocab_size: int, frequencies: Frequencies, text: CountedText, single: int | None, dropped: int
-) -> Evaluation:
-    return Evaluation(
-        name=name,
-        vocab_size=vocab_size,
-        tokens=int(frequencies.sum()),
-        bytes=text.bytes,
-        characters=text.characters,
-        words=None if text.words is None else text.words.total,
-        single_token_words=single,
-        dropped=dropped,
-        frequencies=frequencies,
-    )
-
-
-def _with_spaces(words: ChunkCounts) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Put a space before each word, as most words in a text have."""
-    spaced = np.insert(words.arrays.data, words.arrays.offsets[:-1], ord(" "))
-    return spaced, words.arrays.offsets + np.arange(len(words.arrays.offsets))
 
 
 @contextmanager

@@ -171,7 +171,7 @@ def _loaded(parameter: str, source: Loadable) -> Tokenizer:
 def _by_kind(model: Model) -> Iterator[tuple[str, Sequence[int], Sequence[bytes]]]:
     """Yield the ids and the bytes of the tokens of each kind."""
     vocab = model.vocab
-    merged = [token for token in (*model.byte_ids, *model.merges.values()) if token is not None]
+    merged = [token for token in (*model.byte_ids, *model.visible_merges.values()) if token is not None]
     phrases = [*model.phrases.values()]
     yield "stop words", [*model.stop_words.values()], [*model.stop_words]
     yield "bytes and merges", merged, [*map(vocab.__getitem__, merged)]
@@ -236,7 +236,7 @@ def _encode_chunks(encoder: Encoder, values: list[bytes]) -> tuple[Ids, Ids]:
 
 def _encode_texts(encoder: Encoder, texts: list[str]) -> tuple[Ids, Ids]:
     """Return the ids of all texts, and the number of ids of each. Unlike `encode_batch`, this does not warn."""
-    encoded = [encoder.encode_with_spans(text, ([], []))[0].astype(np.int64) for text in texts]
+    encoded = [encoder.encode_with_spans(text, "none")[0].astype(np.int64) for text in texts]
     return np.concatenate([np.zeros(0, np.int64), *encoded]), np.array([*map(len, encoded)], np.int64)
 
 

@@ -90,6 +90,8 @@ class ModelSummary:
     added_tokens: Mapping[str, int]
     phrases: int
     longest_phrase: TokenInfo | None
+    hidden: int
+    """Merges whose tokens are only steps to others."""
     training: Mapping[str, Any]
     """Options and data size that training recorded."""
 
@@ -149,7 +151,7 @@ def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
     (3, TokenInfo(id=258, text='aaab', hex='61616162', bytes=4))
     """
     model = tokenizer.model
-    mean = sum(len(model.vocab[token]) for token in model.merges.values()) / max(1, len(model.merges))
+    mean = sum(len(model.vocab_with_hidden[token]) for token in model.merges.values()) / max(1, len(model.merges))
     return ModelSummary(
         tokens=len(model.vocab),
         largest_id=model.n_vocab - 1,
@@ -161,11 +163,12 @@ def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
         pattern=model.pattern,
         split=model.split.name,
         pattern_engine=explain(model.split).engine,
-        longest_merge=_longest(model, model.merges.values()),
+        longest_merge=_longest(model, model.visible_merges.values()),
         mean_merge_bytes=round(mean, 3),
         added_tokens=dict(model.added_tokens),
         phrases=len(model.phrases),
         longest_phrase=_longest(model, model.phrases.values()),
+        hidden=len(model.hidden),
         training=dict(model.training),
     )
 

@@ -20,9 +20,8 @@ ALPHA = 2.5
 class Evaluation:
     """Metrics of one tokenizer on one text.
 
-    >>> from batchbpe import Tokenizer
-    >>> from batchbpe.analysis import evaluate
-    >>> (result,) = evaluate({"mine": Tokenizer.train("to be or not to be", 258)}, "to be")
+    >>> from batchbpe import Tokenizer, evaluate
+    >>> (result,) = evaluate(Tokenizer.train("to be or not to be", 258), "to be")
     >>> result.tokens, result.words, result.tokens_per_word
     (3, 2, 1.5)
     """
@@ -111,6 +110,36 @@ class Evaluation:
         """Return all metrics by name, compared with a reference."""
         relative = {"change": self.change(reference), "normalized_length": self.normalized_length(reference)}
         return {name: relative[name] if name in relative else getattr(self, name) for name in METRICS}
+
+
+def total(parts: Sequence[Evaluation]) -> Evaluation:
+    """Add up the metrics of one tokenizer on the parts of a text.
+
+    >>> from batchbpe import Tokenizer, evaluate
+    >>> tokenizer = Tokenizer.train("to be or not to be", 258)
+    >>> total([evaluate(tokenizer, part)[0] for part in ("to be", "or not")]).tokens
+    9
+    """
+    frequencies = np.zeros(max(len(part.frequencies) for part in parts), np.uint64)
+    for part in parts:
+        frequencies[: len(part.frequencies)] += part.frequencies
+
+    def added(values: Sequence[int | None]) -> int | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if len(known) == len(values) else None
+
+    return Evaluation(
+        name=parts[0].name,
+        # That of an encoder without a known size is the number of tokens in the text.
+        vocab_size=max(*(part.vocab_size for part in parts), int(np.count_nonzero(frequencies))),
+        tokens=sum(part.tokens for part in parts),
+        bytes=sum(part.bytes for part in parts),
+        characters=sum(part.characters for part in parts),
+        words=added([part.words for part in parts]),
+        single_token_words=added([part.single_token_words for part in parts]),
+        dropped=sum(part.dropped for part in parts),
+        frequencies=frequencies,
+    )
 
 
 METRICS: Mapping[str, str] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -21,10 +20,11 @@ from .options import (
     option,
     reads,
 )
-from .output import note, print_json, print_table
+from .output import note, print_json
 from .usage import one_of, refuse
 
 if TYPE_CHECKING:
+    from ..analysis import EvaluationTable
     from ..tokenizer import Tokenizer
 
 ALL = "all"
@@ -68,7 +68,8 @@ def evaluate(
 
     Example: batchbpe evaluate mine.model other.model --data heldout.txt
     """
-    from .. import analysis
+    from ..analysis.evaluation import evaluate
+    from ..analysis.evaluator import unique_names
 
     grouped = bool(group_column or by_file)
     twice = next((path for path in models if models.count(path) > 1), None)
@@ -83,41 +84,34 @@ def evaluate(
             "--sample cannot be combined with --group-column": group_column and reading.get("sample", 1) != 1,
         }
     )
-    tokenizers = {str(path): _load(path, pattern, needed=len(models) == 1) for path in models}
-    arguments = reading | {"threads": threads, "progress": not quiet}
-    results: dict[str, dict[str, Any]]
-    if grouped:
-        unit = per or "character"
-        comparison = analysis.evaluate_groups(
-            tokenizers, files=data, group_column=group_column, by_file=by_file, per=unit, parity=parity, **arguments
-        )
-        for empty in comparison.empty_groups:
-            note(f"group {empty} is omitted: it contains no text", quiet)
-        evaluations = {name: list(each.evaluations.values()) for name, each in comparison.tokenizers.items()}
-        results = {
-            name: {"groups": comparison.metrics(name), "reference": comparison.reference_group, "gini": each.gini}
-            for name, each in comparison.tokenizers.items()
-        }
-    else:
-        found = analysis.evaluate(tokenizers, files=data, **arguments)
-        evaluations = {each.name: [each] for each in found}
-        results = {each.name: {"groups": {ALL: each.metrics(found[0])}} for each in found}
-    if audit:
-        for name, tokenizer in tokenizers.items():
-            frequencies = sum(each.frequencies for each in evaluations[name])
-            results[name]["audit"] = asdict(analysis.audit(tokenizer, frequencies=frequencies))  # type: ignore[arg-type]
+    paths = dict(zip(unique_names(models), models, strict=True))
+    result = evaluate(
+        {name: _load(path, pattern, needed=len(models) == 1) for name, path in paths.items()},
+        files=data,
+        group_column=group_column,
+        by_file=by_file,
+        per=per or "character",
+        parity=parity,
+        audit=audit,
+        **reading,
+        threads=threads,
+        progress=not quiet,
+    )
+    for empty in result.groups.empty_groups if result.groups else ():
+        note(f"group {empty} is omitted: it contains no text", quiet)
     if json:
-        print_json([{"model": name, **each} for name, each in results.items()])
-        return
-    labels = _labels(list(tokenizers))
-    if grouped:
-        for name, each in results.items():
-            _print_groups(labels[name], each, unit)
+        print_json([{"model": str(path), **_as_json(result, name)} for name, path in paths.items()])
     else:
-        _print_metrics({labels[name]: each["groups"][ALL] for name, each in results.items()})
-    if audit:
-        for name, tokenizer in tokenizers.items():
-            _print_audit(labels[name], results[name]["audit"], tokenizer)
+        sys.stdout.write(f"{result}\n")
+
+
+def _as_json(result: EvaluationTable, name: str) -> dict[str, Any]:
+    groups = result.groups
+    audit = {"audit": asdict(result.audits[name])} if name in result.audits else {}
+    if not groups:
+        return {"groups": {ALL: result[name].metrics(result[0])}, **audit}
+    comparison = {"reference": groups.reference_group, "gini": groups.tokenizers[name].gini}
+    return {"groups": groups.metrics(name), **comparison, **audit}
 
 
 def _load(path: Path, pattern: str | None, *, needed: bool) -> Tokenizer:
@@ -130,48 +124,3 @@ def _load(path: Path, pattern: str | None, *, needed: bool) -> Tokenizer:
         if has_known_suffix(str(path)):
             error.remedy = "repeat --data for each file of data"
         raise
-
-
-def _labels(paths: list[str]) -> dict[str, str]:
-    """Return column headers: file names, or paths if file names are not unique.
-
-    >>> _labels(["a/mine.model", "b/mine.model", "c/gpt2.json"])
-    {'a/mine.model': 'a/mine.model', 'b/mine.model': 'b/mine.model', 'c/gpt2.json': 'gpt2.json'}
-    """
-    names = [Path(path).name for path in paths]
-    return {path: name if names.count(name) == 1 else path for path, name in zip(paths, names, strict=True)}
-
-
-def _print_metrics(models: dict[str, dict[str, Any]]) -> None:
-    from ..analysis.metrics import METRICS
-
-    lossy = any(model["dropped"] for model in models.values())
-    labels = {name: label for name, label in METRICS.items() if name != "dropped" or lossy}
-    print_table(["", *models], [[label, *(model[name] for model in models.values())] for name, label in labels.items()])
-
-
-def _print_groups(name: str, result: dict[str, Any], per: str) -> None:
-    groups: Mapping[str, dict[str, Any]] = result["groups"]
-    columns = {
-        "tokens": "tokens",
-        "bytes_per_token": "bytes/token",
-        f"tokens_per_{per}": f"tokens/{per}",
-        "parity": f"parity ({result['reference']} = 1)",
-    }
-    if any(each["dropped"] for each in groups.values()):
-        columns["dropped"] = "bytes dropped"
-    rows = [[group, *(each[column] for column in columns)] for group, each in groups.items()]
-    print_table([name, *columns.values()], rows)
-    sys.stdout.write(f"Gini coefficient: {result['gini']:.4f}\n\n")
-
-
-def _print_audit(name: str, audited: dict[str, list[int]], tokenizer: Tokenizer) -> None:
-    from ..analysis.display import quoted_token
-
-    def examples(ids: list[int]) -> str:
-        return " ".join(f"{token} {quoted_token(tokenizer.vocab[token])}" for token in ids[:8]) + " …" * (len(ids) > 8)
-
-    sys.stdout.write("\n")
-    labels = {"partial_utf8": "partial UTF-8"}
-    rows = [[labels.get(kind, kind), len(ids), examples(ids)] for kind, ids in audited.items()]
-    print_table([f"audit of {name}", "tokens", "examples"], rows)

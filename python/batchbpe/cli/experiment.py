@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -27,9 +27,11 @@ from .options import (
     option,
 )
 from .output import note, print_json, print_rows, print_table
-from .usage import UsageError, number, one_of, refuse
+from .policy import load_policy
+from .usage import UsageError, count_or, number, one_of, refuse
 
 VOCAB_SIZE = 50_304
+KEEP = {name: value for name, value in count_or("all").items() if name != "type"}
 MAX_ROWS = 24
 """Maximum number of printed rows of a table."""
 
@@ -101,10 +103,7 @@ def experiment(
     trials: Annotated[
         int | None, option("Number of mixtures to train.", show_default="100", **number(int, least=1))
     ] = None,
-    keep: Annotated[
-        int | None,
-        option("Save this many of the best models of mixture, and those on the front.", **number(int, least=0)),
-    ] = None,
+    keep: Annotated[Any, option("Number of models of mixture or sweep to save, best first, or all.", **KEEP)] = 0,
     text_column: TextColumn = "text",
     document: Document = "file",
     replace_errors: ReplaceErrors = False,
@@ -123,14 +122,16 @@ def experiment(
 
     sweep, chunks, mixture = name == "sweep", name == "chunks", name == "mixture"
     values = _grid(grid or [])
+    sizes = [each for each in values if each in ("vocab_size", "add_tokens")]
     given = {"group_column": group_column, "by_file": by_file or None, "objective": objective, "per": per}
-    mixing = {each: value for each, value in {**given, "trials": trials, "keep": keep}.items() if value is not None}
+    mixing = {each: value for each, value in {**given, "trials": trials}.items() if value is not None}
     no_effect = {
         "--heldout": heldout and (chunks or mixture) and name,
         "--heldout-share": heldout_share is not None and (name if chunks else heldout and "--heldout"),
-        "--vocab-size": vocab_size and (name if chunks else "vocab_size" in values and "--grid vocab_size"),
+        "--vocab-size": vocab_size and (name if chunks else next((f"--grid {each}" for each in sizes), "")),
         "--pattern": pattern and "pattern" in values and "--grid pattern",
         "--grid": grid and not (sweep or (mixture and [*values] == ["vocab_size"])) and name,
+        "--keep": keep and not (sweep or mixture) and name,
         "--resume": resume and not sweep and name,
         **{f"--{each.replace('_', '-')}": not mixture and name for each in mixing},
     }
@@ -150,14 +151,14 @@ def experiment(
         if chunks:
             result = run(files=files, pattern=pattern, progress=not quiet, **options)
         elif sweep:
-            values = {"pattern": [pattern or "gpt4"], "vocab_size": [vocab_size or VOCAB_SIZE], **values}
+            size = {} if "add_tokens" in values else {"vocab_size": [vocab_size or VOCAB_SIZE]}
+            values = ({"pattern": [pattern]} if pattern else {}) | size | values
             resume = resume or not overwrite
-            result = run(
-                None, others, files=files, grid=values, folder=output, resume=resume, progress=not quiet, **split
-            )
+            kept = {"folder": output, "resume": resume, "keep": keep}
+            result = run(None, others, files=files, grid=values, **kept, progress=not quiet, **split)
         elif mixture:
-            sizes = values.get("vocab_size", [vocab_size or VOCAB_SIZE])
-            result = run(files=files, vocab_sizes=sizes, pattern=pattern, progress=not quiet, **mixing, **split)
+            chosen = {"vocab_sizes": values.get("vocab_size", [vocab_size or VOCAB_SIZE]), "pattern": pattern}
+            result = run(files=files, keep=keep, progress=not quiet, **chosen, **mixing, **split)
         elif name == "phrases":
             chosen = {"vocab_sizes": [vocab_size or VOCAB_SIZE], "pattern": pattern}
             result = run(None, others, files=files, progress=not quiet, **chosen, **split)
@@ -248,19 +249,19 @@ def _paths(inputs: list[str]) -> list[Path | str]:
     return [location for each in inputs for location in files_at(each)]
 
 
-def _grid(given: list[str]) -> dict[str, list[Any]]:
+def _grid(given: list[str]) -> dict[str, Any]:
     """Parse options and their values."""
-    from ..experiments.sweep import GRID
     from ..patterns import PATTERNS
 
-    grid: dict[str, list[Any]] = {}
+    parsers = _grid_parsers()
+    grid: dict[str, Any] = {}
     for each in given:
         name, _, text = each.partition("=")
         name = name.strip().replace("-", "_")
         if not text:
             raise ArgumentError("grid", each, "must be NAME=VALUE,…", remedy="for example vocab_size=8000,16000")
-        if name not in GRID:
-            raise UsageError(f"--grid {name} is unknown; use one of {', '.join(GRID)}")
+        if name not in parsers:
+            raise UsageError(f"--grid {name} is unknown; use one of {', '.join(parsers)}")
         parts = text.split(",") if name == "pattern" else [part.strip() for part in text.split(",")]
         if name == "pattern" and not set(parts) <= set(PATTERNS):
             if set(parts) & set(PATTERNS):
@@ -268,7 +269,47 @@ def _grid(given: list[str]) -> dict[str, list[Any]]:
                 raise ArgumentError("grid", each, reason, remedy=("repeat ", Setting("grid"), " for each"))
             parts = [text]
         try:
-            grid.setdefault(name, []).extend(map(GRID[name], parts))
+            with _spelling([name]):
+                grid.setdefault(name, {}).update((part, parsers[name](part)) for part in parts)
+        except _WrongValue as error:
+            raise UsageError(f"--grid {name} must be a list of {error}, got {short(text)}") from None
+    # Only policies keep the names that were typed; other values are their own names.
+    return {name: values if name == "policy" else list(values.values()) for name, values in grid.items()}
+
+
+class _WrongValue(ValueError):
+    """A value of the grid that is not of the expected kind."""
+
+
+def _grid_parsers() -> dict[str, Callable[[str], Any]]:
+    """Return the options that can be in a grid on the command line, and what parses their values."""
+    from ..options import shell_options
+    from ..phrases.options import PhraseOptions
+    from ..training.options import TrainingOptions
+
+    def number(text: str, kind: type = int, noun: str = "integers") -> Any:
+        try:
+            return kind(text)
         except ValueError:
-            raise UsageError(f"--grid {name} must be a list of integers, got {short(text)}") from None
-    return grid
+            raise _WrongValue(noun) from None
+
+    def switch(text: str) -> bool:
+        if text not in ("true", "false"):
+            raise _WrongValue("true and false")
+        return text == "true"
+
+    def count_or_auto(text: str) -> int | str:
+        return text if text == "auto" else number(text, noun="integers and auto")
+
+    by_type: dict[type, Callable[[str], Any]] = {int: number, bool: switch, str: str, type(None): number}
+    fields = (each for options in (TrainingOptions, PhraseOptions) for each in shell_options(options))
+    return {
+        "vocab_size": number,
+        "pattern": str,
+        **{each.name: by_type[type(each.default)] for each in fields},
+        "policy": load_policy,
+        "phrases": count_or_auto,
+        "phrase_sample": partial(number, kind=float, noun="numbers"),
+        "base": str,
+        "like": str,
+    }

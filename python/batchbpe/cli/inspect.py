@@ -117,6 +117,8 @@ def _print_model(title: str, summary: ModelSummary, json: bool) -> None:
             del rows[name]
     if not summary.phrases:
         del rows["phrases"], rows["longest_phrase"]
+    if not summary.hidden:
+        del rows["hidden"]
     print_rows(title, {name.replace("_", " "): value for name, value in rows.items()})
 
 

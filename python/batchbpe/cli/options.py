@@ -85,8 +85,8 @@ def _annotation(field: Field[Any], changes: dict[str, Any]) -> Any:
     elif field.metadata["choices"]:
         settings |= one_of(field.metadata["choices"])
     settings |= changes
-    names = settings.pop("names", [])
-    return Annotated[settings.pop("type", kind), option(field.metadata["help"], *names, **settings)]
+    names, help = settings.pop("names", []), settings.pop("help", field.metadata["help"])
+    return Annotated[settings.pop("type", kind), option(help, *names, **settings)]
 
 
 Inputs = Annotated[

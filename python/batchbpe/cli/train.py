@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import plural, short
+from ..errors import plural
 from ..formats.roles import RoleOptions
 from ..phrases.options import PhraseOptions
 from ..training.options import TrainingOptions
@@ -25,20 +25,8 @@ from .options import (
     takes,
 )
 from .output import note, print_json
-from .usage import UsageError, number, refuse
-
-
-def _count_or_auto() -> dict[str, Any]:
-    """Return the settings of an option whose value is a number or auto."""
-
-    def parse(value: str | int) -> int | str:  # the default is a number
-        if value == "auto" or isinstance(value, int):
-            return value
-        if not value.isdecimal():
-            raise typer.BadParameter(f"must be a number or auto, got {short(value)}")
-        return int(value)
-
-    return {"type": Any, "parser": parse, "metavar": "N"}
+from .policy import load_policy, policy_option
+from .usage import UsageError, count_or, number, refuse
 
 
 @command
@@ -50,7 +38,8 @@ def _count_or_auto() -> dict[str, Any]:
     vocab_size={"names": ["--vocab-size", "-n"], "type": int | None, **number(int)},
     add_tokens={"names": ["--add"], "type": int | None, **number(int, least=1)},
     **ROLES,
-    phrases=_count_or_auto(),
+    policy=policy_option(),
+    phrases=count_or("auto"),
     phrase_chunks={"metavar": "KIND"},
     phrase_sample={"type": float | None, **number(float)},
 )
@@ -107,6 +96,7 @@ def train(
         raise UsageError("--output must be a file name")
     path = output if output.suffix == ".model" else output.with_name(output.name + ".model")
     check_writable(path)
+    options["policy"] = load_policy(options["policy"])
     start = time.monotonic()
     counted = [start]
     sizes: list[int] = []

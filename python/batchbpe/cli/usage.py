@@ -44,7 +44,7 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
-            ctx.fail(f"unknown command {args[0]!r}{_suggestion(args[0], self.commands)}")
+            ctx.fail(f"unknown command {args[0]!r}{suggestion(args[0], self.commands)}")
         return super().resolve_command(ctx, args)
 
 
@@ -115,13 +115,27 @@ def one_of(choices: Sequence[str]) -> dict[str, Any]:
     def parse(text: str) -> str:
         if text not in choices:
             listed = ", ".join(map(repr, choices))
-            raise typer.BadParameter(f"must be one of {listed}, got {short(text)}{_suggestion(text, choices)}")
+            raise typer.BadParameter(f"must be one of {listed}, got {short(text)}{suggestion(text, choices)}")
         return text
 
     return {"parser": parse, "autocompletion": lambda: choices}
 
 
-def _suggestion(word: str, choices: Iterable[str], cutoff: float = 0.6, show: Callable[[str], str] = repr) -> str:
+def count_or(word: str) -> dict[str, Any]:
+    """Return the settings of an option whose value is a number or a word, such as auto."""
+
+    def parse(value: str | int) -> int | str:  # the default is a number
+        if value == word or isinstance(value, int):
+            return value
+        if not value.isdecimal():
+            raise typer.BadParameter(f"must be a number or {word}, got {short(value)}")
+        return int(value)
+
+    return {"type": Any, "parser": parse, "metavar": "N"}
+
+
+def suggestion(word: str, choices: Iterable[str], cutoff: float = 0.6, show: Callable[[str], str] = repr) -> str:
+    """Return the choices that a misspelled word resembles, for the end of a message."""
     close = get_close_matches(word, list(choices), cutoff=cutoff)
     return f"; did you mean {' or '.join(map(show, close))}?" if close else ""
 
@@ -136,5 +150,5 @@ def problem(error: Any) -> str:
         return f"{name} {error.message}" if error.message else f"missing {param.param_type_name} {name}{see}"
     name = getattr(error, "option_name", "")
     text: str = error.message.rstrip(".").replace("No such", "unknown").replace(f"Option {name!r}", name)
-    text += _suggestion(name, getattr(error, "possibilities", None) or [], cutoff=0.75, show=str)
+    text += suggestion(name, getattr(error, "possibilities", None) or [], cutoff=0.75, show=str)
     return text[:1].lower() + text[1:] + ("" if text.endswith("?") else see)

@@ -197,24 +197,22 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         n = self.unique - rarer
         return ChunkCounts(ChunkArrays(data, offsets[: n + 1], counts[:n], split))
 
-    def stop_words(self, stop_list_size: int) -> tuple[list[int], list[bytes]]:
-        """Return the most frequent chunks of more than one character: their indices and their bytes.
+    def stop_words(self, stop_list_size: int) -> list[bytes]:
+        """Return the most frequent chunks of more than one character.
 
         >>> ChunkCounts.count("to be, or not to be,").stop_words(2)
-        ([0, 2], [b' be', b' not'])
+        [b' be', b' not']
         """
         check_integer("stop_list_size", stop_list_size, least=0)
         data, offsets = self.arrays[:2]
-        indices: list[int] = []
         words: list[bytes] = []
         for index in range(self.unique):
             if len(words) == stop_list_size:
                 break
             word = data[offsets[index] : offsets[index + 1]].tobytes()
             if len(word.decode("utf-8", "surrogateescape")) > 1:
-                indices.append(index)
                 words.append(word)
-        return indices, words
+        return words
 
     def __add__(self, other: object) -> ChunkCounts:
         """Add up the counts of two datasets."""

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..analysis.plots import axes, styled
 from ..data.corpus import Data, Files
 from ..errors import ArgumentError
 from ..policies import PAPER_POLICIES, Policy, policy_name, resolve_policy, serial
 from ..tokenizer import Tokenizer
 from ..training.loop import Batch
 from .data import ExperimentData
-from .plots import axes, styled
 from .result import Result, signed
 from .trainings import recorded_options, train_with_reference
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..analysis.plots import abbreviate_numbers, axes, line, styled
 from ..choices import Normalization
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkCounter
@@ -20,7 +21,6 @@ from ..patterns import Split, split_given
 from ..util.progress import counting_bar
 from ..util.surrogates import Errors
 from .data import ExperimentData, source_names
-from .plots import abbreviate_numbers, axes, line, styled
 from .result import Result
 
 POINTS = 40

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,8 @@ class ExperimentData:
     """Number of bytes of the held-out text that the pattern does not match."""
     parameters: dict[str, Any] = field(default_factory=dict)
     """Where the data comes from."""
+    documents: DividedDocuments | None = field(default=None, compare=False)
+    """The documents behind the counts; None if chunks are held out instead of documents."""
 
     @classmethod
     def of(
@@ -89,7 +91,8 @@ class ExperimentData:
         options = ReadOptions(text_column, document=document, errors=errors)
         corpus = Corpus(data, texts, files, options)  # type: ignore[arg-type]
         held = None if heldout is None else Corpus(heldout, options=corpus.options)
-        return cls.of_corpus(corpus, held, split_given(pattern, normalization), heldout_share, seed, threads, progress)
+        split = split_given(pattern, normalization)
+        return cls.of_corpus(corpus, held, split, heldout_share, seed, (), threads, progress)
 
     @classmethod
     def of_corpus(
@@ -99,25 +102,31 @@ class ExperimentData:
         pattern: Split | str | None,
         heldout_share: float,
         seed: int,
+        found_tokens: Sequence[str] = (),
         threads: int | None = None,
         progress: bool = False,
     ) -> ExperimentData:
-        """Count data and held-out text; see `of`."""
+        """Count data and held-out text; see `of`. `found_tokens` are removed from the data before it is split."""
         _check_share(heldout_share)
         parameters: dict[str, Any] = {"data": source_names(corpus)}
         if heldout is not None:
             parameters["held-out text"] = source_names(heldout)
-            counts, _ = _count(corpus, pattern, threads, progress)
-            other, dropped = _count(heldout, counts.split, threads, progress)
+            counts, _ = _count(corpus, pattern, found_tokens, threads, progress)
+            other, dropped = _count(heldout, counts.split, (), threads, progress)
         else:
-            counts, other, dropped, unit = _count_divided(corpus, pattern, heldout_share, seed, threads, progress)
+            trained = ChunkCounter(pattern, found_tokens, corpus.options.errors, threads)
+            held = ChunkCounter(pattern, (), corpus.options.errors, threads)
+            counts, other, dropped, unit = _count_divided(corpus, trained, held, heldout_share, seed, progress)
             parameters |= {"held-out text": f"{heldout_share} of the {unit}", "seed": seed}
         for name, each in {"data": counts, "held-out text": other}.items():
             if not each.unique:
                 remedy = () if heldout is not None else (" or change ", Setting("heldout_share"))
                 raise DataError(f"the {name} contains no chunks", remedy=("provide more data", *remedy))
         parameters |= {"pattern": counts.split.name, "chunks": counts.total, "unique": counts.unique}
-        return cls(counts, other, dropped, parameters | {"chunks held out": other.total})
+        parameters |= {"chunks held out": other.total}
+        is_divided = heldout is not None or unit == "documents"
+        documents = DividedDocuments(corpus, heldout, heldout_share, seed) if is_divided else None
+        return cls(counts, other, dropped, parameters, documents)
 
     @classmethod
     def by_group(
@@ -137,7 +146,8 @@ class ExperimentData:
             with source.blamed():
                 for group, documents in parts:
                     if group not in counters:
-                        counters[group] = _DividedCounter(pattern, errors, heldout_share, seed, None)
+                        training, heldout = (ChunkCounter(pattern, (), errors) for _ in range(2))
+                        counters[group] = _DividedCounter(training, heldout, heldout_share, seed)
                     counters[group].add(documents, sampler)
                     on_documents()
         groups = {group: cls(*counter.finish()[:3]) for group, counter in sorted(counters.items())}
@@ -151,6 +161,43 @@ class ExperimentData:
     def text(self) -> CountedText:
         """The held-out text, to evaluate on."""
         return CountedText.from_counts(self.heldout, self.dropped)
+
+
+class DividedDocuments:
+    """The documents to train on, and those held out: other documents, or a random fraction of the same.
+
+    >>> documents = DividedDocuments(Corpus(["to be", "or not", "to be"]), None, 0.5, seed=0)
+    >>> sum(len(some) for some in documents.heldout())
+    2
+    """
+
+    def __init__(self, corpus: Corpus, heldout: Corpus | None, fraction: float, seed: int) -> None:
+        """Store what to read."""
+        _check_share(fraction)
+        self.corpus, self._heldout, self._fraction, self._seed = corpus, heldout, fraction, seed
+
+    def training(self) -> Source:
+        """Return the documents to train on, which can be read several times."""
+        return Source("", lambda _: self._documents(self.corpus, is_held=False if self._heldout is None else None))
+
+    def heldout(self) -> Iterator[Documents]:
+        """Yield the held-out documents."""
+        return self._documents(self._heldout or self.corpus, is_held=True if self._heldout is None else None)
+
+    def _documents(self, corpus: Corpus, is_held: bool | None) -> Iterator[Documents]:
+        """Yield the documents that are held out, those that are not, or all."""
+        for source in corpus.sources:
+            sampler = DocumentSampler(source, self._seed)
+            with source.blamed():
+                for documents in source:
+                    if isinstance(documents, Counts):
+                        raise DataError("phrases need documents, not chunk counts", remedy="pass the documents")
+                    if is_held is None:
+                        yield documents
+                        continue
+                    mask = sampler.draw(documents, self._fraction) == is_held
+                    if mask.any():
+                        yield documents.select(np.asarray(mask))
 
 
 def _check_share(heldout_share: float) -> None:
@@ -174,28 +221,30 @@ def names_of(sources: Iterable[Source]) -> list[str]:
     return names if len(names) <= MAX_NAMES else [*names[:MAX_NAMES], f"and {len(names) - MAX_NAMES} more"]
 
 
-def _count(corpus: Corpus, pattern: Split | str | None, threads: int | None, progress: bool) -> tuple[ChunkCounts, int]:
+def _count(
+    corpus: Corpus, pattern: Split | str | None, found_tokens: Sequence[str], threads: int | None, progress: bool
+) -> tuple[ChunkCounts, int]:
     """Count data, and the bytes that the pattern does not match."""
     if isinstance(corpus.data, ChunkCounts):
         return ChunkCounts.count(corpus.data, pattern), 0
-    counter = ChunkCounter(pattern, (), corpus.options.errors, threads)
+    counter = ChunkCounter(pattern, found_tokens, corpus.options.errors, threads)
     with counting_bar(counter, corpus.sources, show=progress):
         counter.add_sources(corpus.sources)
     return ChunkCounts(counter.take()), counter.dropped_bytes
 
 
 def _count_divided(
-    corpus: Corpus, pattern: Split | str | None, fraction: float, seed: int, threads: int | None, progress: bool
+    corpus: Corpus, train: ChunkCounter, other: ChunkCounter, fraction: float, seed: int, progress: bool
 ) -> tuple[ChunkCounts, ChunkCounts, int, str]:
-    """Count a random fraction of the documents, or of the chunks, separately.
+    """Count a random fraction of the documents, or of the chunks, with `other`, and the rest with `train`.
 
     Chunk counts among the documents are trained on. Returns the two counts, the dropped bytes of the second, and
     "documents" or "chunks".
     """
     if isinstance(corpus.data, ChunkCounts):
-        return *split_counts(ChunkCounts.count(corpus.data, pattern), fraction, seed), 0, "chunks"
-    divided = _DividedCounter(pattern, corpus.options.errors, fraction, seed, threads)
-    with counting_bar(divided.training, corpus.sources, show=progress):
+        return *split_counts(ChunkCounts.count(corpus.data, train.split), fraction, seed), 0, "chunks"
+    divided = _DividedCounter(train, other, fraction, seed)
+    with counting_bar(train, corpus.sources, show=progress):
         for source in corpus.sources:
             sampler = DocumentSampler(source, seed)
             with source.blamed():
@@ -207,11 +256,8 @@ def _count_divided(
 class _DividedCounter:
     """Counts documents, a random fraction of them separately."""
 
-    def __init__(
-        self, pattern: Split | str | None, errors: Errors, fraction: float, seed: int, threads: int | None
-    ) -> None:
-        self.training, self.heldout = (ChunkCounter(pattern, (), errors, threads) for _ in range(2))
-        self._fraction, self._seed = fraction, seed
+    def __init__(self, training: ChunkCounter, heldout: ChunkCounter, fraction: float, seed: int) -> None:
+        self.training, self.heldout, self._fraction, self._seed = training, heldout, fraction, seed
 
     def add(self, documents: Documents, sampler: DocumentSampler) -> None:
         if isinstance(documents, Counts):

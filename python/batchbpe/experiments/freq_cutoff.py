@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..analysis.plots import axes, explain_hollow, line, styled
 from ..data.corpus import Data, Files
 from ..errors import ArgumentError
 from .data import ExperimentData
-from .plots import axes, explain_hollow, line, styled
 from .result import Result, signed
 from .trainings import recorded_options, train_with_reference
 

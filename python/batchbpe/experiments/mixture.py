@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from ..analysis.evaluation import reading_bar
-from ..analysis.group_evaluation import grouped_documents
+from ..analysis.evaluation import grouped_documents, reading_bar
+from ..analysis.plots import COLORS, abbreviate_numbers, axes, styled
 from ..arguments import check_integer
 from ..choices import Normalization, Objective, Unit
 from ..counts import ChunkCounts
 from ..counts.mixture import Mixture
-from ..data.corpus import Data, Files
-from ..data.options import ReadOptions, Sampling
-from ..errors import ArgumentError, DataError, listed, plural
+from ..data.corpus import Corpus, Data, Files
+from ..data.options import ReadOptions
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, listed, plural
 from ..model import Model
 from ..patterns import Split, split_given
 from ..util.surrogates import Errors
 from .data import HELDOUT_SHARE, ExperimentData, names_of
 from .mixture_search import ALPHAS, Search, Trial, of_size, pareto_front, ranked
-from .plots import COLORS, abbreviate_numbers, axes, styled
-from .result import Result, signed
+from .result import Result, model_path, signed
 from .trainings import Trained, check_size, percent_change, recorded_options, train_all, vocabularies_bar
 
 UNITS = tuple(unit for unit in get_args(Unit) if unit != "word")
@@ -43,7 +43,7 @@ def mixture(
     objective: Objective = "total",
     per: Unit = "character",
     trials: int = 100,
-    keep: int = 0,
+    keep: int | Literal["all"] = 0,
     pattern: Split | str | None = None,
     normalization: Normalization | None = None,
     heldout_share: float = HELDOUT_SHARE,
@@ -63,7 +63,7 @@ def mixture(
     Parameters
     ----------
     groups: data by group; or, with `group_column` or `by_file`, anything that `ChunkCounts.count` accepts.
-    texts, files: as in `evaluate_groups`, instead of `groups`.
+    texts, files: as in `evaluate`, instead of `groups`.
     group_column: column of tables, or field of jsonl files, that contains the group of each document.
     by_file: whether each file is a group.
     vocab_sizes: sizes of the vocabularies; each mixture is trained with every size.
@@ -72,7 +72,8 @@ def mixture(
     per: unit of text whose cost in tokens is compared: "character", "byte", or "text" if all groups have the same
         content.
     trials: number of mixtures.
-    keep: number of the best models to keep for each size, together with those on the Pareto front; 0 for none.
+    keep: number of the best models to keep for each size, together with those on the Pareto front; 0 for none, or
+        "all". They are in `Result.models`.
     pattern, normalization: as in `ChunkCounts.count`.
     heldout_share, seed: fraction of each group to hold out, and random seed for choosing it and for the search.
     text_column, document, errors: as in `ChunkCounts.count`.
@@ -87,8 +88,12 @@ def mixture(
     """
     sizes = sorted({*vocab_sizes})
     _check_options(sizes, objective, per, trials, keep)
-    read = ReadOptions(text_column, document=document, errors=errors)
-    sources, grouped = grouped_documents(groups, texts, files, group_column, by_file, read, Sampling())
+    corpus = Corpus(groups, texts, files, ReadOptions(text_column, document=document, errors=errors))
+    found_groups = grouped_documents(corpus, group_column, by_file)
+    if found_groups is None:
+        remedy = ("or use ", Setting("group_column"), " or ", Setting("by_file"))
+        raise ArgumentTypeError("groups", corpus.given, "must be a dict of group names and their data", remedy=remedy)
+    sources, grouped = found_groups
     split = split_given(pattern, normalization)
     with reading_bar(sources, show=progress) as update:
         data = ExperimentData.by_group(grouped, split, errors, heldout_share, seed, update)
@@ -100,7 +105,8 @@ def mixture(
     fronts = {size: pareto_front(of_size(found, size)) for size in sizes}
     best = {size: ranked(of_size(found, size), objective)[0] for size in sizes}
     on_front = {trial.number for front in fronts.values() for trial in front}
-    rows = [_row(trial, trial.number in on_front, trial.number in models) for trial in ranked(found, objective)]
+    best_first = ranked(found, objective)
+    rows = [_row(trial, trial.number in on_front, trial.number in models) for trial in best_first]
     by_group = [
         {
             "trial": trial.number,
@@ -128,18 +134,19 @@ def mixture(
         {"trials": pa.Table.from_pylist(rows), "groups": pa.Table.from_pylist(by_group)},
         {"front": _figure(found, fronts, best, objective)},
         _findings(found, fronts, best, objective, per),
-        {_model_name(number): model for number, model in models.items()},
+        {_model_name(trial): models[trial.number] for trial in best_first if trial.number in models},
     )
 
 
-def _check_options(sizes: Sequence[int], objective: str, per: str, trials: int, keep: int) -> None:
+def _check_options(sizes: Sequence[int], objective: str, per: str, trials: int, keep: int | Literal["all"]) -> None:
     if not sizes:
         raise ArgumentError("vocab_sizes", list(sizes), "must contain at least one size")
     for name, value, known in (("objective", objective, get_args(Objective)), ("per", per, UNITS)):
         if value not in known:
             raise ArgumentError(name, value, f"must be one of {', '.join(map(repr, known))}")
     check_integer("trials", trials, least=1)
-    check_integer("keep", keep, least=0)
+    if keep != "all":
+        check_integer("keep", keep, least=0)
 
 
 class _HeldOut:
@@ -169,7 +176,7 @@ def _train(
     search: Search,
     sizes: Sequence[int],
     heldout: _HeldOut,
-    keep: int,
+    keep: int | Literal["all"],
     options: Mapping[str, Any],
     on_progress: Callable[[float], object],
 ) -> tuple[list[Trial], dict[int, Model]]:
@@ -189,13 +196,14 @@ def _train(
             found.append(heldout.evaluated(len(found) + 1, weights, trained))
             models[found[-1].number] = trained.tokenizer.model
         # A trial that is not among them now will never be.
-        kept = {trial.number for size in sizes for trial in search.best(of_size(found, size), keep)} if keep else {}
+        number = len(found) if keep == "all" else keep
+        kept = {trial.number for size in sizes for trial in search.best(of_size(found, size), number)} if keep else {}
         models = {number: model for number, model in models.items() if number in kept}
     return found, models
 
 
-def _model_name(number: int) -> str:
-    return f"trial-{number}"
+def _model_name(trial: Trial) -> str:
+    return f"trial-{trial.number}"
 
 
 def _row(trial: Trial, on_front: bool, is_kept: bool) -> dict[str, Any]:
@@ -208,7 +216,7 @@ def _row(trial: Trial, on_front: bool, is_kept: bool) -> dict[str, Any]:
         "worst": trial.costs[trial.worst],
         "gini": trial.gini,
         "front": on_front,
-        "model": f"{_model_name(trial.number)}.model" if is_kept else "",
+        "model": model_path(Path(), _model_name(trial)).as_posix() if is_kept else "",
     }
 
 

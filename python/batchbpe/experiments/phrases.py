@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 
 from ..analysis.counted_text import texts_of
+from ..analysis.plots import COLORS, axes, styled
 from ..data.corpus import Corpus, Data, Files
-from ..data.documents import Counts, Documents
 from ..data.options import ReadOptions
-from ..data.sampling import DocumentSampler
-from ..data.source import Source
 from ..errors import ArgumentError, DataError, Setting
 from ..phrases.counting import check_rereadable
 from ..phrases.options import KINDS
 from ..tokenizer import Tokenizer
 from ..util.surrogates import Errors
-from .data import HELDOUT_SHARE, source_names
-from .plots import COLORS, axes, styled
+from .data import HELDOUT_SHARE, DividedDocuments, source_names
 from .result import Result, signed
 from .trainings import percent_change, recorded_options, vocabularies_bar
 
@@ -69,8 +65,9 @@ def phrases(
         raise ArgumentError("shares", list(shares), "must contain at least one number, as must vocab_sizes and kinds")
     corpus = Corpus(data, texts, files, ReadOptions(text_column, document=document, errors=errors))
     check_rereadable(corpus)
-    split = _HeldOut(corpus, None if heldout is None else Corpus(heldout, options=corpus.options), heldout_share, seed)
-    held = list(split.heldout())
+    other = None if heldout is None else Corpus(heldout, options=corpus.options)
+    documents = DividedDocuments(corpus, other, heldout_share, seed)
+    held = [text for some in documents.heldout() for text in texts_of(some, errors)]
     if not held:
         remedy = ("provide more documents, or ", Setting("heldout"), "; ", Setting("document"), " splits text files")
         raise DataError("the held-out text is empty", remedy=remedy)
@@ -81,7 +78,7 @@ def phrases(
         for done, (size, kind, share) in enumerate(settings):
             number = share if share == "auto" else round(share * size)
             phrase_options: dict[str, Any] = {"phrases": number, "phrase_chunks": kind} if number else {}
-            tokenizer = Tokenizer.train(split.training(), size, **phrase_options, **options)
+            tokenizer = Tokenizer.train(documents.training(), size, **phrase_options, **options)
             encoded = len(tokenizer.encode_batch_to_numpy(held, "none")[0])
             if share == shares[0]:
                 reference = encoded
@@ -103,38 +100,6 @@ def phrases(
         {"phrases": _figure(rows)},
         findings,
     )
-
-
-class _HeldOut:
-    """The documents to train on, and those held out: `heldout`, or a random fraction of the data."""
-
-    def __init__(self, corpus: Corpus, heldout: Corpus | None, fraction: float, seed: int) -> None:
-        if not 0 < fraction < 1:
-            raise ArgumentError("heldout_share", fraction, "must be between 0 and 1, exclusive")
-        self._corpus, self._heldout, self._fraction, self._seed = corpus, heldout, fraction, seed
-
-    def training(self) -> Source:
-        return Source("", lambda _: self._documents(self._corpus, is_held=False if self._heldout is None else None))
-
-    def heldout(self) -> Iterator[str]:
-        corpus = self._heldout or self._corpus
-        for documents in self._documents(corpus, is_held=True if self._heldout is None else None):
-            yield from texts_of(documents, corpus.options.errors)
-
-    def _documents(self, corpus: Corpus, is_held: bool | None) -> Iterator[Documents]:
-        """Yield the documents that are held out, those that are not, or all."""
-        for source in corpus.sources:
-            sampler = DocumentSampler(source, self._seed)
-            with source.blamed():
-                for documents in source:
-                    if isinstance(documents, Counts):
-                        raise DataError("phrases need documents, not chunk counts", remedy="pass the documents")
-                    if is_held is None:
-                        yield documents
-                        continue
-                    mask = sampler.draw(documents, self._fraction) == is_held
-                    if mask.any():
-                        yield documents.select(np.asarray(mask))
 
 
 def _figure(rows: list[dict[str, Any]]) -> Any:

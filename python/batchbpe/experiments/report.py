@@ -11,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from ..analysis.tables import Table, html_table
 from ..errors import DataError, opening, plural
 from ..patterns import pattern_name
 from ..storage.atomic import replacing
@@ -48,8 +49,6 @@ h2 small { font-weight: normal; color: #666 } code { font-size: 13px; overflow-w
 
 PERCENT = {"share", "unique_kept", "largest_at", "shared_with_serial", "dropped"}
 """Columns that contain fractions, which are displayed in percent."""
-
-Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 def report(folder: str | os.PathLike[str]) -> list[Path]:
@@ -146,10 +145,6 @@ def _formatted(name: str, cell: str) -> str:
         return cell
 
 
-def _is_number(cell: str) -> bool:
-    return cell.replace(",", "").replace(".", "").lstrip("−").isdecimal() or cell == "no limit"
-
-
 def _html(sections: Sequence[_Section], note: str) -> Iterator[str]:
     yield f'<!doctype html><html lang="en"><meta charset="utf-8"><title>batchbpe report</title><style>{STYLE}</style>'
     yield '<meta name="viewport" content="width=device-width"><h1>batchbpe experiments</h1>'
@@ -162,7 +157,7 @@ def _html(sections: Sequence[_Section], note: str) -> Iterator[str]:
         for name, table in section.tables.items():
             state = " open" if len(table[1]) <= FEW_ROWS else ""
             heading = f"Table: {html.escape(_words(name))} ({plural(len(table[1]), 'row')})"
-            yield f"<details{state}><summary>{heading}</summary>{html_table(table)}</details>"
+            yield f"<details{state}><summary>{heading}</summary>{long_table(table)}</details>"
         parameters = {html.escape(name): html.escape(_value(value)) for name, value in section.parameters.items()}
         rows = "".join(f"<tr><th>{name}<td><code>{value}</code>" for name, value in parameters.items())
         yield f"<details><summary>Parameters</summary><table>{rows}</table></details>"
@@ -175,27 +170,11 @@ def html_figure(name: str, svg: bytes) -> str:
     return f'<img alt="{html.escape(name)}" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
 
 
-def html_table(table: Table) -> str:
-    """Render a table as HTML, with numbers aligned to the right.
-
-    >>> html_table((["word", "count"], [["to", "2"]]))
-    '<div class="table"><table><tr><th>word<th class=number>count<tr><td>to<td class=number>2</table></div>'
-    """
+def long_table(table: Table) -> str:
+    """Render a table as HTML; of a long one, only the first rows."""
     header, rows = table
-    columns = zip(*rows, strict=True) if rows else ([] for _ in header)
-    kinds = [" class=number" if all(map(_is_number, column)) else "" for column in columns]
-
-    def cells(tag: str, row: Sequence[str]) -> str:
-        return "".join(f"<{tag}{kind}>{_cell(cell)}" for kind, cell in zip(kinds, row, strict=True))
-
-    body = "".join(f"<tr>{cells('td', row)}" for row in rows[:MAX_ROWS])
     more = f"<p>{len(rows) - MAX_ROWS:,} more rows in the csv file" if len(rows) > MAX_ROWS else ""
-    return f'<div class="table"><table><tr>{cells("th", header)}{body}</table></div>{more}'
-
-
-def _cell(cell: str) -> str:
-    """Escape a cell, and keep leading spaces, which are part of a chunk."""
-    return html.escape(cell).replace(" ", "&nbsp;", len(cell) - len(cell.lstrip(" ")))
+    return html_table((header, rows[:MAX_ROWS])) + more
 
 
 def _markdown(sections: Sequence[_Section], note: str, top: Path) -> Iterator[str]:

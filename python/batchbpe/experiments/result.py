@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,16 +16,20 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from .. import __version__
+from ..analysis.plots import styled
+from ..analysis.tables import html_table
 from ..formats import native
 from ..model import Model
 from ..storage.atomic import replacing_all, writing
 from ..storage.checked_json import checksum_of, load_sealed, sealed
 from ..storage.locks import locked
-from .plots import styled
-from .report import DESCRIPTION, SWEEP_FILE, VERSION, findings_header, html_figure, html_table, readable
+from .report import DESCRIPTION, SWEEP_FILE, VERSION, findings_header, html_figure, long_table, readable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+MAX_NAME = 120
+"""Maximum length of the name of a model in a file name, in characters."""
 
 
 def signed(change: float) -> str:
@@ -33,6 +39,18 @@ def signed(change: float) -> str:
     ('−0.0083', '+0.5000')
     """
     return f"{change:+.4f}".replace("-", "−")
+
+
+def model_path(folder: Path, name: str) -> Path:
+    """Return the file of a model. What a file name may not contain is replaced, and a checksum keeps it unique.
+
+    >>> model_path(Path("sweep"), "vocab_size=300, policy=serial").as_posix()
+    'sweep/models/vocab_size=300, policy=serial.model'
+    >>> model_path(Path("sweep"), "data=a/b").as_posix()
+    'sweep/models/data=a_b d2579e21.model'
+    """
+    safe = re.sub(r"[^a-zA-Z0-9_=., -]", "_", name)[:MAX_NAME]
+    return folder / "models" / (f"{name}.model" if safe == name else f"{safe} {zlib.crc32(name.encode()):08x}.model")
 
 
 def _previous_files(folder: Path) -> set[Path]:
@@ -47,10 +65,6 @@ def _previous_files(folder: Path) -> set[Path]:
 def _draw(figure: Figure, kind: str, path: Path) -> None:
     # Without a date, equal figures are equal files.
     figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else None)
-
-
-def _write_model(model: Model, path: Path) -> None:
-    path.write_text(native.render(model), encoding="utf-8")
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +83,7 @@ class Result:
     findings: Mapping[str, str] = field(default_factory=dict)
     """What was found, by the claim of the paper that it checks."""
     models: Mapping[str, Model] = field(default_factory=dict)
-    """Trained models that are saved with the tables."""
+    """The models that were kept, best first."""
 
     def __repr__(self) -> str:
         """List the tables and figures."""
@@ -94,7 +108,7 @@ class Result:
             styled(figure.savefig)(picture, format="svg")
             parts.append(html_figure(name, picture.getvalue()))
         rows = [["" if value is None else str(value) for value in row.values()] for row in self.table.to_pylist()]
-        return "".join([*parts, html_table(readable(self.table.column_names, rows))])
+        return "".join([*parts, long_table(readable(self.table.column_names, rows))])
 
     @styled
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
@@ -105,16 +119,19 @@ class Result:
         folder = Path(folder)
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        writers: dict[str, Callable[[Path], object]] = {
-            **{f"{name}.csv": partial(pc.write_csv, table) for name, table in self.tables.items()},
+        writers: dict[Path, Callable[[Path], object]] = {
+            **{folder / f"{name}.csv": partial(pc.write_csv, table) for name, table in self.tables.items()},
             **{
-                f"{name}.{kind}": partial(_draw, figure, kind)
+                folder / f"{name}.{kind}": partial(_draw, figure, kind)
                 for name, figure in self.figures.items()
                 for kind in ("svg", "png")
             },
-            **{f"{name}.model": partial(_write_model, model) for name, model in self.models.items()},
+            **{model_path(folder, name): partial(native.save, model) for name, model in self.models.items()},
         }
-        files = [folder / name for name in writers]
+        for path in writers:
+            with writing(path):
+                path.parent.mkdir(exist_ok=True)
+        files = list(writers)
         description = {
             "version": VERSION,
             "experiment": self.name,
@@ -130,8 +147,8 @@ class Result:
                 checksums = {}
                 for path, temporary in zip(files, temporaries, strict=True):
                     with writing(path):
-                        writers[path.name](temporary)
-                    checksums[path.name] = checksum_of(temporary.read_bytes())
+                        writers[path](temporary)
+                    checksums[path.relative_to(folder).as_posix()] = checksum_of(temporary.read_bytes())
                 last.write_bytes(sealed({**description, "checksums": checksums}))
             kept = {*files, folder / SWEEP_FILE} if self.name == "sweep" else {*files}
             for stale in previous - kept:

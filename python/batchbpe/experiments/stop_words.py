@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from ..analysis.plots import axes, draw_tokens, explain_hollow, line, styled
 from ..counts import ChunkCounts
 from ..data.corpus import Data, Files
 from ..errors import ArgumentError
 from ..tokenizer import Tokenizer
 from .data import ExperimentData
-from .plots import axes, draw_tokens, explain_hollow, line, styled
 from .result import Result, signed
 from .trainings import recorded_options, train_with_reference
 
@@ -99,7 +99,7 @@ def stop_words(
 
 def _prefixes(counts: ChunkCounts, size: int) -> pa.Table:
     """Count the longer chunks that start with each stop word, and their occurrences."""
-    _, words = counts.stop_words(size)
+    words = counts.stop_words(size)
     found = {word: [0, 0] for word in words}
     longest = max(map(len, words), default=0)
     offsets, data, numbers = counts.arrays.offsets.tolist(), counts.arrays.data.tobytes(), counts.arrays.counts.tolist()

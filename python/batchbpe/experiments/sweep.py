@@ -4,40 +4,32 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
+from ..analysis.plots import axes, styled
+from ..arguments import check_integer
 from ..choices import Normalization
+from ..counts import ChunkCounts
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import ReadOptions
-from ..errors import ArgumentError, DataError
+from ..errors import ArgumentError
 from ..jobs.resume import identity
-from ..options import defaults
-from ..patterns import Split
-from ..policies import Policy, policy_name, resolve_policy
+from ..policies import PAPER_POLICIES
 from ..storage.atomic import writing
-from ..storage.checked_json import load_sealed, save_sealed
 from ..storage.locks import locked
-from ..training.options import TrainingOptions
 from ..util.surrogates import Errors
 from .data import HELDOUT_SHARE, ExperimentData, source_names
-from .plots import axes, styled
-from .report import SWEEP_FILE, VERSION
+from .grid import DEFAULTS, Combination, Grid
 from .result import Result
+from .runs import Runs
 from .trainings import Trained, check_size, train_all, vocabularies_bar
 
-DEFAULTS: dict[str, Any] = {"pattern": "gpt4"} | {
-    name: default for name, default in defaults(TrainingOptions).items() if not isinstance(default, bool)
-}
-"""Values of the options that are not in the grid."""
-GRID: dict[str, type] = {"vocab_size": int} | {name: type(default) for name, default in DEFAULTS.items()}
-"""Options that can be varied, and their types."""
 MAX_BARS = 24
 """Maximum number of combinations in the figure."""
 MAX_LABEL = 24
@@ -51,9 +43,10 @@ def sweep(
     *,
     texts: str | Iterable[str] | None = None,
     files: Files | None = None,
-    grid: Mapping[str, Sequence[Any]],
+    grid: Mapping[str, Sequence[Any] | Mapping[str, Any]],
     folder: str | os.PathLike[str] | None = None,
     resume: bool = True,
+    keep: int | Literal["all"] = 0,
     normalization: Normalization | None = None,
     heldout_share: float = HELDOUT_SHARE,
     seed: int = 0,
@@ -66,81 +59,131 @@ def sweep(
 
     Parameters
     ----------
-    data: anything that `ChunkCounts.count` accepts.
+    data: anything that `train` accepts; omitted if the grid contains `data`.
     heldout: text to encode; by default, a fraction of the data is held out.
-    texts, files: as in `ChunkCounts.count`, instead of `data`.
-    grid: lists of values by option name; `vocab_size` is required. A policy is a name or a function. Functions are
-        identified by their names, even when a sweep is resumed.
+    texts, files: as in `train`, instead of `data`.
+    grid: values by option of `train`, as a list or as a dict of names and values; `vocab_size` is required. In a list,
+        functions and other callable objects are identified by their names, even when a sweep is resumed. `data` (and
+        `groups`) may be varied too, by name, if `heldout` is given. Phrases need documents instead of chunk counts.
     folder: folder in which the result of each combination is saved. Two sweeps cannot use it at the same time.
     resume: whether to reuse the results in the folder. If not, they are removed.
+    keep: number of models to keep, best first, or "all". They are in `Result.models`, and in the folder as files.
     normalization, heldout_share, seed, text_column, document, errors: as in `ExperimentData.of`.
     progress: whether to display a progress bar.
 
     >>> grid = {"vocab_size": [258, 260], "stop_list_size": [0, 1]}
     >>> sweep("to be or not to be " * 50, grid=grid).table["vocab_size"].to_pylist()
     [260, 260, 258, 258]
+    >>> grid = {"vocab_size": [260], "policy": {"standard": "serial", "first": lambda candidates: candidates[:1]}}
+    >>> list(sweep("to be or not to be " * 50, grid=grid, keep=1).models)
+    ['vocab_size=260, policy=first']
 
     """
-    corpus = Corpus(data, texts, files, ReadOptions(text_column, document=document, errors=errors))
-    other = None if heldout is None else Corpus(heldout, options=corpus.options)
-    grid, policies = _normalized(grid)
+    if keep != "all":
+        check_integer("keep", keep, least=0)
+    options = ReadOptions(text_column, document=document, errors=errors)
+    if isinstance(data, ChunkCounts):
+        grid = {"pattern": [data.split], **grid}
+    named = Grid.of(grid, normalization)
+    corpus = _corpus(named, data, texts, files, heldout, options)
+    other = None if heldout is None else Corpus(heldout, options=options)
+    combinations = list(named.combinations())
+    for each in combinations:
+        named.found_tokens(each)  # invalid options raise an error before anything is counted
+
+    def counted(each: Combination) -> ExperimentData:
+        own = named.data(each)
+        trained_on = corpus if own is None else Corpus(own, options=options)
+        assert trained_on is not None  # `_corpus` has checked it
+        tokens = named.found_tokens(each)
+        return ExperimentData.of_corpus(trained_on, other, named.split(each), heldout_share, seed, tokens)
+
     folder = None if folder is None else Path(folder)
     with ExitStack() as stack:
         if folder is not None:
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder))
-        options: list[Any] = [heldout_share, seed, text_column, errors, *([normalization] if normalization else [])]
-        options += [{"document": document}] if document != "file" else []
-        results = _Results(folder, _description(corpus, other, *options), resume)
-        combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-        todo = [each for each in combinations if results.find(each) is None]
-        done = len(combinations) - len(todo)
+        reading: list[Any] = [heldout_share, seed, text_column, errors, *([normalization] if normalization else [])]
+        reading += [{"document": document}] if document != "file" else []
+        runs = Runs(folder, _description(corpus, other, *reading), combinations, resume, keep)
         on_progress = stack.enter_context(vocabularies_bar(len(combinations), show=progress))
-        for pattern in grid["pattern"]:
-            some = [each for each in todo if each["pattern"] == pattern]
-            if not some:
-                continue
-            on_progress(done)
-            counted = ExperimentData.of_corpus(corpus, other, Split.of(pattern, normalization), heldout_share, seed)
-            settings = [_training_options(each, policies) for each in some]
-            moved = partial(lambda before, more: on_progress(before + more), done)
-            for each, trained in zip(some, train_all(counted, settings, on_progress=moved), strict=True):
-                if each.get("freq_cutoff", 1) <= 1:
-                    check_size(trained)
-                results.add(_row(each, trained))
-            done += len(some)
-    saved = [found for each in combinations if (found := results.find(each))]
-    rows = [{name: value for name, value in row.items() if name in grid or name not in GRID} for row in saved]
+        for each, trained in _trainings(named, runs.todo(), counted, on_progress):
+            _check(trained)
+            runs.add(_row(each, trained), trained.tokenizer.model)
+        for each, trained in _trainings(named, runs.without_model(), counted, lambda _: None):
+            runs.add_model(each, trained.tokenizer.model)
+    known = {"pattern", *named.values}
+    rows = [
+        {name: value for name, value in row.items() if name in known or name not in DEFAULTS} for row in runs.best()
+    ]
     lossy = sorted({str(row["pattern"]) for row in rows if row["dropped"]})
-    redundant = {"dropped": not lossy, "vocabulary": all(row["vocabulary"] == row["vocab_size"] for row in rows)}
+    is_complete = all(row["vocabulary"] == row.get("vocab_size") for row in rows)
+    redundant = {"dropped": not lossy, "vocabulary": is_complete}
     rows = [{name: value for name, value in row.items() if not redundant.get(name)} for row in rows]
-    # Patterns that drop text come last, because part of the text is not encoded.
-    rows.sort(key=lambda row: (bool(row.get("dropped")), -row["bytes_per_token"], str(row)))
     alike = sum(row["bytes_per_token"] == rows[0]["bytes_per_token"] for row in rows)
-    best = ", ".join(f"{name}={rows[0][name]}" for name in grid)
+    values = {name: list(dict.fromkeys(each[name] for each in combinations)) for name in combinations[0]}
+    best = ", ".join(f"{name}={rows[0][name]}" for name in values)
     findings = {"shortest encoding": best if alike == 1 else f"{alike} equal combinations, such as {best}"}
     if lossy:
         findings["patterns that drop text (ranked last)"] = ", ".join(lossy)
     held = source_names(other) if other else f"{heldout_share} of the documents, or of the chunks"
+    trained_on = source_names(corpus) if corpus else "in the grid"
     return Result(
         "sweep",
-        {"data": source_names(corpus), "held-out text": held, "seed": seed, "grid": dict(grid)},
-        {"leaderboard": pa.Table.from_pylist(rows)},
-        {"sweep": _figure(rows, grid)},
+        {"data": trained_on, "held-out text": held, "seed": seed, "grid": values},
+        {"leaderboard": _table(rows)},
+        {"sweep": _figure(rows, values)},
         findings,
+        runs.models,
     )
 
 
-def _training_options(combination: Mapping[str, Any], policies: Mapping[str, Policy]) -> dict[str, Any]:
-    options = {name: value for name, value in combination.items() if name != "pattern"}
-    return options | ({"policy": policies[options["policy"]]} if "policy" in options else {})
+def _corpus(named: Grid, data: Any, texts: Any, files: Any, heldout: object, options: ReadOptions) -> Corpus | None:
+    """Return the data for combinations that have none of their own, or None if all have."""
+    own = [named.data(each) is not None for each in named.combinations()]
+    if any(own) and heldout is None:
+        reason = "must be given if the grid contains data, so that all vocabularies encode the same text"
+        raise ArgumentError("heldout", heldout, reason)
+    if not all(own):
+        return Corpus(data, texts, files, options)
+    for name, value in {"data": data, "texts": texts, "files": files}.items():
+        if value is not None:
+            raise ArgumentError(name, value, "must be omitted if it is in the grid")
+    return None
 
 
-def _row(combination: Mapping[str, Any], trained: Trained) -> dict[str, Any]:
+def _trainings(
+    named: Grid,
+    combinations: Iterable[Combination],
+    counted: Callable[[Combination], ExperimentData],
+    on_progress: Callable[[float], object],
+) -> Iterator[tuple[Combination, Trained]]:
+    """Train combinations. Those that are trained on the same chunks are counted once."""
+    by_data: dict[Any, list[Combination]] = {}
+    for each in combinations:
+        key = (each.get("data"), each.get("groups"), named.split(each), named.found_tokens(each))
+        by_data.setdefault(key, []).append(each)
+    done = 0
+    for some in by_data.values():
+        on_progress(done)
+        moved = partial(lambda before, more: on_progress(before + more), done)
+        trained = train_all(counted(some[0]), [named.options(each) for each in some], on_progress=moved)
+        yield from zip(some, trained, strict=True)
+        done += len(some)
+
+
+def _check(trained: Trained) -> None:
+    """Raise if there was too little data. Cutoffs, phrases and policies of one's own may make vocabularies smaller."""
+    options = trained.options
+    is_usual = options.get("policy") in (None, *PAPER_POLICIES.values()) and not options.get("phrases")
+    if is_usual and "vocab_size" in options and options.get("freq_cutoff", 1) <= 1:
+        check_size(trained)
+
+
+def _row(combination: Combination, trained: Trained) -> dict[str, Any]:
     found = trained.evaluation
     return {
-        **DEFAULTS,
         **combination,
         "tokens": found.tokens,
         "bytes_per_token": found.bytes_per_token or 0.0,
@@ -152,59 +195,19 @@ def _row(combination: Mapping[str, Any], trained: Trained) -> dict[str, Any]:
     }
 
 
-def _normalized(grid: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Sequence[Any]], dict[str, Policy]]:
-    """Check a grid, add the default pattern, and replace policies by their names; return the policies by name."""
-    for name, values in grid.items():
-        if name not in GRID:
-            raise ArgumentError("grid", name, f"must only contain {', '.join(GRID)}")
-        if not values or isinstance(values, str):
-            raise ArgumentError("grid", {name: values}, "must contain a list of values for each option")
-        large = [value for value in values if isinstance(value, int) and value >= 1 << 63]
-        if large:
-            raise ArgumentError("grid", {name: large[0]}, "must contain integers below 2**63")
-    policies: dict[str, Policy] = {}
-    for policy in grid.get("policy", ()):
-        if policies.setdefault(policy_name(policy), resolve_policy(policy)) is not resolve_policy(policy):
-            raise ArgumentError("grid", {"policy": policy_name(policy)}, "must contain policies with different names")
-    for pattern in grid.get("pattern", ()):
-        Split.of(pattern)
-    if "vocab_size" not in grid:
-        raise ArgumentError("grid", dict(grid), "must contain vocab_size")
-    named = {"pattern": ["gpt4"], **grid, **({"policy": list(policies)} if policies else {})}
-    return {name: list(dict.fromkeys(values)) for name, values in named.items()}, policies
-
-
-def _description(corpus: Corpus, heldout: Corpus | None, *options: Any) -> Any:
+def _description(corpus: Corpus | None, heldout: Corpus | None, *options: Any) -> Any:
     """Describe data and options, so that a sweep is only resumed with the same ones."""
-    sources = [*corpus.sources, *(heldout.sources if heldout else [])]
+    sources = [source for each in (corpus, heldout) if each for source in each.sources]
     return json.loads(json.dumps([[identity(source) for source in sources], options]))
 
 
-class _Results:
-    """The rows of finished combinations, in memory and, with a folder, in a file."""
-
-    def __init__(self, folder: Path | None, description: Any, resume: bool) -> None:
-        self.rows: list[dict[str, Any]] = []
-        self.path, self.description = folder and folder / SWEEP_FILE, description
-        if not self.path or not self.path.exists():
-            return
-        if not resume:
-            self.path.unlink()
-            return
-        saved = load_sealed(self.path, VERSION, "remove it to start again")
-        self.rows = saved["runs"]
-        if saved["of"] != description:
-            remedy = "use another folder"
-            raise DataError("this sweep was started with other data or options", where=str(self.path), remedy=remedy)
-
-    def find(self, combination: Mapping[str, Any]) -> dict[str, Any] | None:
-        wanted = {**DEFAULTS, **combination}.items()
-        return next((row for row in self.rows if wanted <= row.items()), None)
-
-    def add(self, row: dict[str, Any]) -> None:
-        self.rows.append(row)
-        if self.path:
-            save_sealed({"version": VERSION, "of": self.description, "runs": self.rows}, self.path)
+def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as a table. A column with numbers and strings, such as auto, becomes one of strings."""
+    kinds = {name: {type(row[name]) for row in rows if row[name] is not None} for name in rows[0]}
+    mixed = {name for name, types in kinds.items() if str in types and len(types) > 1}
+    return pa.Table.from_pylist(
+        [{name: str(value) if name in mixed else value for name, value in row.items()} for row in rows]
+    )
 
 
 def _label(value: Any) -> str:
@@ -213,7 +216,7 @@ def _label(value: Any) -> str:
 
 def _figure(rows: list[dict[str, Any]], grid: Mapping[str, Sequence[Any]]) -> Any:
     """Draw the combinations that drop no text, or all combinations if each drops some."""
-    varied = [name for name, values in grid.items() if len(values) > 1] or ["vocab_size"]
+    varied = [name for name, values in grid.items() if len(values) > 1] or [*grid][:2]
     complete = [row for row in rows if not row.get("dropped")] or rows
     drawn = complete[:MAX_BARS]
     longer = [100 * (rows[0]["bytes_per_token"] / row["bytes_per_token"] - 1) for row in drawn]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,10 +14,11 @@ from typing import Any
 
 from .._core import threads_or_all
 from ..analysis.counted_text import CountedText
-from ..analysis.evaluation import evaluate_text
+from ..analysis.evaluator import Evaluator, encodes_chunks, evaluate_text
 from ..analysis.metrics import Evaluation
 from ..counts import ChunkCounts
-from ..errors import ArgumentError, Setting, Stopped
+from ..errors import ArgumentError, DataError, Setting, Stopped
+from ..phrases.counting import check_rereadable
 from ..policies import policy_name
 from ..tokenizer import Tokenizer
 from ..training import merges as merge_training
@@ -25,7 +27,7 @@ from ..training.train import train
 from ..util.lazy import lazy
 from ..util.memory import free_memory
 from ..util.progress import bar
-from .data import ExperimentData
+from .data import DividedDocuments, ExperimentData
 
 MEMORY_PER_BYTE = 12
 """Upper bound on the memory for training, in bytes per byte of the unique chunks."""
@@ -45,11 +47,18 @@ class Trained:
     seconds: float
     text: CountedText
     """The held-out text."""
+    documents: DividedDocuments | None = None
+    """The held-out documents, for tokenizers that cannot encode counted chunks."""
 
     @lazy
     def evaluation(self) -> Evaluation:
         """The metrics on the held-out text."""
-        return evaluate_text("", self.tokenizer, self.text)
+        if encodes_chunks(self.tokenizer):
+            return evaluate_text("", self.tokenizer, self.text)
+        evaluator = Evaluator({"": self.tokenizer}, errors="replace")  # with "strict", reading has raised the error
+        for some in _needed(self.documents).heldout():
+            evaluator.add(some)
+        return evaluator.results()[0]
 
     def lengths(self, reference: Trained) -> dict[str, Any]:
         """Return the columns of a table that compares encoded lengths."""
@@ -95,13 +104,17 @@ def train_all(
     timed: whether times matter. If so, vocabularies are trained one at a time, and short trainings are repeated.
     on_progress: called with the number of vocabularies trained so far, including fractions.
 
+    Phrases are trained on documents, which are read one vocabulary at a time. Each training gets a policy of its own,
+    which may keep state.
+
     >>> data = ExperimentData.of("to be or not to be", heldout="to be")
     >>> trained = train_all(data, [{"vocab_size": 257}, {"vocab_size": 258}])
     >>> [(len(each.batches), each.evaluation.tokens) for each in trained]
     [(1, 4), (2, 3)]
 
     """
-    at_once = 1 if timed else min(len(options), max_at_once(data.counts))
+    reads_documents = any(each.get("phrases") for each in options)
+    at_once = 1 if timed or reads_documents else min(len(options), max_at_once(data.counts))
     text, done, stop = data.text, [0.0] * len(options), Event()
 
     def train_one(index: int) -> Trained:
@@ -118,12 +131,12 @@ def train_all(
         seconds: list[float] = []
         while not seconds or (timed and sum(seconds) < MIN_TIMED_SECONDS):
             batches.clear()
+            given = _training_data(data, options[index]) | _new_policy(options[index])
             start = time.perf_counter()
-            arguments = {"data": data.counts, **options[index]}
-            model = train(on_batch=on_batch, threads=1 if at_once > 1 else None, **arguments)
+            model = train(on_batch=on_batch, threads=1 if at_once > 1 else None, **{**options[index], **given})
             seconds.append(time.perf_counter() - start)
         done[index] = 1
-        return Trained(options[index], Tokenizer(model), batches, min(seconds), text)
+        return Trained(options[index], Tokenizer(model), batches, min(seconds), text, data.documents)
 
     with _without_warnings(merge_training.logger):
         if at_once == 1:
@@ -139,6 +152,36 @@ def train_all(
             finally:
                 stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _training_data(data: ExperimentData, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `train` that say what to train on."""
+    if "data" in options or options.get("groups") is not None:
+        return {}
+    if not options.get("phrases"):
+        return {"data": data.counts}
+    return {"data": _needed(data.documents).training(), "pattern": data.counts.split}
+
+
+def _new_policy(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a policy that no other training uses: a new object if the option is a class, otherwise a copy."""
+    if "policy" not in options:
+        return {}
+    policy = options["policy"]
+    try:
+        return {"policy": policy() if isinstance(policy, type) else copy.deepcopy(policy)}
+    except TypeError as error:
+        reason = f"must be a function, or an object that can be copied for each training ({error})"
+        raise ArgumentError("policy", policy_name(policy), reason, remedy="or a class without arguments") from error
+
+
+def _needed(documents: DividedDocuments | None) -> DividedDocuments:
+    """Return the documents that phrases and added tokens need, since these cross chunk boundaries."""
+    if documents is None:
+        remedy = ("provide more documents, or ", Setting("heldout"), "; ", Setting("document"), " splits text files")
+        raise DataError("phrases and added tokens need documents, some of which are held out", remedy=remedy)
+    check_rereadable(documents.corpus)
+    return documents
 
 
 @contextmanager

@@ -210,7 +210,7 @@ def _learned(model: Model) -> Iterator[str]:
     for ids in (model.stop_words.values(), model.phrases.values()):
         for text in _as_texts(vocab[token] for token in list(ids)[:MAX_LEARNED]):
             yield from (text, f"{text}s", f"x{text} {text}")
-    merged = [vocab[token] for token in model.merges.values()]
+    merged = [model.vocab_with_hidden[token] for token in model.merges.values()]
     longest = sorted(
         (value for value in merged if len(value) <= MAX_TOKEN_BYTES), key=lambda value: (-len(value), value)
     )

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from .phrase_pattern import pattern_with_phrases
 from .placeholders import unused_tokens
 from .spelling import normalizer, pre_tokenizer
 from .tokenizer_json import AddedTokens, parse
-from .unsupported import check_supported, without_unsupported
+from .unsupported import check_supported, check_visible, without_unsupported
 
 FILE = "tokenizer.json"
 DOWNLOADED = "transformers.AutoTokenizer.from_pretrained({})"
@@ -196,6 +197,7 @@ def _check_whole_chunks(model: Model) -> None:
 
 def _without_inexact(model: Model) -> Model:
     """Return the model without what a tokenizer.json cannot represent."""
+    check_visible(model, "Hugging Face")
     supported = SUPPORTED
     try:
         _check_whole_chunks(model)
@@ -313,6 +315,7 @@ def _entries(added: Any, config: Mapping[str, Any]) -> list[Any]:
 def with_added(model: Model, entries: list[Any]) -> Model:
     """Add the tokens that transformers has added. A token that the model has gets the flags of the new one."""
     added = AddedTokens.parse(entries)
+    model = _without_hidden_ids(model, {*added.ids.values()})
     special, others = (
         {name: token for name, token in tokens.items() if name not in added.ids}
         for tokens in (model.special_tokens, model.added_tokens)
@@ -323,3 +326,13 @@ def with_added(model: Model, entries: list[Any]) -> Model:
         added_tokens={**others, **added.others},
         flags={name: model.flags_of(name) for name in (*special, *others)} | added.flags,
     )
+
+
+def _without_hidden_ids(model: Model, taken: set[int]) -> Model:
+    """Move hidden tokens with ids that are taken. transformers counts from `n_vocab`, where they usually start."""
+    free = count(max({model.next_id, *(token + 1 for token in taken)}))
+    moved = {token: next(free) for token in model.hidden & taken}
+    if not moved:
+        return model
+    merges = {(moved.get(a, a), moved.get(b, b)): moved.get(token, token) for (a, b), token in model.merges.items()}
+    return replace(model, merges=merges, hidden=frozenset(moved.get(token, token) for token in model.hidden))

@@ -19,9 +19,9 @@ from .file_errors import check_version, locate_errors, not_found
 FORMAT = "batchbpe"
 IN_FOLDER = "batchbpe.model"
 """Name of the file in a transformers folder."""
-ADDED_IN = {"phrases": 2, "added_tokens": 3, "flags": 4, "decode_only": 4, "carried": 4}
+ADDED_IN = {"phrases": 2, "added_tokens": 3, "flags": 4, "decode_only": 4, "carried": 4, "hidden": 5}
 """Fields that version 1 of the format does not have, and the version that added each of them."""
-VERSIONS = (1, 2, 3, 4)
+VERSIONS = (1, 2, 3, 4, 5)
 _JSON_NAMES: dict[Any, str] = {dict: "an object", list: "an array", (str, dict): "a string or an object"}
 
 
@@ -54,6 +54,7 @@ def render(model: Model) -> str:
             [token, value.decode("utf-8", "surrogateescape")] for token, value in model.decode_only.items()
         ],
         "carried": dict(model.carried),
+        "hidden": sorted(model.hidden),
     }
     fields = {name: value for name, value in fields.items() if ADDED_IN.get(name, 1) <= version}
     head = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in fields.items())
@@ -122,6 +123,7 @@ def _parse(fields: Any) -> Model:
         flags=_parse_flags(optional("flags", dict)),
         decode_only=_parse_decode_only(optional("decode_only", list)),
         carried=optional("carried", dict),
+        hidden=_parse_hidden(optional("hidden", list)),
     )
     check_carried(model)
     return model
@@ -150,6 +152,17 @@ def _parse_decode_only(rows: list[Any]) -> dict[int, bytes]:
             raise DataError(f"id {row[0]} occurs twice", where='field "decode_only"')
         tokens[row[0]] = _bytes("decode-only token", row[1])
     return tokens
+
+
+def _parse_hidden(ids: list[Any]) -> frozenset[int]:
+    hidden: set[int] = set()
+    for token in ids:
+        if type(token) is not int:
+            raise DataError(f"expected an id, got {short(token)}", where='field "hidden"')
+        if token in hidden:
+            raise DataError(f"id {token} occurs twice", where='field "hidden"')
+        hidden.add(token)
+    return frozenset(hidden)
 
 
 def _parse_rows(fields: dict[str, Any], name: str) -> dict[Any, int]:
@@ -183,7 +196,7 @@ def write_vocab(model: Model, path: Path) -> None:
     parts |= {token: phrase for phrase, token in model.phrases.items()}
     with path.open("w", encoding="utf-8") as file:
         for token, value in model.vocab.items():
-            merged = "".join(f"[{_readable(model.vocab[part])}]" for part in parts.get(token, ()))
+            merged = "".join(f"[{_readable(model.vocab_with_hidden[part])}]" for part in parts.get(token, ()))
             file.write(f"{merged} -> [{_readable(value)}] {token}\n" if merged else f"[{_readable(value)}] {token}\n")
 
 

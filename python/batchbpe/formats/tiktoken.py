@@ -29,7 +29,7 @@ from .phrase_pattern import (
 )
 from .portability import WHOLE_TEXT
 from .published import PUBLISHED, recognize
-from .unsupported import check_bare_split, check_supported, without_unsupported
+from .unsupported import check_bare_split, check_supported, check_visible, without_unsupported
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,6 +157,7 @@ def _model(ranks: _Ranks, split: Split, special_tokens: Mapping[str, int]) -> Mo
 
 def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
     """Write a rank file. It stores the pattern and the special tokens only with phrases, in a second file."""
+    check_visible(model, "tiktoken")
     warn_not_written(model, "rank file")
     if None in model.byte_ids:
         reason = f"tiktoken needs all 256 bytes, but the vocabulary lacks 0x{model.byte_ids.index(None):02X}"
@@ -224,6 +225,7 @@ def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_
     >>> ranks_of(Model(split=r"\\w+", merges={(97, 97): 256}))[b"aa"]
     256
     """
+    check_visible(model, "tiktoken")
     ranks = _ranks(model)
     if allow_inexact:
         for token in model.phrases.values():

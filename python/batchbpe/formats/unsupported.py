@@ -42,6 +42,7 @@ def check_supported(model: Model, format: str, supported: Collection[str], remed
     ...
     batchbpe.errors.DataError: minbpe v1 does not support stop words; the model has 1, such as b'the'; train with stop_list_size=0 or choose another format
     """  # noqa: E501  the last line is an error message
+    check_visible(model, format)
     for name in OPTIONAL_FIELDS:
         tokens = getattr(model, name)
         if not tokens or name in supported:
@@ -55,12 +56,30 @@ def check_supported(model: Model, format: str, supported: Collection[str], remed
         )
 
 
+def check_visible(model: Model, format: str) -> None:
+    """Raise if a model has hidden tokens. They are never left out: text would be encoded to ids beyond `n_vocab`.
+
+    >>> check_visible(Model(split=r"\\w+", merges={(97, 97): 256}, hidden={256}), "tiktoken")
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: tiktoken does not support hidden tokens; the model has 1, such as b'aa'; use format="batchbpe", or format="transformers" without allow_inexact
+    """  # noqa: E501  the last line is an error message
+    if model.hidden:
+        shown = short(model.vocab_with_hidden[min(model.hidden)])
+        formats = Setting("format", "batchbpe"), ", or ", Setting("format", "transformers")
+        raise DataError(
+            f"{format} does not support hidden tokens; the model has {len(model.hidden)}, such as {shown}",
+            remedy=("use ", *formats, " without ", Setting("allow_inexact")),
+        )
+
+
 def without_unsupported(model: Model, tool: str, supported: Collection[str], *, by_rank: bool = False) -> Model:
     """Return a model with no tokens in fields other than those supported, and warn about what is left out.
 
     Phrases that contain such tokens, or that cannot be exported exactly, are left out too. Only tiktoken encodes
     `by_rank`.
     """
+    check_visible(model, tool)
     dropped = [name for name in OPTIONAL_FIELDS if name not in supported]
     missing = {token for name in dropped if name in _BY_TOKEN for token in getattr(model, name).values()}
     kept = {

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core import MAX_ID, MAX_MERGES, RankedTokens
+from ..arguments import check_iterable
 from ..errors import ArgumentError, ArgumentTypeError, DataError, short
 from ..util.utf8 import is_utf8
 from .merges import Merges
@@ -177,6 +178,28 @@ def check_phrases(model: Model) -> None:
             reason = f"id {token} of phrase {short(parts)} is already used by {short(vocab[token])}"
             raise DataError(reason, remedy="choose another id")
         vocab[token] = b"".join(ordinary[part] for part in parts)
+
+
+def checked_hidden(model: Model) -> frozenset[int]:
+    """Return the hidden tokens. Raise unless merges make them, and they are nothing else."""
+    check_iterable("hidden", model.hidden, "must be a collection of ids")
+    hidden = [*model.hidden]
+    if not hidden:
+        return frozenset()
+    found = {token: name for name, token in model.found_tokens.items()}
+    in_phrases = {part: parts for parts in model.phrases for part in parts}
+    made = {*model.merges.values()}
+    for token in hidden:
+        if type(token) is not int:
+            raise ArgumentTypeError("hidden", token, "must contain only integers")
+        if token not in made:
+            raise ArgumentError("hidden", token, "must contain only ids that merges make")
+        if token in found:
+            reason = f"must not contain the id of {short(found[token])}, which is a special or added token"
+            raise ArgumentError("hidden", token, reason)
+        if token in in_phrases:
+            raise ArgumentError("hidden", token, f"must not contain a token of phrase {short(in_phrases[token])}")
+    return frozenset(hidden)
 
 
 def _check_ids(kind: str, ids: Mapping[Any, int]) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._core import MAX_ID, PairTable
+from .. import _core
+from .._core import MAX_ID
 from ..arguments import check_integer
 from ..boundaries import Boundaries, NotSupportedError, States, boundaries_of
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
@@ -22,6 +23,7 @@ from ..model import Model
 from ..policies import Candidates, GrowingVocab, Ids, Mask, PairCounts, Policy, policy_name, resolve_policy
 from ..training.loop import Batch, merge_in_batches
 from ..training.options import Search
+from ..training.table import PairTable
 from .counting import RunArrays
 from .runs import RunCounts
 
@@ -76,9 +78,9 @@ def train_phrases(
         raise DataError(problem, remedy="use a model without phrases")
     if runs.arrays.model_id != model.tokens_id:
         raise DataError("the runs were counted with another model", remedy="count them with this one")
-    if model.n_vocab + phrases > MAX_ID:
+    if model.next_id + phrases > MAX_ID:
         reason = (
-            f"must be at most {MAX_ID - model.n_vocab}: ids are below {MAX_ID}, and the largest is {model.n_vocab - 1}"
+            f"must be at most {MAX_ID - model.next_id}: ids are below {MAX_ID}, and the largest is {model.next_id - 1}"
         )
         raise ArgumentError("phrases", phrases, reason)
     learned = learn_phrases(
@@ -115,14 +117,14 @@ def learn_phrases(
 
     Return None if the result could differ from that of uncut runs, because pairs are needed at which runs were cut.
     """
-    found, first_id = {*model.found_tokens.values()}, model.n_vocab
-    vocab = GrowingVocab({token: value for token, value in model.vocab.items() if token not in found}, first_id)
-    pairs = PairTable.from_runs(*runs[:3], first_id, phrases, runs.min_count, threads)
-    table = _PhraseTable(pairs, model, phrases, max_words, runs.min_count)
+    found, first_id = {*model.found_tokens.values()}, model.next_id
+    known = {token: value for token, value in model.vocab.items() if token not in found}
+    vocab = GrowingVocab(known, first_id, merges_wanted=phrases)
+    pairs = _core.PairTable.from_runs(*runs[:3], first_id, phrases, runs.min_count, threads)
+    table = _PhraseTable(PairTable.of_core(pairs), model, phrases, max_words, runs.min_count)
     merge_in_batches(
         table,
         vocab,
-        phrases,
         search=search,
         policy=_without_repetition(resolve_policy(search.policy), table),
         on_batch=on_batch,
@@ -140,9 +142,10 @@ class _PhraseTable:
         self.phrases: dict[Phrase, int] = {}
         self.is_cut_short = False
         """Whether pairs are needed that occur fewer than `min_count` times. From then on, there are no pairs."""
-        self.forget = pairs.forget
+        self.groups, self.count_by_group, self.token_counts = pairs.groups, pairs.count_by_group, pairs.token_counts
+        self.forget, self.split = pairs.forget, pairs.split
         self._pairs, self._max_words, self._min_count = pairs, max_words, min_count
-        self._first_id, n_ids = model.n_vocab, model.n_vocab + phrases
+        self._first_id, n_ids = model.next_id, model.next_id + phrases
         self._chunks_of: dict[int, Phrase] = {}
         """The chunks of each phrase, by id."""
         self._words = np.ones(n_ids, np.int64)
@@ -153,9 +156,13 @@ class _PhraseTable:
         with suppress(NotSupportedError):  # phrases of such a pattern cannot be exported, so any will do
             self._is_hard = _HardBoundaries(boundaries_of(model.pattern), model.vocab, n_ids)
 
-    def top(self, n: int) -> tuple[Ids, Ids, PairCounts]:
+    @property
+    def lengths(self) -> PairCounts:
+        return self._pairs.lengths
+
+    def top(self, n: int, group: str | None = None) -> tuple[Ids, Ids, PairCounts]:
         while True:
-            first, last, count = self._pairs.top(n)
+            first, last, count = self._pairs.top(n, group)
             if self._min_count > 1 and (len(count) < n or (count < self._min_count).any()):
                 self.is_cut_short = True
             if self.is_cut_short:
@@ -163,7 +170,7 @@ class _PhraseTable:
             wanted = self._is_wanted(first, last)
             if wanted.all():
                 return first, last, count
-            self.forget(first[~wanted], last[~wanted])
+            self.forget((first[~wanted], last[~wanted]))
 
     def _is_wanted(self, first: Ids, last: Ids) -> Mask:
         is_short: Mask = self._words[first] + self._words[last] <= self._max_words
@@ -173,17 +180,17 @@ class _PhraseTable:
         """Return the chunks of a pair."""
         return self._chunks_of.get(first, (first,)) + self._chunks_of.get(last, (last,))
 
-    def merge(self, first: Ids, last: Ids) -> None:
-        self._pairs.merge(first, last)
+    def merge(self, pairs: Candidates) -> tuple[Ids, PairCounts]:
+        merged = self._pairs.merge(pairs)
         repeated: list[tuple[int, int]] = []
-        for pair in zip(first.tolist(), last.tolist(), strict=True):
+        for pair in pairs.tuples:
             token, chunks = self._first_id + len(self._chunks_of), self.chunks(*pair)
             self.phrases[chunks] = token
             self._chunks_of[token] = chunks
             self._words[token] = len(chunks)
             repeated += self._repeated(chunks)
-        if repeated:
-            self.forget(*(np.array(tokens, np.uint32) for tokens in zip(*repeated, strict=True)))
+        self.forget(repeated)
+        return merged
 
     def _repeated(self, new: Phrase) -> Iterator[tuple[int, int]]:
         """Yield the pairs that have the chunks of a phrase, now that this or a part of it is a new phrase."""

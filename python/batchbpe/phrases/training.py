@@ -145,7 +145,7 @@ def _largest(counters: Counters, n: int) -> Counters:
     return np.sort(counters[counters >= least])[::-1][:n]
 
 
-def balance(merge_counts: npt.NDArray[np.uint64], counters: Counters, fraction: float = 1.0) -> int:
+def balance(merge_counts: PairCounts, counters: Counters, fraction: float = 1.0) -> int:
     """Return the number of phrases at which the last one is as frequent as the merge that it replaces.
 
     Parameters
@@ -154,7 +154,7 @@ def balance(merge_counts: npt.NDArray[np.uint64], counters: Counters, fraction: 
     counters: the counters of pairs of chunks.
     fraction: how much of the counted text they cover.
 
-    >>> balance(np.array([90, 50, 10, 9], np.uint64), np.array([80, 60, 50, 12, 8, 5], np.uint32))
+    >>> balance(np.array([90, 50, 10, 9]), np.array([80, 60, 50, 12, 8, 5], np.uint32))
     2
 
     """

@@ -202,18 +202,21 @@ def encode(
     *,
     flags: Mapping[str, Collection[str]] | None = None,
     byte_ids: Sequence[int | None] = range(256),
+    hidden: Collection[int] = (),
 ) -> list[int]:
     """Encode a text. In each chunk, the pair whose merge comes first is always merged next.
 
-    A chunk that is a stop word is not merged. A byte without an id is left out before merging. `found_tokens` are found
-    before the text is split: those without the flag "normalized" in the text, and then the others in the normalized
-    text between them.
+    A chunk that is a stop word is not merged. A byte without an id is left out before merging. After merging, `hidden`
+    tokens are replaced by their parts. `found_tokens` are found before the text is split: those without the flag
+    "normalized" in the text, and then the others in the normalized text between them.
 
     >>> merges, _ = train({"aaabdaaabac": 1}, 259)
     >>> encode("aaabdaaabac", r"\\w+", merges, {})
     [258, 100, 258, 97, 99]
     >>> encode("aaab<s>a", r"\\w+", merges, {}, {"<s>": 300, "b": 301}, flags={"b": ["normalized"]})
     [256, 97, 301, 300, 97]
+    >>> encode("aaabdaaabac", r"\\w+", merges, {}, hidden={258})
+    [256, 257, 100, 256, 257, 97, 99]
     """
     found_tokens, flags = found_tokens or {}, flags or {}
     form = "none" if isinstance(pattern, str) else pattern.normalization
@@ -222,6 +225,7 @@ def encode(
     others = {to_form(name, form): found_tokens[name] for name in names}
     flags_of_others = {to_form(name, form): flags[name] for name in names}
     ranks = {pair: rank for rank, pair in enumerate(merges)}
+    parts_of_hidden = {token: pair for pair, token in merges.items() if token in hidden}
     tokens: list[int] = []
     for part in find_tokens(text, raw, flags):
         if isinstance(part, int):
@@ -243,8 +247,25 @@ def encode(
                     if pairs[at] not in merges:
                         break
                     ids[at : at + 2] = [merges[pairs[at]]]
-                tokens += ids
+                tokens += show(ids, parts_of_hidden)
     return tokens
+
+
+def show(ids: Iterable[int], parts_of_hidden: Mapping[int, Pair]) -> list[int]:
+    """Replace hidden tokens by their parts, until only visible tokens remain.
+
+    >>> show([258, 97], {256: (97, 97), 258: (256, 257)})
+    [97, 97, 257, 97]
+    """
+    visible = []
+    stack = [*ids][::-1]
+    while stack:
+        token = stack.pop()
+        if token in parts_of_hidden:
+            stack += reversed(parts_of_hidden[token])
+        else:
+            visible.append(token)
+    return visible
 
 
 def find_tokens(text: str, tokens: Mapping[str, int], flags: Mapping[str, Collection[str]]) -> list[str | int]:

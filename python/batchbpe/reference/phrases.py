@@ -4,7 +4,7 @@ The tests compare the core with this module: both produce the same ids.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import regex
 
@@ -14,7 +14,12 @@ Phrase = tuple[int, ...]
 
 
 def split_into_tokens(
-    text: str, pattern: str, merges: Mapping[Pair, int], stop_words: Mapping[str, int]
+    text: str,
+    pattern: str,
+    merges: Mapping[Pair, int],
+    stop_words: Mapping[str, int],
+    *,
+    hidden: Collection[int] = (),
 ) -> list[list[int]]:
     """Return the ids of each chunk, with an empty list between chunks that do not touch.
 
@@ -26,7 +31,7 @@ def split_into_tokens(
     for match in regex.finditer(pattern, text):
         if match.group():
             tokens += [[]] * (match.start() > end)
-            tokens.append(encode(match.group(), r"(?s).+", merges, stop_words))
+            tokens.append(encode(match.group(), r"(?s).+", merges, stop_words, hidden=hidden))
             end = match.end()
     return tokens
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from .._core import MAX_ID, PairTable
+from .._core import MAX_ID
 from ..counts import ChunkCounts
 from ..errors import ArgumentError, DataError, plural
-from ..formats.byte_level import to_byte_level
 from ..model import Model
 from ..model.merges import Merges
 from ..policies import GrowingVocab, PairCounts, resolve_policy, serial
 from .loop import Batch, merge_in_batches, merge_serially
 from .options import TrainingOptions
+from .table import PairTable
 
 logger = logging.getLogger(__name__)
 
@@ -26,83 +26,83 @@ MAX_LOGGED_BATCHES = 1000
 
 
 def train_merges(
-    counts: ChunkCounts,
+    counts: ChunkCounts | Mapping[str, ChunkCounts],
     options: TrainingOptions,
     on_batch: Callable[[Batch], object] | None = None,
     threads: int | None = None,
 ) -> tuple[Model, PairCounts]:
-    """Train on counts. Return the model, and how often each pair occurred when it was merged.
+    """Train on counts, or on groups of them. Return the model, and how often each pair occurred when it was merged.
 
     >>> model, merge_counts = train_merges(ChunkCounts.count(["aaabdaaabac"]), TrainingOptions(vocab_size=259))
     >>> len(model.vocab), merge_counts.tolist()
     (259, [2, 2, 2])
     """
-    if not counts.unique:
-        raise DataError(f"nothing to train on: the data is empty, or the pattern {counts.split} matches none of it")
-    base, skipped = _base_for(counts, options)
+    groups = {"": counts} if isinstance(counts, ChunkCounts) else dict(counts)
+    unique = sum(each.unique for each in groups.values())
+    if not unique:
+        split = next(iter(groups.values())).split
+        raise DataError(f"nothing to train on: the data is empty, or the pattern {split} matches none of it")
+    base = options.base or _stop_words_of(groups, options.stop_list_size)
     found = {*base.found_tokens.values()}
-    vocab = GrowingVocab({token: value for token, value in base.vocab.items() if token not in found}, base.n_vocab)
-    first_merge = vocab.next_id
+    known = {token: value for token, value in base.vocab_with_hidden.items() if token not in found}
     wanted = options.vocab_size - base.vocab_size - len(options.new_tokens)
-    _check_wanted(wanted, first_merge, len(base.stop_words), options)
-    kept = counts.at_least(options.freq_cutoff).arrays
-    if not len(kept.counts):
-        reason = f"must be at most {counts.arrays.counts[0]}, the count of the most frequent chunk"
+    _check_wanted(wanted, base.next_id, len(base.stop_words), options)
+    kept = {name: each.at_least(options.freq_cutoff) for name, each in groups.items()}
+    if not any(each.unique for each in kept.values()):
+        most = max(int(each.arrays.counts[0]) for each in groups.values() if each.unique)
+        reason = f"must be at most {most}, the count of the most frequent chunk"
         raise ArgumentError("freq_cutoff", options.freq_cutoff, reason)
-    encoder = base.encoder() if options.base else None
-    ranks = _huggingface_ranks(vocab) if options.ties == "huggingface" else None
-    table = PairTable.from_chunks(
-        *kept[:3], skipped, first_merge, wanted, bool(options.overlapping), threads, encoder, ranks
+    metadata = options.as_metadata() | {"chunks_total": sum(each.total for each in groups.values())}
+    metadata |= {"chunks_unique": unique} | ({} if [*groups] == [""] else {"groups": [*groups]})
+    table = PairTable(
+        kept,
+        base=base,
+        overlapping=bool(options.overlapping),
+        ties=options.ties,
+        expected_merges=wanted,
+        threads=threads,
     )
-    metadata = options.as_metadata() | {"chunks_total": counts.total, "chunks_unique": counts.unique}
-    del counts, kept  # most of the memory, unless the caller holds them
+    vocab = GrowingVocab(known, base.next_id, merges_wanted=wanted)
+    del counts, groups, kept  # most of the memory, unless the caller holds them
 
     batches: list[Batch] = []
     policy = resolve_policy(options.policy)
     if policy is serial:  # it searches one pair, whatever the other search options are
-        merge_serially(table, vocab, wanted, on_batch)
+        merge_serially(table, vocab, on_batch)
     else:
-        merge_in_batches(
-            table,
-            vocab,
-            wanted,
-            search=options,
-            policy=policy,
-            on_batch=both(batches.append, on_batch),
-        )
-        metadata |= _log(batches, vocab.merge_counts)
-    merges = Merges(base.ranked.extended(*vocab.merges, first_merge))
-    model = replace(base, merges=merges, training=metadata)
+        merge_in_batches(table, vocab, search=options, policy=policy, on_batch=both(batches.append, on_batch))
+        metadata |= _log(batches)
+    model = replace(_extended(base, vocab, options), training=metadata)
     return options.completed(model), vocab.merge_counts
 
 
-def _base_for(counts: ChunkCounts, options: TrainingOptions) -> tuple[Model, list[int]]:
-    """Return the model to start from, and the indices of the chunks that are stop words and need no merging."""
-    if options.base is None:
-        indices, words = counts.stop_words(options.stop_list_size)
-        if len(words) < options.stop_list_size:
-            found = plural(len(words), "chunk")
-            logger.warning("only %s can become stop words; %d were requested", found, options.stop_list_size)
-        stop_words = {word: token for token, word in enumerate(words, start=256)}
-        return Model(split=counts.split, merges={}, stop_words=stop_words), indices
-    if counts.split != options.base.split:
-        raise DataError(f"the counts were made with the pattern {counts.split}, but base has {options.base.split}")
-    return options.base, []
+def _stop_words_of(groups: Mapping[str, ChunkCounts], stop_list_size: int) -> Model:
+    """Return a model of bytes and stop words: the most frequent chunks of all groups together."""
+    first, *others = groups.values()
+    words = ChunkCounts.count([first, *others]).stop_words(stop_list_size) if stop_list_size else []
+    if len(words) < stop_list_size:
+        found = plural(len(words), "chunk")
+        logger.warning("only %s can become stop words; %d were requested", found, stop_list_size)
+    stop_words = {word: token for token, word in enumerate(words, start=256)}
+    return Model(split=first.split, merges={}, stop_words=stop_words)
 
 
-def _huggingface_ranks(vocab: Mapping[int, bytes]) -> list[int]:
-    """Return the rank of each id among pairs with equal counts, up to the last single byte.
-
-    Hugging Face's trainer compares ids as well, but its bytes have ids in the order of their byte-level characters.
-
-    >>> _huggingface_ranks({0: b" ", 1: b"a", 2: b"b"})
-    [2, 0, 1]
-    """
-    single = sorted(token for token, value in vocab.items() if len(value) == 1)
-    ranks = list(range(single[-1] + 1))
-    for rank, token in zip(single, sorted(single, key=lambda token: to_byte_level(vocab[token])), strict=True):
-        ranks[token] = rank
-    return ranks
+def _extended(base: Model, vocab: GrowingVocab, options: TrainingOptions) -> Model:
+    """Add the new tokens to a model. Hidden tokens get the largest ids, after those of special tokens."""
+    first, last = vocab.merges
+    if not vocab.hidden:
+        return replace(base, merges=Merges(base.ranked.extended(first, last, vocab.first_new)))
+    is_hidden = np.isin(np.arange(vocab.first_new, vocab.next_id), list(vocab.hidden))
+    ids = np.arange(vocab.next_id, dtype=np.uint32)
+    after = vocab.first_new + int(np.count_nonzero(~is_hidden))
+    ids[vocab.first_new :][~is_hidden] = np.arange(vocab.first_new, after)
+    given = options.special_tokens.values() if isinstance(options.special_tokens, Mapping) else ()
+    after = max([after + len(options.new_tokens), *(token + 1 for token in given)])
+    ids[vocab.first_new :][is_hidden] = np.arange(after, after + len(vocab.hidden))
+    pairs = zip(ids[first].tolist(), ids[last].tolist(), strict=True)
+    new = ids[vocab.first_new :]
+    merges = {**base.merges, **dict(zip(pairs, new.tolist(), strict=True))}
+    return replace(base, merges=merges, hidden=base.hidden | {*new[is_hidden].tolist()})
 
 
 def _check_wanted(wanted: int, first_merge: int, stop_words: int, options: TrainingOptions) -> None:
@@ -116,13 +116,12 @@ def _check_wanted(wanted: int, first_merge: int, stop_words: int, options: Train
         raise ArgumentError("vocab_size", options.vocab_size, f"must leave all ids below {MAX_ID}")
 
 
-def _log(batches: Sequence[Batch], merge_counts: PairCounts) -> dict[str, Any]:
+def _log(batches: Sequence[Batch]) -> dict[str, Any]:
     """Return what a model file records about the batches: size, pairs searched, and the count of the last pair."""
     if len(batches) > MAX_LOGGED_BATCHES:
         return {}
-    last = np.cumsum([batch.size for batch in batches], dtype=np.int64) - 1
-    columns = {"size": [batch.size for batch in batches], "searched": [batch.searched for batch in batches]}
-    return {"batches": columns | {"last_count": merge_counts[last].tolist()}}
+    names = ("size", "searched", "last_count")
+    return {"batches": {name: [getattr(batch, name) for batch in batches] for name in names}}
 
 
 def warn_if_smaller(model: Model, vocab_size: int) -> None:

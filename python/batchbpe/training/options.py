@@ -136,14 +136,14 @@ class TrainingOptions(Search):
         object.__setattr__(self, "add_tokens", None)
 
     def _check_base(self, base: Model) -> None:
-        first = base.n_vocab
+        first = base.next_id
         new = self.vocab_size - base.vocab_size - len(self.new_tokens)
         for name, token in self.special_tokens.items() if isinstance(self.special_tokens, Mapping) else ():
             kept = base.special_tokens.get(name, token)
             if kept != token:
                 reason: Message = (f"must not move {short(name)}, which has the id {kept} in ", Setting("base"))
                 raise ArgumentError("special_tokens", {name: token}, reason)
-            if name not in base.special_tokens and token in base.vocab:
+            if name not in base.special_tokens and token in base.vocab_with_hidden:
                 reason = ("must not have the ids of other tokens of ", Setting("base"))
                 remedy = f"use an id of at least {first + max(new, 0)}, or a list of names"
                 raise ArgumentError("special_tokens", {name: token}, reason, remedy=remedy)
@@ -209,7 +209,7 @@ class TrainingOptions(Search):
         {'<s>': 256}
         """
         given = self.special_tokens if isinstance(self.special_tokens, Mapping) else {}
-        used = {*given.values()}
+        used = {*given.values(), *model.hidden}
         free = (token for token in count(model.n_vocab) if token not in used)
         ids = {name: given[name] if name in given else next(free) for name in self.new_tokens}
         if self.like:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..arguments import check_function
 from ..choices import Normalization, Ties
@@ -14,7 +14,7 @@ from ..counts.mixture import Mixture
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import Reading, ReadOptions, Sampling
 from ..data.paths import is_word
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError, Setting
 from ..formats import Loadable
 from ..formats.roles import RoleOptions, with_roles
 from ..model import Model
@@ -42,6 +42,7 @@ def train(
     add_tokens: int | None = None,
     texts: str | Iterable[str] | None = None,
     files: Files | None = None,
+    groups: Mapping[str, Data] | None = None,
     pattern: Split | str | None = None,
     normalization: Normalization | None = None,
     stop_list_size: int = 0,
@@ -83,6 +84,8 @@ def train(
         and the options for reading apply.
     texts: strings to train on instead of `data`, even if they look like paths.
     files: paths, globs, folders or URLs to train on instead of `data`.
+    groups: data by name, such as languages, to train on instead of `data`: the policy can compare their counts.
+        `freq_cutoff` applies to each group.
     pattern: name or regular expression; by default that of `base`, of `like` or of the counts in `data`, or gpt4.
     normalization: Unicode normalization form of the text, such as NFC; by default that of `base`, of `like` or of the
         counts, or none. Decoding then returns the normalized text.
@@ -108,6 +111,11 @@ def train(
     given.clear()  # it would keep the data in memory
     check_function("on_counts", on_counts)
     check_function("on_batch", on_batch)
+    split = split_for(options.given_models, pattern, normalization)
+    if groups is not None:
+        _check_only_groups(data=data, texts=texts, files=files, phrases=phrases or None)
+        counts_of = _count_groups(groups, options, split, reading, progress, threads)
+        return with_roles(_trained(counts_of, options, progress is True, on_batch, threads), roles)
     if isinstance(data, str) and texts is files is None and _is_toy(data, options):
         data, texts = None, data
     mixture = data if isinstance(data, Mixture) else None
@@ -120,7 +128,6 @@ def train(
     if phrases:
         check_room(phrase_options, options)
         check_rereadable(corpus)
-    split = split_for(options.given_models, pattern, normalization)
     weights: dict[str, float] = {}
     if mixture:
         counts, weights = mixture.mixed(split, options.freq_cutoff, options.found_tokens, progress, threads, reading)
@@ -131,14 +138,49 @@ def train(
     if phrases:
         reader = RunReader(corpus, options.found_tokens, progress is True, threads)
         return with_roles(train_with_phrases(counts, options, phrase_options, reader, on_batch), roles)
-    with training_bar(show=progress is True) as show:
-        handed_over = [counts]
-        del data, mixture, corpus, counts  # so that training can free them
-        model, _ = train_merges(handed_over.pop(), options, both(show, on_batch), threads)
+    handed_over = [counts]
+    del data, mixture, corpus, counts  # so that training can free them
+    model = _trained(handed_over.pop(), options, progress is True, on_batch, threads)
     if weights:
         model = replace(model, training={**model.training, "mixture": weights})
-    warn_if_smaller(model, options.vocab_size)
     return with_roles(model, roles)
+
+
+def _trained(
+    counts: ChunkCounts | Mapping[str, ChunkCounts],
+    options: TrainingOptions,
+    show_progress: bool,
+    on_batch: Callable[[Batch], object] | None,
+    threads: int | None,
+) -> Model:
+    handed_over = [counts]
+    del counts
+    with training_bar(show=show_progress) as show:
+        model, _ = train_merges(handed_over.pop(), options, both(show, on_batch), threads)
+    warn_if_smaller(model, options.vocab_size)
+    return model
+
+
+def _count_groups(
+    groups: Mapping[str, Data],
+    options: TrainingOptions,
+    split: Split | None,
+    reading: Reading,
+    progress: Callable[[int], object] | bool | None,
+    threads: int | None,
+) -> dict[str, ChunkCounts]:
+    """Count the data of each group."""
+    if not isinstance(groups, Mapping) or isinstance(groups, ChunkCounts) or not groups:
+        raise ArgumentTypeError("groups", groups, "must be a dict of names and their data")
+    corpora = {str(name): Corpus.of(data, None, None, reading) for name, data in groups.items()}
+    return {name: count_corpus(each, split, options.found_tokens, progress, threads) for name, each in corpora.items()}
+
+
+def _check_only_groups(**others: Any) -> None:
+    """Raise if something is given that cannot be combined with groups."""
+    for name, value in others.items():
+        if value is not None:
+            raise ArgumentError(name, value, ("cannot be combined with ", Setting("groups")))
 
 
 def _is_toy(data: str, options: TrainingOptions) -> bool:

@@ -187,7 +187,7 @@ def _between(numbers: list[int], start: int, end: int) -> bool:
 
 def _chunks(case: Case) -> list[bytes]:
     """Return the chunks of the reference, without bytes that are not encoded."""
-    special = "all" if case.loaded.parses_special else ([], [])
+    special = "all" if case.loaded.parses_special else "none"
     ids, _, words = case.tokenizer.core_encoder.encode_with_words(case.text, special)  # type: ignore[arg-type]
     chunks: list[bytes] = []
     before = None
@@ -262,7 +262,7 @@ def _tokens_with(case: Case, classes: str) -> Iterator[tuple[str, int]]:
     """Yield tokens that contain two neighboring characters of some classes, and the offset between these in bytes."""
     found = 0
     model = case.tokenizer.model
-    for token in model.merges.values():
+    for token in model.visible_merges.values():
         try:
             text = model.vocab[token].decode()
         except UnicodeDecodeError:

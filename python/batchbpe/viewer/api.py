@@ -151,7 +151,7 @@ def token(space: Workspace, given: Parameters) -> Answer:
     """
     index, number = _index(given, "model", space.models), _integer(given, "id")
     vocabulary, counts = space.vocabularies[index], _token_counts(space, given, index)
-    if number not in vocabulary.model.vocab:
+    if number not in vocabulary.model.vocab_with_hidden:
         raise ArgumentError("id", number, f"must be the id of a token of {list(space.tokenizers)[index]}")
     todo, found = [number], dict.fromkeys([number])
     while todo and len(found) < MAX_PARTS:
@@ -169,13 +169,13 @@ def token(space: Workspace, given: Parameters) -> Answer:
 
 
 def _token(vocabulary: Vocabulary, number: int, counts: TokenCounts | None) -> Answer:
-    value = vocabulary.model.vocab[number]
+    value = vocabulary.model.vocab_with_hidden[number]
     return asdict(TokenInfo.of(number, _beginning(value))) | {
         "bytes": len(value),
         "kind": vocabulary.kind(number),
         "rank": vocabulary.rank.get(number),
         "parts": vocabulary.parts.get(number, ()),
-        "count": None if counts is None else int(counts.by_id[number]),
+        "count": None if counts is None or number in vocabulary.model.hidden else int(counts.by_id[number]),
     }
 
 

@@ -19,7 +19,7 @@ from ..util.lazy import lazy
 
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
-KINDS = ("byte", "stop word", "merge", "phrase", "special", "added", "decode-only")
+KINDS = ("byte", "stop word", "merge", "phrase", "special", "added", "decode-only", "hidden")
 SCRIPTS = (
     *("Latin", "Cyrillic", "Greek", "Han", "Hiragana", "Katakana", "Hangul", "Arabic", "Hebrew", "Devanagari"),
     *("Bengali", "Gurmukhi", "Gujarati", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala", "Thai", "Lao", "Khmer"),
@@ -83,9 +83,9 @@ class Vocabulary:
         self.ids: Indices = np.array(list(model.vocab), np.int64)
         self.values = list(model.vocab.values())
         groups = (model.stop_words, model.merges, model.phrases, model.special_tokens, model.added_tokens)
-        self._kind_by_id = np.zeros(model.n_vocab, np.int8)
+        self._kind_by_id = np.zeros(model.next_id, np.int8)
         byte_ids = [token for token in model.byte_ids if token is not None]
-        ids_of_kinds = [byte_ids, *(group.values() for group in groups), model.decode_only.keys()]
+        ids_of_kinds = [byte_ids, *(group.values() for group in groups), model.decode_only.keys(), model.hidden]
         for code, ids in enumerate(ids_of_kinds):
             self._kind_by_id[list(ids)] = code
         self._kinds = self._kind_by_id[self.ids]

@@ -91,4 +91,6 @@ class Workspace:
         model = tokenizer.model
         if merges >= len(model.merges) and not model.phrases:
             return tokenizer
-        return Tokenizer(replace(model, merges=dict(islice(model.merges.items(), merges)), phrases={}, training={}))
+        first = dict(islice(model.merges.items(), merges))
+        hidden = model.hidden.intersection(first.values())
+        return Tokenizer(replace(model, merges=first, phrases={}, training={}, hidden=hidden))

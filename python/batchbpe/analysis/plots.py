@@ -1,4 +1,4 @@
-"""Draw the figures of experiments. Matplotlib is an optional dependency that only this module imports."""
+"""Draw figures. Matplotlib is an optional dependency that only this module imports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache, wraps
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ..analysis.display import COLORS as SHADES
+from .display import COLORS as SHADES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,155 @@
+"""`EvaluationTable`: what `evaluate` returns, as text, in a notebook, as a data frame and as a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import nan
+from typing import TYPE_CHECKING, Any, overload
+
+from ..errors import ArgumentError, listed
+from ..tokenizer import Tokenizer
+from .auditing import Audit
+from .display import quoted_token
+from .evaluator import TextEncoder
+from .group_evaluation import GroupComparison
+from .metrics import METRICS, Evaluation
+from .plots import axes, styled
+from .tables import Table, formatted, html_table, text_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MAX_EXAMPLES = 8
+"""Number of tokens that an audit displays of each kind."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class EvaluationTable(Sequence[Evaluation]):
+    """The metrics of each tokenizer, by index or by name. The first tokenizer is the reference for changes in length.
+
+    >>> from batchbpe import evaluate
+    >>> tokenizers = {size: Tokenizer.train("to be or not to be", size) for size in (256, 258)}
+    >>> result = evaluate({f"{size} tokens": each for size, each in tokenizers.items()}, "to be")
+    >>> [each.tokens for each in result], result["258 tokens"].bytes_per_token
+    ([5, 3], 1.6666666666666667)
+    >>> print("\\n".join(str(result).splitlines()[:4]))
+                                 256 tokens  258 tokens
+    vocabulary size                     256         258
+    tokens                                5           3
+    change in length, %              0.0000    -40.0000
+    """
+
+    evaluations: Sequence[Evaluation]
+    """Metrics on the whole text, one for each tokenizer."""
+    tokenizers: Mapping[str, TextEncoder]
+    groups: GroupComparison | None = None
+    """Metrics by group, if the documents are grouped."""
+    audits: Mapping[str, Audit] = field(default_factory=dict)
+    """Tokens worth checking by tokenizer, if asked for."""
+
+    def __len__(self) -> int:
+        """Return the number of tokenizers."""
+        return len(self.evaluations)
+
+    @overload
+    def __getitem__(self, index: int | str) -> Evaluation: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Evaluation]: ...
+    def __getitem__(self, index: int | str | slice) -> Evaluation | Sequence[Evaluation]:
+        """Return the metrics of a tokenizer, by index or by name."""
+        if not isinstance(index, str):
+            return self.evaluations[index]
+        if index not in self.tokenizers:
+            raise KeyError(f"no tokenizer {index!r} among {listed(self.tokenizers)}")
+        return next(each for each in self if each.name == index)
+
+    def __repr__(self) -> str:
+        """Return the tables as text."""
+        return "\n\n".join(map(text_table, self._tables()))
+
+    def _repr_html_(self) -> str:
+        """Display the tables in a notebook."""
+        return "".join(map(html_table, self._tables()))
+
+    def to_pandas(self) -> Any:
+        """Return all metrics as a data frame: a row for each tokenizer, or for each tokenizer and group.
+
+        >>> from batchbpe import evaluate
+        >>> result = evaluate({"bytes": Tokenizer.train("a", 256)}, {"en": "to be", "de": ["Sein"]})
+        >>> result.to_pandas().loc["bytes", "parity"].to_dict()
+        {'de': 1.0, 'en': 1.0}
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("to_pandas requires pandas; run pip install pandas") from None
+        by_name = {name: self._metrics(name) for name in self.tokenizers}
+        rows = [
+            {key: nan if value is None else value for key, value in each.items()}
+            for by_group in by_name.values()
+            for each in by_group.values()
+        ]
+        keys = [(name, group) for name, by_group in by_name.items() for group in by_group]
+        index = pd.MultiIndex.from_tuples(keys, names=["tokenizer", "group"])
+        return pd.DataFrame(rows, index if self.groups else index.droplevel("group"))
+
+    @styled
+    def plot(self, metric: str | None = None) -> Figure:
+        """Draw a metric of each tokenizer, by group if there are groups.
+
+        Parameters
+        ----------
+        metric: a column of `to_pandas`; by default bytes per token, or the cost of each group.
+
+        >>> from batchbpe import evaluate
+        >>> figure = evaluate(Tokenizer.train("a", 256), "to be").plot("tokens")
+        >>> figure.axes[0].get_xlabel()
+        'tokens'
+
+        """
+        labels = {**METRICS, **(self.groups.labels if self.groups else {})}
+        metric = metric or (self.groups.cost_name if self.groups else "bytes_per_token")
+        if metric not in labels:
+            raise ArgumentError("metric", metric, f"must be one of {', '.join(labels)}")
+        values = {name: [each[metric] for each in self._metrics(name).values()] for name in self.tokenizers}
+        rows = self.groups.names if self.groups else list(values)
+        figure, (panel,) = axes(height=1.2 + 0.28 * len(rows))
+        if self.groups:
+            for name, numbers in values.items():
+                points = [nan if number is None else number for number in numbers]
+                panel.plot(points, range(len(rows)), "o", markersize=6, label=name)
+            figure.legend(loc="outside upper left", ncols=4)
+        else:
+            lengths = [each or 0 for (each,) in values.values()]
+            panel.bar_label(panel.barh(range(len(rows)), lengths), formatted(lengths), padding=3)
+            panel.margins(x=0.15)
+        panel.set_yticks(range(len(rows)), rows)
+        panel.set(xlabel=labels[metric], ylim=(len(rows) - 0.5, -0.5))  # the first row is at the top
+        panel.grid(visible=False, axis="y")
+        return figure
+
+    def _metrics(self, name: str) -> Mapping[str, Mapping[str, float | None]]:
+        """Return the metrics of a tokenizer by group. Without groups, there is one with an empty name."""
+        return self.groups.metrics(name) if self.groups else {"": self[name].metrics(self[0])}
+
+    def _tables(self) -> Iterator[Table]:
+        if self.groups:
+            yield from self.groups.tables()
+        metrics = [each.metrics(self[0]) for each in self]
+        is_lossy = any(each.dropped for each in self)
+        labels = {name: label for name, label in METRICS.items() if name != "dropped" or is_lossy}
+        yield (
+            ["all groups" if self.groups else "", *self.tokenizers],
+            [[label, *formatted(each[name] for each in metrics)] for name, label in labels.items()],
+        )
+        for name, audit in self.audits.items():
+            tokenizer: Any = self.tokenizers[name]
+            yield [f"audit of {name}", "tokens", "examples"], list(_audited(audit, tokenizer))
+
+
+def _audited(audit: Audit, tokenizer: Tokenizer) -> Iterator[list[str]]:
+    for kind, ids in asdict(audit).items():
+        examples = [f"{token} {quoted_token(tokenizer.vocab[token])}" for token in ids[:MAX_EXAMPLES]]
+        more = ["…"] * (len(ids) > MAX_EXAMPLES)
+        yield [{"partial_utf8": "partial UTF-8"}.get(kind, kind), f"{len(ids):,}", " ".join(examples + more)]

@@ -1,0 +1,84 @@
+"""Tables as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from unicodedata import east_asian_width
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""The header and the rows. All cells are strings."""
+NOTHING = "–"
+"""A cell without a value."""
+
+
+def formatted(values: Iterable[float | None]) -> list[str]:
+    """Format numbers alike: with four decimals if one of them is a float.
+
+    >>> formatted([1.5, 2000, None]), formatted([1, 2000])
+    (['1.5000', '2,000.0000', '–'], ['1', '2,000'])
+    """
+    numbers = list(values)
+    decimals = ".4f" if any(isinstance(number, float) for number in numbers) else ""
+    return [NOTHING if number is None else f"{number:,{decimals}}" for number in numbers]
+
+
+def is_number(cell: str) -> bool:
+    """Return whether a cell is aligned to the right.
+
+    >>> is_number("-1,000.5"), is_number("gpt4")
+    (True, False)
+    """
+    return cell in (NOTHING, "no limit") or cell.replace(",", "").replace(".", "").lstrip("-−").isdecimal()
+
+
+def text_table(table: Table) -> str:
+    """Render a table as text, with numbers aligned to the right.
+
+    >>> print(text_table((["word", "count"], [["to", "2"], ["question", "1"]])))
+    word      count
+    to            2
+    question      1
+    """
+    header, *rows = (list(map(_printable, row)) for row in (table[0], *table[1]))
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(map(_width, column)) for column in columns]
+    numeric = [all(map(is_number, column[1:])) for column in columns]
+
+    def padded(cell: str, width: int, is_right: bool) -> str:
+        space = " " * (width - _width(cell))
+        return space + cell if is_right else cell + space
+
+    return "\n".join("  ".join(map(padded, row, widths, numeric)).rstrip() for row in (header, *rows))
+
+
+def _printable(cell: str) -> str:
+    """Replace control characters, which names in the data may contain and a terminal would obey."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in cell)
+
+
+def _width(text: str) -> int:
+    """Return the number of columns that a text takes in a terminal."""
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def html_table(table: Table) -> str:
+    """Render a table as HTML, with numbers aligned to the right.
+
+    >>> html_table((["word", "count"], [["to", "2"]]))
+    '<div class="table"><table><tr><th>word<th class=number>count<tr><td>to<td class=number>2</table></div>'
+    """
+    header, rows = table
+    columns = zip(*rows, strict=True) if rows else ([] for _ in header)
+    kinds = [" class=number" if all(map(is_number, column)) else "" for column in columns]
+
+    def cells(tag: str, row: Sequence[str]) -> str:
+        return "".join(f"<{tag}{kind}>{_cell(cell)}" for kind, cell in zip(kinds, row, strict=True))
+
+    body = "".join(f"<tr>{cells('td', row)}" for row in rows)
+    return f'<div class="table"><table><tr>{cells("th", header)}{body}</table></div>'
+
+
+def _cell(cell: str) -> str:
+    """Escape a cell, and keep leading spaces, which are part of a chunk."""
+    return html.escape(cell).replace(" ", "&nbsp;", len(cell) - len(cell.lstrip(" ")))
