@@ -14,6 +14,8 @@ EngineName = Literal["batchbpe", "tokenizers", "transformers", "tiktoken", "llam
 """Name of an engine that `verify` compares with."""
 Unit = Literal["text", "byte", "character", "word"]
 """Unit of text whose cost in tokens is compared between groups."""
+Objective = Literal["total", "worst", "gini", "bytes-per-token"]
+"""What the search for a mixture optimizes."""
 Normalization = Literal["none", "NFC", "NFD", "NFKC", "NFKD"]
 """Unicode normalization form of a text before it is split."""
 Behavior = Literal["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]

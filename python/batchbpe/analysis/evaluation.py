@@ -84,20 +84,9 @@ def evaluate(
     if audit and not any(isinstance(each, Tokenizer) for each in named.values()):
         raise ArgumentError("audit", audit, "needs a Tokenizer, since other objects have no known vocabulary")
     corpus = Corpus.of(data, texts, files, reading)
-    by_name = _by_name(corpus)
-    is_grouped = bool(by_name is not None or group_column is not None or by_file)
-    _check_groups(corpus, by_name is not None, group_column, by_file)
-    _check_comparison(per, parity, is_grouped)
-    if group_column is not None:
-        sources = corpus.sources
-        documents = groups.by_column(sources, group_column)
-    elif by_file:
-        sources = corpus.sources
-        documents = groups.by_file(sources, corpus.sampling)
-    else:
-        by_name = {"": corpus.sources} if by_name is None else by_name
-        sources = [source for each in by_name.values() for source in each]
-        documents = groups.by_name(by_name, corpus.sampling)
+    grouped = grouped_documents(corpus, group_column, by_file)
+    _check_comparison(per, parity, grouped is not None)
+    sources, documents = grouped or (corpus.sources, groups.by_name({"": corpus.sources}, corpus.sampling))
     evaluators: dict[str, Evaluator] = {}
     new_evaluator = partial(Evaluator, named, errors=corpus.options.errors, threads=threads)
     new_evaluator()  # reports wrong arguments even if there are no documents
@@ -117,13 +106,33 @@ def evaluate(
     return EvaluationTable(
         evaluations,
         named,
-        compare_groups(by_group, per, parity, empty) if is_grouped else None,
+        compare_groups(by_group, per, parity, empty) if grouped else None,
         {
             each.name: auditing.audit(tokenizer, frequencies=each.frequencies)
             for each, tokenizer in zip(evaluations, named.values(), strict=True)
             if audit and isinstance(tokenizer, Tokenizer)
         },
     )
+
+
+def grouped_documents(
+    corpus: Corpus, group_column: str | None, by_file: bool
+) -> tuple[list[Source], groups.GroupedDocuments] | None:
+    """Return the sources to read and their documents by group, or None if nothing defines groups.
+
+    >>> sources, documents = grouped_documents(Corpus({"en": ["to be"], "de": ["zu sein"]}), None, by_file=False)
+    >>> [group for _, parts in documents for group, _ in parts]
+    ['en', 'de']
+    """
+    by_name = _by_name(corpus)
+    _check_groups(corpus, by_name is not None, group_column, by_file)
+    if group_column is not None:
+        return corpus.sources, groups.by_column(corpus.sources, group_column)
+    if by_file:
+        return corpus.sources, groups.by_file(corpus.sources, corpus.sampling)
+    if by_name is None:
+        return None
+    return [source for each in by_name.values() for source in each], groups.by_name(by_name, corpus.sampling)
 
 
 def _by_name(corpus: Corpus) -> dict[str, list[Source]] | None:
