@@ -18,10 +18,11 @@ from helpers import run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchbpe import ChunkCounts, Mixture, Tokenizer, train
-from batchbpe.analysis.groups import by_column
+from batchbpe import ChunkCounts, Mixture, Tokenizer, evaluate, train
+from batchbpe.analysis.groups import by_column, by_name
 from batchbpe.counts.mixture import factors_of
 from batchbpe.data.corpus import sources
+from batchbpe.data.options import Sampling
 from batchbpe.experiments import ExperimentData, mixture
 from batchbpe.experiments.mixture_search import OBJECTIVES, Search, Trial, pareto_front
 from batchbpe.experiments.result import Result
@@ -280,13 +281,19 @@ def test_the_table_does_not_depend_on_the_number_of_threads(monkeypatch: pytest.
     assert searched(objective="gini", seed=2).tables["groups"] != results[0].tables["groups"]
 
 
-def test_a_fraction_of_each_group_is_held_out() -> None:
-    grouped = by_column(sources(TABLE), "language")
-    groups = ExperimentData.by_group(grouped, None, "strict", 0.3, seed=1)
-    assert list(groups) == sorted(TEXTS)
-    for name, data in groups.items():
-        assert data.counts + data.heldout == ChunkCounts.count(texts=TEXTS[name])
-        assert 0.1 < data.heldout.total / (data.counts.total + data.heldout.total) < 0.5
+@pytest.mark.parametrize("by_document", [True, False])
+def test_two_fractions_of_each_group_are_held_out(by_document: bool) -> None:
+    counts = {name: ChunkCounts.count(texts=texts) for name, texts in TEXTS.items()}
+    named = {name: sources(each) for name, each in counts.items()}
+    grouped = by_column(sources(TABLE), "language") if by_document else by_name(named, Sampling())
+    searched, tested = ExperimentData.by_group(grouped, None, "strict", 0.3, seed=1)
+    assert list(searched) == list(tested) == sorted(TEXTS)
+    for name, every in counts.items():
+        assert searched[name].counts == tested[name].counts
+        assert searched[name].heldout != tested[name].heldout
+        assert searched[name].counts + searched[name].heldout + tested[name].heldout == every
+        for data in (searched[name], tested[name]):
+            assert 0.1 < data.heldout.total / every.total < 0.5
 
 
 def test_trials_are_evaluated_on_held_out_text() -> None:
@@ -299,6 +306,19 @@ def test_trials_are_evaluated_on_held_out_text() -> None:
         per_document = len(models[f"trial-{row['trial']}"].encode(document))
         assert row["tokens"] % per_document == 0 and 0 < row["tokens"] // per_document < 20
         assert row["tokens_per_byte"] == pytest.approx(per_document / len(document.encode()))
+
+
+def test_the_best_is_tested_on_other_text() -> None:
+    result = searched(objective="gini", vocab_sizes=[300], keep=1)
+    grouped = by_name({name: sources(texts) for name, texts in TEXTS.items()}, Sampling())
+    _, tested = ExperimentData.by_group(grouped, None, "strict", 0.1, seed=1)
+    best, row = result.table.to_pylist()[0], result.tables["test"].to_pylist()[0]
+    name, model = next(iter(result.models.items()))
+    found = evaluate({name: Tokenizer(model)}, {group: data.heldout for group, data in tested.items()})
+    assert found.groups and name == f"trial-{best['trial']}" == f"trial-{row['trial']}"
+    assert (row["tokens"], row["gini"]) == (found[0].tokens, pytest.approx(found.groups.tokenizers[name].gini))
+    finding = result.findings["compared with adding up all groups on test text, 300 tokens"]
+    assert f"→ {row['gini']:.4f};" in finding and f"→ {best['gini']:.4f};" not in finding
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -336,6 +356,7 @@ def test_models_are_those_of_the_mixtures() -> None:
     """The weights in the table reproduce a model."""
     counts = {name: ChunkCounts.count(texts=texts) for name, texts in TEXTS.items()}
     result = mixture(counts, vocab_sizes=[310], trials=8, keep=1, seed=3)
+    assert len(mixture(counts, vocab_sizes=[310], trials=8, keep="all").models) == 8
     name, model = next(iter(result.models.items()))
     assert model.training["mixture"] == pytest.approx(
         {row["group"]: row["weight"] for row in result.tables["groups"].to_pylist() if f"trial-{row['trial']}" == name}
@@ -408,6 +429,7 @@ def test_the_experiment_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ),
         ("mixture --by-file --heldout a.txt", "--heldout has no effect with mixture; remove it"),
         ("mixture --by-file --grid policy=serial", "--grid has no effect with mixture; remove it"),
+        ("mixture --by-file --heldout-share 0.5", r"--heldout-share must be between 0 and 0\.5, exclusive, got 0\.5"),
         ("mixture --by-file --resume", "--resume has no effect with mixture; remove it"),
         ("chunks --trials 3", "--trials has no effect with chunks; remove it"),
         ("batching --group-column a", "--group-column has no effect with batching; remove it"),

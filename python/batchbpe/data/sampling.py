@@ -38,9 +38,13 @@ class DocumentSampler:
 
     def draw(self, documents: Documents, fraction: float) -> npt.NDArray[np.bool_]:
         """Return a mask of the next documents, in which each is true with probability `fraction`."""
+        return self.random(documents) < fraction
+
+    def random(self, documents: Documents) -> npt.NDArray[np.float64]:
+        """Return a random number between 0 and 1 for each of the next documents."""
         if isinstance(documents, TextFile):
-            return self._text_file.random(1) < fraction
-        return self._documents.random(len(documents)) < fraction
+            return self._text_file.random(1)
+        return self._documents.random(len(documents))
 
     def start(self) -> float:
         """Return a random number for a text file that is sampled block by block."""

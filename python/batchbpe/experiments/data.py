@@ -137,25 +137,31 @@ class ExperimentData:
         heldout_share: float,
         seed: int,
         on_documents: Callable[[], object] = lambda: None,
-    ) -> dict[str, ExperimentData]:
-        """Count the documents of each group, and hold out a random fraction of each."""
-        _check_share(heldout_share)
+    ) -> tuple[dict[str, ExperimentData], dict[str, ExperimentData]]:
+        """Count the documents of each group, and hold out two random fractions of each.
+
+        The first result is for a search. The second differs in the held-out text, which is for testing what was found.
+        """
+        _check_share(heldout_share, most=0.5)
         counters: dict[str, _DividedCounter] = {}
         for source, parts in grouped:
             sampler = DocumentSampler(source, seed)
             with source.blamed():
                 for group, documents in parts:
                     if group not in counters:
-                        training, heldout = (ChunkCounter(pattern, (), errors) for _ in range(2))
-                        counters[group] = _DividedCounter(training, heldout, heldout_share, seed)
+                        training, *others = (ChunkCounter(pattern, (), errors) for _ in range(3))
+                        counters[group] = _DividedCounter(training, others, heldout_share, seed)
                     counters[group].add(documents, sampler)
                     on_documents()
-        groups = {group: cls(*counter.finish()[:3]) for group, counter in sorted(counters.items())}
-        for group, data in groups.items():
-            if not data.counts.unique or not data.heldout.unique:
+        searched: dict[str, ExperimentData] = {}
+        tested: dict[str, ExperimentData] = {}
+        for group, counter in sorted(counters.items()):
+            counts, heldout, dropped, _ = counter.finish()
+            if not all(each.unique for each in (counts, *heldout)):
                 remedy = "provide more documents, or leave the group out"
                 raise DataError(f"group {group} has too little text to hold some out", remedy=remedy)
-        return groups
+            searched[group], tested[group] = (cls(counts, *each) for each in zip(heldout, dropped, strict=True))
+        return searched, tested
 
     @property
     def text(self) -> CountedText:
@@ -200,9 +206,9 @@ class DividedDocuments:
                         yield documents.select(np.asarray(mask))
 
 
-def _check_share(heldout_share: float) -> None:
-    if not 0 < heldout_share < 1:
-        raise ArgumentError("heldout_share", heldout_share, "must be between 0 and 1, exclusive")
+def _check_share(heldout_share: float, most: float = 1) -> None:
+    if not 0 < heldout_share < most:
+        raise ArgumentError("heldout_share", heldout_share, f"must be between 0 and {most}, exclusive")
 
 
 def source_names(corpus: Corpus) -> list[str]:
@@ -243,39 +249,49 @@ def _count_divided(
     """
     if isinstance(corpus.data, ChunkCounts):
         return *split_counts(ChunkCounts.count(corpus.data, train.split), fraction, seed), 0, "chunks"
-    divided = _DividedCounter(train, other, fraction, seed)
+    divided = _DividedCounter(train, [other], fraction, seed)
     with counting_bar(train, corpus.sources, show=progress):
         for source in corpus.sources:
             sampler = DocumentSampler(source, seed)
             with source.blamed():
                 for documents in source:
                     divided.add(documents, sampler)
-    return divided.finish()
+    counts, (heldout,), (dropped,), unit = divided.finish()
+    return counts, heldout, dropped, unit
 
 
 class _DividedCounter:
-    """Counts documents, a random fraction of them separately."""
+    """Counts random fractions of the documents, each with a separate counter, and the rest for training."""
 
-    def __init__(self, training: ChunkCounter, heldout: ChunkCounter, fraction: float, seed: int) -> None:
-        self.training, self.heldout, self._fraction, self._seed = training, heldout, fraction, seed
+    def __init__(self, training: ChunkCounter, others: Sequence[ChunkCounter], fraction: float, seed: int) -> None:
+        self._training, self._others, self._fraction, self._seed = training, others, fraction, seed
 
     def add(self, documents: Documents, sampler: DocumentSampler) -> None:
         if isinstance(documents, Counts):
-            self.training.add(documents)
+            self._training.add(documents)
             return
-        is_held = sampler.draw(documents, self._fraction)
-        for counter, mask in ((self.heldout, is_held), (self.training, ~is_held)):
+        parts = np.minimum(sampler.random(documents) // self._fraction, len(self._others))
+        for part, counter in enumerate((*self._others, self._training)):
+            mask = parts == part
             if mask.any():
                 counter.add(documents.select(mask))
 
-    def finish(self) -> tuple[ChunkCounts, ChunkCounts, int, str]:
-        counts = ChunkCounts(self.training.take())
-        self.heldout.split = counts.split
-        heldout = ChunkCounts(self.heldout.take())
-        if counts.unique and heldout.unique:
-            return counts, heldout, self.heldout.dropped_bytes, "documents"
-        dropped = round(self._fraction * (self.training.dropped_bytes + self.heldout.dropped_bytes))
-        return *split_counts(heldout + counts, self._fraction, self._seed), dropped, "chunks"
+    def finish(self) -> tuple[ChunkCounts, list[ChunkCounts], list[int], str]:
+        """Return the counts to train on, those of the other counters and their dropped bytes, and the unit."""
+        counts = ChunkCounts(self._training.take())
+        for each in self._others:
+            each.split = counts.split
+        heldout = [ChunkCounts(each.take()) for each in self._others]
+        dropped = [each.dropped_bytes for each in self._others]
+        if counts.unique and all(each.unique for each in heldout):
+            return counts, heldout, dropped, "documents"
+        dropped = [round(self._fraction * (self._training.dropped_bytes + sum(dropped)))] * len(heldout)
+        counts = sum(heldout, counts)
+        for part in range(len(heldout)):
+            # The same seed would take more of the same chunks each time.
+            left = 1 - part * self._fraction
+            counts, heldout[part] = split_counts(counts, self._fraction / left, self._seed + part)
+        return counts, heldout, dropped, "chunks"
 
 
 def split_counts(counts: ChunkCounts, fraction: float, seed: int) -> tuple[ChunkCounts, ChunkCounts]:

@@ -56,6 +56,9 @@ def mixture(
 ) -> Result:
     """Train on mixtures of groups with different weights, and evaluate each on held-out text of every group.
 
+    The search chooses what is best on the held-out text, so its metrics there are optimistic. The findings, and the
+    table "test", are from other text that is neither trained on nor searched on.
+
     The mixtures are ranked by the objective. Those on the Pareto front are not inferior to any other in both total
     length and Gini coefficient. Front and best mixture are determined for each vocabulary size. The search cannot be
     resumed.
@@ -75,7 +78,8 @@ def mixture(
     keep: number of the best models to keep for each size, together with those on the Pareto front; 0 for none, or
         "all". They are in `Result.models`.
     pattern, normalization: as in `ChunkCounts.count`.
-    heldout_share, seed: fraction of each group to hold out, and random seed for choosing it and for the search.
+    heldout_share, seed: fraction of each group to hold out for the search, and again for the test; and random seed for
+        choosing them and for the search.
     text_column, document, errors: as in `ChunkCounts.count`.
     progress: whether to display a progress bar.
     options: other options of `train`, for all vocabularies.
@@ -96,17 +100,19 @@ def mixture(
     sources, grouped = found_groups
     split = split_given(pattern, normalization)
     with reading_bar(sources, show=progress) as update:
-        data = ExperimentData.by_group(grouped, split, errors, heldout_share, seed, update)
+        data, tested = ExperimentData.by_group(grouped, split, errors, heldout_share, seed, update)
     if len(data) < 2:
         raise DataError(f"a mixture needs at least two groups, got {listed(data)}")
     search = Search({group: each.counts.total_bytes for group, each in data.items()}, trials, objective, seed)
     with vocabularies_bar(trials * len(sizes), show=progress) as on_progress:
-        found, models = _train(data, search, sizes, _HeldOut(data, per), keep, options, on_progress)
+        heldout, test = _HeldOut(data, per), _HeldOut(tested, per)
+        found, tests, models = _train(data, search, sizes, heldout, test, keep, options, on_progress)
     fronts = {size: pareto_front(of_size(found, size)) for size in sizes}
     best = {size: ranked(of_size(found, size), objective)[0] for size in sizes}
     on_front = {trial.number for front in fronts.values() for trial in front}
     best_first = ranked(found, objective)
     rows = [_row(trial, trial.number in on_front, trial.number in models) for trial in best_first]
+    test_rows = [{"trial": trial.number, **_metrics(tests[trial.number])} for trial in best_first]
     by_group = [
         {
             "trial": trial.number,
@@ -118,12 +124,13 @@ def mixture(
         for trial in found
         for group, weight in trial.weights.items()
     ]
+    tables = {"trials": rows, "groups": by_group, "test": test_rows}
     return Result(
         "mixture",
         {
             "data": names_of(sources),
             "groups": {group: f"{each.counts.total_bytes:,} bytes" for group, each in data.items()},
-            "held-out text": f"{heldout_share} of each group",
+            "held-out text": f"{heldout_share} of each group, and as much for the test",
             "seed": seed,
             "objective": objective,
             "unit": per,
@@ -131,9 +138,9 @@ def mixture(
             "vocab_sizes": sizes,
             **recorded_options(options),
         },
-        {"trials": pa.Table.from_pylist(rows), "groups": pa.Table.from_pylist(by_group)},
+        {name: pa.Table.from_pylist(each) for name, each in tables.items()},
         {"front": _figure(found, fronts, best, objective)},
-        _findings(found, fronts, best, objective, per),
+        _findings(found, tests, fronts, best, objective, per),
         {_model_name(trial): models[trial.number] for trial in best_first if trial.number in models},
     )
 
@@ -176,12 +183,14 @@ def _train(
     search: Search,
     sizes: Sequence[int],
     heldout: _HeldOut,
+    test: _HeldOut,
     keep: int | Literal["all"],
     options: Mapping[str, Any],
     on_progress: Callable[[float], object],
-) -> tuple[list[Trial], dict[int, Model]]:
-    """Train what the search proposes. Return the results, and the models to keep by the number of the trial."""
+) -> tuple[list[Trial], dict[int, Trial], dict[int, Model]]:
+    """Train what the search proposes. Return the results, and by trial those of the test and the models to keep."""
     found: list[Trial] = []
+    tests: dict[int, Trial] = {}
     models: dict[int, Model] = {}
     counts = {group: each.counts for group, each in data.items()}
     # Chunks of any mixture, which determine the memory that it needs.
@@ -193,13 +202,15 @@ def _train(
         for (weights, _), trained in zip(tried, train_all(together, settings, on_progress=moved), strict=True):
             if len(found) < len(sizes):
                 check_size(trained)
-            found.append(heldout.evaluated(len(found) + 1, weights, trained))
-            models[found[-1].number] = trained.tokenizer.model
+            number = len(found) + 1
+            found.append(heldout.evaluated(number, weights, trained))
+            tests[number] = test.evaluated(number, weights, trained)
+            models[number] = trained.tokenizer.model
         # A trial that is not among them now will never be.
-        number = len(found) if keep == "all" else keep
-        kept = {trial.number for size in sizes for trial in search.best(of_size(found, size), number)} if keep else {}
+        most = len(found) if keep == "all" else keep
+        kept = {trial.number for size in sizes for trial in search.best(of_size(found, size), most)} if keep else {}
         models = {number: model for number, model in models.items() if number in kept}
-    return found, models
+    return found, tests, models
 
 
 def _model_name(trial: Trial) -> str:
@@ -210,18 +221,25 @@ def _row(trial: Trial, on_front: bool, is_kept: bool) -> dict[str, Any]:
     return {
         "trial": trial.number,
         "vocab_size": trial.vocab_size,
-        "tokens": trial.total,
-        "bytes_per_token": trial.bytes_per_token,
-        "worst_group": trial.worst,
-        "worst": trial.costs[trial.worst],
-        "gini": trial.gini,
+        **_metrics(trial),
         "front": on_front,
         "model": model_path(Path(), _model_name(trial)).as_posix() if is_kept else "",
     }
 
 
+def _metrics(trial: Trial) -> dict[str, Any]:
+    return {
+        "tokens": trial.total,
+        "bytes_per_token": trial.bytes_per_token,
+        "worst_group": trial.worst,
+        "worst": trial.costs[trial.worst],
+        "gini": trial.gini,
+    }
+
+
 def _findings(
     found: Sequence[Trial],
+    tests: Mapping[int, Trial],
     fronts: Mapping[int, Sequence[Trial]],
     best: Mapping[int, Trial],
     objective: Objective,
@@ -229,13 +247,13 @@ def _findings(
 ) -> dict[str, str]:
     findings: dict[str, str] = {}
     for size, trial in best.items():
-        plain = of_size(found, size)[0]
+        plain, tested = tests[of_size(found, size)[0].number], tests[trial.number]
         weights = ", ".join(f"{group} {weight:.4f}" for group, weight in trial.weights.items())
         findings[f"best mixture ({objective}), {size:,} tokens"] = f"trial {trial.number}: {weights}"
-        findings[f"compared with adding up all groups, {size:,} tokens"] = (
-            f"{signed(percent_change(trial.total, plain.total))}% tokens; "
-            f"Gini coefficient {plain.gini:.4f} → {trial.gini:.4f}; tokens per {per} of the most expensive group "
-            f"{plain.costs[plain.worst]:.4f} ({plain.worst}) → {trial.costs[trial.worst]:.4f} ({trial.worst})"
+        findings[f"compared with adding up all groups on test text, {size:,} tokens"] = (
+            f"{signed(percent_change(tested.total, plain.total))}% tokens; "
+            f"Gini coefficient {plain.gini:.4f} → {tested.gini:.4f}; tokens per {per} of the most expensive group "
+            f"{plain.costs[plain.worst]:.4f} ({plain.worst}) → {tested.costs[tested.worst]:.4f} ({tested.worst})"
         )
         findings[f"Pareto front, {size:,} tokens"] = plural(len(fronts[size]), "mixture")
     return findings
