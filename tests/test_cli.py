@@ -257,7 +257,7 @@ def test_policies_of_the_users_own(module: str, place: Path, monkeypatch: pytest
         "long": f"must name an attribute of {module}, which has short, Short, NeedsArguments, shorter, got",
         "limit": "must name a function or a callable object, but limit is 4",
         "NeedsArguments": "must name a class that needs no arguments (TypeError: ",
-        "": "must be one of 'serial', 'naive', 'positional', 'continue_search', or module:function",
+        "": "must be one of 'serial', 'naive', 'positional', 'continue_search', 'exact', or module:function",
     }.items():
         done = run(f"train book.txt -n 300 --policy {module}:{attribute} -o by_policy -q")
         assert done.exit_code == 2 and done.stderr.startswith(f"error: --policy {problem}"), done.stderr
@@ -282,7 +282,7 @@ def test_modules_of_policies_that_cannot_be_imported(place: Path, monkeypatch: p
         assert done.exit_code == 2, done.stderr
         expected = f"error: --policy must name a module that can be imported ({problem}"
         assert done.stderr.startswith(expected), done.stderr
-        assert done.stderr.endswith("the paper's policies are serial, naive, positional, continue_search\n")
+        assert done.stderr.endswith("the built-in policies are serial, naive, positional, continue_search, exact\n")
 
 
 def test_nothing_is_imported_for_the_policy_of_a_model(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -225,7 +225,7 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
         ("count a.txt -o a.csv --max-memory nan", "--max-memory must be at least 0.5, got nan"),
         (
             "train a.txt -o a -n 300 --policy best",
-            "--policy must be one of 'serial', 'naive', 'positional', 'continue_search', or module:function, "
+            "--policy must be one of 'serial', 'naive', 'positional', 'continue_search', 'exact', or module:function, "
             "got 'best'",
         ),
         (
@@ -263,7 +263,7 @@ def test_usage_errors(
         ("sweep --grid freq-cutoff=-1", "--grid freq_cutoff must be at least 0, got -1"),
         (
             "sweep --grid policy=best",
-            "--grid policy must be one of 'serial', 'naive', 'positional', 'continue_search',",
+            "--grid policy must be one of 'serial', 'naive', 'positional', 'continue_search', 'exact',",
         ),
         ("sweep", "sweep needs --grid, for example --grid vocab_size=8000,16000"),
         ("sweep --grid size=3", "--grid size is unknown; use one of vocab_size, pattern, add_tokens, stop_list_size,"),

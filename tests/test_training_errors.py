@@ -143,7 +143,7 @@ def test_counts_too_large_to_add_up() -> None:
 @pytest.mark.parametrize("policy", ["greedy", None, 3])
 @pytest.mark.parametrize("function", [train, Tokenizer.train])
 def test_unknown_policy(function: Callable[..., Any], policy: Any) -> None:
-    choices = "'serial', 'naive', 'positional', 'continue_search'"
+    choices = "'serial', 'naive', 'positional', 'continue_search', 'exact'"
     with pytest.raises(ArgumentError if isinstance(policy, str) else ArgumentTypeError) as caught:
         function(untouched(), 300, policy=policy)
     function_or = "" if isinstance(policy, str) else "a function or "

@@ -1,4 +1,4 @@
-"""`--policy`: the name of one of the paper's policies, or `module:function` for a policy of the user's own."""
+"""`--policy`: the name of a built-in policy, or `module:function` for a policy of the user's own."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def load_policy(text: str) -> Policy | str:
 
 
 def _wrong(text: str, reason: str) -> ArgumentError:
-    remedy = f"the paper's policies are {', '.join(NAMES)}"
+    remedy = f"the built-in policies are {', '.join(NAMES)}"
     return ArgumentError("policy", text, reason, remedy=remedy)
 
 
