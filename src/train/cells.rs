@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use super::Pair;
 use crate::error::{Cancel, Error, Result, check_memory};
 use crate::parallel;
-use crate::table::hash::HashMap;
+use crate::table::hash::{HashMap, HashSet};
 use crate::table::prefetch::prefetch;
 
 /// The missing neighbor of a token at the start or end of its sequence.
@@ -118,6 +118,15 @@ pub struct PartChanges {
     pub lost: Vec<(Pair, u64)>,
 }
 
+/// What splitting tokens changed.
+#[derive(Default)]
+pub struct Splits {
+    /// The pairs whose count or places may have changed.
+    pub affected: HashSet<Pair>,
+    /// Token → how often it was split.
+    pub times: HashMap<u32, u64>,
+}
+
 impl PartChanges {
     fn clear(&mut self) {
         self.new_tokens.clear();
@@ -171,16 +180,20 @@ impl Cells {
     }
 
     /// Replaces tokens by the two that they were made from, everywhere. `parts` has these two by id, or `NOT_SPLIT`.
-    pub fn split(&mut self, parts: &[Pair], threads: usize) {
-        let mut lengths = std::mem::take(&mut self.layout.lengths);
-        let more = match &mut self.store {
+    pub fn split(&mut self, parts: &[Pair], threads: usize) -> Splits {
+        let by_part = match &mut self.store {
             Store::Narrow(cells) => split_in_parts(cells, &self.layout, parts, threads),
             Store::Wide(cells) => split_in_parts(cells, &self.layout, parts, threads),
         };
-        for (group, more) in self.layout.part_groups.iter().zip(more) {
-            lengths[*group] += more;
+        let mut all = Splits::default();
+        for (splits, &group) in by_part.into_iter().zip(&self.layout.part_groups) {
+            self.layout.lengths[group] += splits.times.values().sum::<u64>();
+            all.affected.extend(splits.affected);
+            for (token, times) in splits.times {
+                *all.times.entry(token).or_default() += times;
+            }
         }
-        self.layout.lengths = lengths;
+        all
     }
 
     /// Returns how often each token occurs, by id.
@@ -357,12 +370,12 @@ fn replace_in_parts<C: Cell>(
     });
 }
 
-/// Implements `Cells::split`. Returns by how much the number of tokens rises in each part, multiplied by weights.
-fn split_in_parts<C: Cell>(cells: &mut [C], layout: &Layout, split: &[Pair], threads: usize) -> Vec<u64> {
-    let parts: Vec<_> = parts_of(cells, layout).map(|part| Mutex::new((part, 0))).collect();
+/// Implements `Cells::split`. Returns what changed in each part.
+fn split_in_parts<C: Cell>(cells: &mut [C], layout: &Layout, split: &[Pair], threads: usize) -> Vec<Splits> {
+    let parts: Vec<_> = parts_of(cells, layout).map(|part| Mutex::new((part, Splits::default()))).collect();
     parallel::for_each(parts.len(), threads, |_, part| {
-        let (part, more) = &mut *parts[part].lock().expect("no panic");
-        *more = part.split(split);
+        let (part, splits) = &mut *parts[part].lock().expect("no panic");
+        part.split(split, splits);
     });
     parts.into_iter().map(|part| part.into_inner().expect("no panic").1).collect()
 }
@@ -445,9 +458,9 @@ impl<C: Cell> Part<'_, C> {
         merged
     }
 
-    /// Implements `Cells::split` for this part. Returns by how much the number of tokens rises, multiplied by weights.
-    fn split(&mut self, parts: &[Pair]) -> u64 {
-        let (mut at, mut cursor, mut weight, mut more) = (0, 0, 0, 0);
+    /// Implements `Cells::split` for this part.
+    fn split(&mut self, parts: &[Pair], splits: &mut Splits) {
+        let (mut at, mut cursor, mut weight) = (0, 0, 0);
         while at < self.cells.len() {
             let cell = self.cells[at];
             if cell == C::SEPARATOR {
@@ -461,6 +474,15 @@ impl<C: Cell> Part<'_, C> {
                 at += width;
                 continue;
             }
+            let (left, right) = (self.cells[at - 1], self.cell(at + width));
+            splits.affected.insert((first, last));
+            for left in [left].into_iter().filter(|&cell| cell != C::SEPARATOR).map(C::id) {
+                splits.affected.extend([(left, cell.id()), (left, first)]);
+            }
+            for right in [right].into_iter().filter(|&cell| cell != C::SEPARATOR).map(C::id) {
+                splits.affected.extend([(cell.id(), right), (last, right)]);
+            }
+            *splits.times.entry(cell.id()).or_default() += weight;
             // The inner cells of the two tokens are as they were; `first` is next, since it may be split as well.
             let (first, last) = (C::of(first), C::of(last));
             let middle = at + self.width(first);
@@ -468,9 +490,7 @@ impl<C: Cell> Part<'_, C> {
             self.cells[middle - 1] = first;
             self.cells[middle] = last;
             self.cells[at + width - 1] = last;
-            more += weight;
         }
-        more
     }
 
     fn width(&self, token: C) -> usize {

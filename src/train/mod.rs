@@ -11,7 +11,7 @@
 //! - The count of a pair never rises after the pair has appeared. A pair that starts below a threshold is therefore not
 //!   kept, until the pairs above the threshold run out (`rescan`).
 //!
-//! Splitting a token undoes its merge, which breaks all three, so it is followed by counting all pairs again.
+//! Splitting a token undoes its merge, which breaks all three, so the pairs that it affects are counted again.
 //!
 //! Sequences may belong to several groups. The table then also knows the counts of each group.
 
@@ -24,11 +24,11 @@ mod tests;
 use std::sync::Mutex;
 
 use crate::encode::MAX_MERGES;
-use crate::error::{Cancel, Error, Result};
+use crate::error::{Cancel, Error, NEVER, Result};
 use crate::parallel;
 use crate::table::hash::{HashMap, HashSet};
 pub use cells::Sequence;
-use cells::{BatchPair, Cells, NOT_SPLIT, PartChanges};
+use cells::{BatchPair, Cells, NONE, NOT_SPLIT, PartChanges};
 use index::{Entry, Lost, PairIndex, PairMap};
 use neighbors::{Neighbors, Side};
 
@@ -185,10 +185,25 @@ impl PairTable {
             let places = self.index.take((first, last)).unwrap_or_default();
             pairs.push(BatchPair { first, last, token, width, places });
         }
-        // Pairs with a token that was split may be in the index already, which an update does not expect.
-        let update = pairs.iter().all(|pair| pair.token >= first_new);
-        let mut merged = Vec::with_capacity(batch.len());
-        let mut rest = &mut pairs[..];
+        let tokens: Vec<u32> = pairs.iter().map(|pair| pair.token).collect();
+        let (mut new, mut again): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|pair| pair.token >= first_new);
+        let mut merged = HashMap::default();
+        self.merge_in_groups(&mut new, &mut merged, |table, some, threads| table.update_index(some, threads));
+        // The pairs of a token that was split may be in the index already, which an update does not expect.
+        let mut affected = HashSet::default();
+        self.merge_in_groups(&mut again, &mut merged, |table, some, _| table.add_affected(some, &mut affected));
+        self.recount(&affected);
+        Ok(tokens.into_iter().map(|token| (token, merged[&token])).collect())
+    }
+
+    /// Merges pairs, and adds how often each token was made to `merged`. Calls `update` with those that were merged.
+    fn merge_in_groups(
+        &mut self,
+        pairs: &mut [BatchPair],
+        merged: &mut HashMap<u32, u64>,
+        mut update: impl FnMut(&mut Self, &[BatchPair], usize),
+    ) {
+        let mut rest = pairs;
         while !rest.is_empty() {
             let mut places = 0;
             let fits = |pair: &&BatchPair| {
@@ -197,15 +212,15 @@ impl PairTable {
             };
             let size = rest.iter().take_while(fits).count().max(1);
             let (some, others) = rest.split_at_mut(size);
-            self.merge_some(some, update, &mut merged);
+            let places: usize = some.iter().map(|pair| pair.places.len()).sum();
+            let threads = if places > MIN_PARALLEL_PLACES { self.threads } else { 1 };
+            self.cells.replace(some, &mut self.changes, threads);
+            update(self, some, threads);
+            self.count_merged(some, merged);
             // These lists are most of the memory: free them before new ones are written.
             some.iter_mut().for_each(|pair| pair.places = Vec::new());
             rest = others;
         }
-        if !update {
-            self.start_again();
-        }
-        Ok(merged)
     }
 
     /// Merges the most frequent pair `n` times, or until there are no more pairs. Returns the pairs and their counts.
@@ -221,7 +236,7 @@ impl PairTable {
     }
 
     /// Replaces tokens by the pairs they were made from, everywhere. If such a pair is merged again, it becomes the
-    /// same token. All pairs are then counted again.
+    /// same token.
     pub fn split(&mut self, tokens: &[u32]) -> Result<()> {
         let first_made = self.next_id - self.made.len() as u32;
         let mut parts = vec![NOT_SPLIT; self.cells.layout.widths.len()];
@@ -231,16 +246,20 @@ impl PairTable {
             };
             parts[token as usize] = pair;
         }
-        self.cells.split(&parts, self.threads);
-        self.token_counts = None;
-        self.start_again();
+        let splits = self.cells.split(&parts, self.threads);
+        if let Some(counts) = &mut self.token_counts {
+            for (&token, times) in &splits.times {
+                let (first, last) = parts[token as usize];
+                counts[first as usize] += times;
+                counts[last as usize] += times;
+            }
+            // Afterwards, since the parts of a token may have been split as well.
+            for (&token, times) in &splits.times {
+                counts[token as usize] -= times;
+            }
+        }
+        self.recount(&splits.affected);
         Ok(())
-    }
-
-    /// Empties the index, so that all pairs are counted again when they are needed.
-    fn start_again(&mut self) {
-        self.index = self.index.emptied(self.index.threshold());
-        self.scanned = false;
     }
 
     /// Makes sure that pairs are in the index if they occur, even below the threshold.
@@ -282,22 +301,15 @@ impl PairTable {
         Ok(())
     }
 
-    /// Merges some pairs of a batch, and adds the token that each became, and how often, to `merged`.
-    fn merge_some(&mut self, pairs: &[BatchPair], update: bool, merged: &mut Vec<(u32, u64)>) {
-        let places: usize = pairs.iter().map(|pair| pair.places.len()).sum();
-        let threads = if places > MIN_PARALLEL_PLACES { self.threads } else { 1 };
-        self.cells.replace(pairs, &mut self.changes, threads);
-
-        if update {
-            self.update_index(pairs, threads);
-        }
+    /// Updates the lengths of groups and the counts of tokens, and adds how often each token was made to `merged`.
+    fn count_merged(&mut self, pairs: &[BatchPair], merged: &mut HashMap<u32, u64>) {
         let layout = &mut self.cells.layout;
         for (part, &group) in self.changes.iter().zip(&layout.part_groups) {
             layout.lengths[group] -= part.merged.iter().sum::<u64>();
         }
         for (nth, pair) in pairs.iter().enumerate() {
             let count = self.changes.iter().map(|part| part.merged[nth]).sum();
-            merged.push((pair.token, count));
+            merged.insert(pair.token, count);
             if let Some(counts) = &mut self.token_counts {
                 counts.resize(layout.widths.len(), 0);
                 counts[pair.first as usize] -= count;
@@ -305,6 +317,71 @@ impl PairTable {
                 counts[pair.token as usize] += count;
             }
         }
+    }
+
+    /// Adds the pairs to which the tokens just made, or what they replaced, belong.
+    fn add_affected(&self, pairs: &[BatchPair], affected: &mut HashSet<Pair>) {
+        for part in &self.changes {
+            affected.extend(part.lost.iter().map(|lost| lost.0));
+            let mut start = 0;
+            for (pair, &end) in pairs.iter().zip(&part.ends) {
+                for new in &part.new_tokens[start..end] {
+                    if new.left != NONE {
+                        affected.extend([(new.left, pair.first), (new.left, pair.token)]);
+                    }
+                    if new.right != NONE {
+                        affected.extend([(pair.last, new.right), (pair.token, new.right)]);
+                    }
+                }
+                start = end;
+            }
+        }
+    }
+
+    /// Counts some pairs again, and lists their places.
+    fn recount(&mut self, pairs: &HashSet<Pair>) {
+        if pairs.is_empty() {
+            return;
+        }
+        let mut is_first = vec![false; self.cells.layout.widths.len()];
+        let mut is_last = is_first.clone();
+        for &pair in pairs {
+            self.index.take(pair);
+            is_first[pair.0 as usize] = true;
+            is_last[pair.1 as usize] = true;
+        }
+        let numbers: HashMap<Pair, usize> = pairs.iter().copied().zip(0..).collect();
+        let parts = self.cells.layout.bounds();
+        let found: Vec<Mutex<Vec<(u64, Vec<u32>)>>> = parts.iter().map(|_| Mutex::default()).collect();
+        parallel::for_each(parts.len(), self.threads, |_, part| {
+            let mut found = found[part].lock().expect("no panic");
+            found.resize_with(pairs.len(), Default::default);
+            self.cells.scan(parts[part], &NEVER, |pair, place, weight| {
+                if is_first[pair.0 as usize]
+                    && is_last[pair.1 as usize]
+                    && let Some(&number) = numbers.get(&pair)
+                {
+                    let (sum, places) = &mut found[number];
+                    *sum += weight;
+                    places.push(place);
+                }
+            });
+        });
+        let found: Vec<_> = found.into_iter().map(|part| part.into_inner().expect("no panic")).collect();
+        let (mut entries, mut by_group) = (Vec::new(), Vec::new());
+        for (pair, number) in numbers.into_iter().filter(|(pair, _)| !self.forgotten.contains(pair)) {
+            let mut sums = vec![0; self.groups()];
+            for (part, &group) in found.iter().zip(&self.cells.layout.part_groups) {
+                sums[group] += part[number].0;
+            }
+            let count = sums.iter().sum();
+            if count >= self.index.threshold() {
+                let places = found.iter().flat_map(|part| &part[number].1).copied().collect();
+                entries.push(Entry { pair, count, places });
+                by_group.extend(sums.into_iter().filter(|_| self.groups() > 1));
+            }
+        }
+        self.index.insert(entries.into_iter(), &by_group);
     }
 
     /// Adds the pairs that new tokens form with their neighbors to the index, and lowers the counts of others.
@@ -342,8 +419,8 @@ impl PairTable {
         if self.scanned { Ok(()) } else { self.rescan(self.index.threshold(), cancel) }
     }
 
-    /// Counts all pairs, and lists the places of those at or above a threshold: at the start, after a split, and
-    /// whenever the pairs above the threshold run out.
+    /// Counts all pairs, and lists the places of those at or above a threshold: at the start, and whenever the pairs
+    /// above the threshold run out.
     fn rescan(&mut self, threshold: u64, cancel: &Cancel) -> Result<()> {
         /// pair → (count, number of places)
         type PairSums = PairMap<(u64, usize)>;

@@ -147,7 +147,7 @@ class PairTable:
         return self._core.merge(*_arrays(pairs), absent)
 
     def split(self, tokens: Ids | Sequence[int]) -> None:
-        """Undo merges: replace these tokens by the pairs they were made from, everywhere. All pairs are counted again.
+        """Undo merges: replace these tokens by the pairs they were made from, everywhere.
 
         Other tokens that were made from these stay as they are.
         """
