@@ -352,7 +352,9 @@ impl PairTable {
         }
         let numbers: HashMap<Pair, usize> = pairs.iter().copied().zip(0..).collect();
         let parts = self.cells.layout.bounds();
-        let found: Vec<Mutex<Vec<(u64, Vec<u32>)>>> = parts.iter().map(|_| Mutex::default()).collect();
+        /// The count and the places of each pair.
+        type Found = Vec<(u64, Vec<u32>)>;
+        let found: Vec<Mutex<Found>> = parts.iter().map(|_| Mutex::default()).collect();
         parallel::for_each(parts.len(), self.threads, |_, part| {
             let mut found = found[part].lock().expect("no panic");
             found.resize_with(pairs.len(), Default::default);
@@ -367,7 +369,7 @@ impl PairTable {
                 }
             });
         });
-        let found: Vec<_> = found.into_iter().map(|part| part.into_inner().expect("no panic")).collect();
+        let found: Vec<Found> = found.into_iter().map(|part| part.into_inner().expect("no panic")).collect();
         let (mut entries, mut by_group) = (Vec::new(), Vec::new());
         for (pair, number) in numbers.into_iter().filter(|(pair, _)| !self.forgotten.contains(pair)) {
             let mut sums = vec![0; self.groups()];
