@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from batchbpe import ChunkCounts, Tokenizer, evaluate
-from batchbpe.policies import Candidates, GrowingVocab, Mask, MergedBatch, continue_search
+from batchbpe.policies import Candidates, GrowingVocab, Mask, MergedBatch, Policy, continue_search
 
 NEVER = -9
 MISSING = np.repeat([0, -1, NEVER, 1, 2, 3, NEVER], [128, 64, 2, 30, 16, 5, 11])
@@ -37,7 +37,8 @@ class CharacterIntegrity:
     def allowed(self, pairs: Candidates) -> Mask:
         """Return which pairs may be merged."""
         first, last = self.missing[pairs.first], self.missing[pairs.last]
-        return ((first == 0) & (last == 0)) | ((first > 0) & (last == -1))
+        mask: Mask = ((first == 0) & (last == 0)) | ((first > 0) & (last == -1))
+        return mask
 
     def __call__(self, candidates: Candidates) -> Candidates:
         """Choose pairs."""
@@ -58,12 +59,13 @@ def main() -> None:
     parser.add_argument("--vocab-size", type=int, default=4096)
     given = parser.parse_args()
     counts = ChunkCounts.count(files=given.data)
-    trained = {}
-    for name, policy in {
+    policies: dict[str, Policy] = {
         "plain": continue_search,
         "whole characters": CharacterIntegrity(),
         "hidden steps": CharacterIntegrity(hide=True),
-    }.items():
+    }
+    trained = {}
+    for name, policy in policies.items():
         start = time.perf_counter()
         trained[name] = Tokenizer.train(counts, given.vocab_size, policy=policy)
         print(f"{name}: {time.perf_counter() - start:.2f} s")
