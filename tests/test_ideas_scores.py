@@ -26,7 +26,7 @@ characters, scores = (
     SimpleNamespace(**runpy.run_path(str(EXAMPLES / f"{name}.py"))) for name in ("characters", "scores")
 )
 TEXT = (
-    "The walkers walked 123 miles, walking slowly; the talkers talked 456 times, talking quickly and kindly. aaaaaaa\n"
+    "The walkers walked 123 miles, walking slowly; the talkers talked 789 times, talking quickly and kindly. aaaaaaa\n"
     "Größere Übergänge, größere Öfen. Привет, мир! Приветствие. これは本です。"
     "それは本ではありません。 😀😃 語る言語。한국어 한글\n"
 )
@@ -158,11 +158,16 @@ def test_characters_stay_whole_when_a_vocabulary_is_extended() -> None:
     at_once = train(texts=[TEXT], vocab_size=360, policy=characters.CharacterIntegrity(), max_batch_size=1)
     extended = train(texts=[TEXT], vocab_size=360, policy=characters.CharacterIntegrity(), base=whole)
     assert {*extended.vocab.values()} & beginnings(TEXT) == {*at_once.vocab.values()} & beginnings(TEXT)
-    plain = train(texts=["これは本です" * 5], vocab_size=270)  # some of its tokens contain parts of two characters
-    parts = [token for token in plain.vocab.values() if not is_whole(token)]
-    extended = train(texts=[TEXT], vocab_size=340, policy=characters.CharacterIntegrity(), base=plain)
-    new = [token for token in extended.vocab.values() if not is_whole(token) and token not in parts]
-    assert {*new} <= beginnings(TEXT)
+
+
+def test_tokens_of_a_base_that_break_characters_are_not_extended() -> None:
+    base = Model(Tokenizer.train(TEXT, 256).pattern, {(0x82, 0xE3): 256}, {})  # in "ああ": the last and the first byte
+    model = train(
+        texts=["ああああ、ああああ、いあ" * 3], vocab_size=264, base=base, policy=characters.CharacterIntegrity()
+    )
+    new = [model.vocab[token] for token in model.merges.values() if token > 256]
+    assert "あ".encode() in new
+    assert {each for each in new if not is_whole(each)} == {b"\xe3\x81", b"\xe3\x80"}
 
 
 def count_times_length(pair: Pair, statistics: Statistics) -> float:
@@ -231,9 +236,9 @@ def test_the_experiments_run(
 ) -> None:
     data = str(tmp_path / "data.parquet")
     pq.write_table(pa.table({"text": [TEXT] * 20, "language": ["en", "ja"] * 10}), data)
-    monkeypatch.setattr(sys, "argv", ["characters.py", data, "--vocab-size", "330", "--group-column", "language"])
+    monkeypatch.setattr(sys, "argv", ["characters.py", data, "--vocab-size", "330"])
     characters.main()
-    assert "hidden steps" in capsys.readouterr().out
+    assert "hidden steps: 0 partial UTF-8" in capsys.readouterr().out
     monkeypatch.setattr(sys, "argv", ["scores.py", data, "--vocab-size", "330"])
     scores.main()
     assert len(capsys.readouterr().out.splitlines()) == 6
