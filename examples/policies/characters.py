@@ -64,7 +64,8 @@ def main() -> None:
         for row in pq.read_table(given.data).to_pylist():
             groups.setdefault(row["language"], []).append(row["text"])
     else:
-        groups["Python"] = [path.read_text("utf-8") for path in Path(sysconfig.get_path("stdlib")).glob("*.py")]
+        paths = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+        groups["Python"] = [path.read_text("utf-8") for path in paths]
     held_out = {name: texts[::10] for name, texts in groups.items()}
     counts = ChunkCounts.count(texts=[text for texts in groups.values() for i, text in enumerate(texts) if i % 10])
     policies: dict[str, Policy] = {
