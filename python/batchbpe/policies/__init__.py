@@ -28,6 +28,7 @@ __all__ = [
     "PairSource",
     "Policy",
     "continue_search",
+    "exact",
     "naive",
     "policy_name",
     "positional",
@@ -90,6 +91,17 @@ def positional(candidates: Candidates) -> Candidates:
 def continue_search(candidates: Candidates) -> Candidates:
     """Merge every pair that cannot overlap a better pair, merged or not (the paper's third stage, the default)."""
     return candidates[_safe(candidates)]
+
+
+def exact(candidates: Candidates) -> Candidates:
+    """Merge several pairs at once with the result of merging one at a time, in the order of the candidates.
+
+    A batch of `positional` has the result of `serial`, unless a pair of one repeated token is followed by others: the
+    new token may form pairs with itself that are more frequent. Such a pair therefore ends the batch.
+    """
+    batch = positional(candidates)
+    repeated = batch.first == batch.last
+    return batch[: int(repeated.argmax()) + 1] if repeated.any() else batch
 
 
 PAPER_POLICIES: Mapping[str, Policy] = {
