@@ -44,6 +44,8 @@ EXCEPTIONS = {
     ("training.train", "phrases.options"),
     ("training.train", "phrases.training"),
     # Imports inside functions:
+    ("model.surgery", "formats.carried"),
+    ("model.surgery", "formats.roles"),
     ("tokenizer", "analysis.comparison"),
     ("tokenizer", "analysis.display"),
     ("tokenizer", "analysis.id_map"),

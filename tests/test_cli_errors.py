@@ -210,7 +210,7 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
         ("cuont a.txt", "unknown command 'cuont'; did you mean 'count'?"),
         ("--debug", "missing command; see 'batchbpe --help'"),
         ("count a.txt", "missing option --output; see 'batchbpe count --help'"),
-        ("train -n 300 -o a", "missing argument INPUTS; see 'batchbpe train --help'"),
+        ("train -n 300 -o a", "missing argument INPUTS, or --mix; see 'batchbpe train --help'"),
         ("count a.txt --outptu a.csv", "unknown option: --outptu; did you mean --output?"),
         ("train a.txt --resume", "unknown option: --resume; see 'batchbpe train --help'"),
         ("inspect a.model --longest 0", "--longest must be at least 1, got 0"),
@@ -236,11 +236,12 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
         ("export a --to onnx -o b", f"--to must be one of {', '.join(map(repr, FORMATS))}, got 'onnx'"),
         (
             "experiment all --data a -o b",
-            "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'phrases', 'sweep', got 'all'",
+            "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'phrases', 'mixture', 'sweep', "
+            "got 'all'",
         ),
         (
             "experiment stopwords --data a -o b",
-            "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'phrases', 'sweep', "
+            "NAME must be one of 'chunks', 'stop-words', 'freq-cutoff', 'batching', 'phrases', 'mixture', 'sweep', "
             "got 'stopwords'; did you mean 'stop-words'?",
         ),
         ("experiment sweep --data a -o b --keep best", "--keep must be a number or all, got 'best'"),

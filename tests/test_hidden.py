@@ -349,7 +349,7 @@ def test_analysis(tmp_path: Path, at_the_end: bool) -> None:
     plain = Tokenizer(train(TEXT, 600, special_tokens=[END]))
     (result,) = evaluate({"hidden": tokenizer}, [TEXT])
     assert result.tokens == len(tokenizer.encode(TEXT))
-    found = audit(tokenizer, [TEXT])
+    found = audit(tokenizer, frequencies=result.frequencies)
     assert tokenizer.model.hidden.isdisjoint([*found.unreachable, *(found.unused or [])])
     for one, other in ((tokenizer, plain), (plain, tokenizer)):
         assert {*one.id_map(other).old_ids.tolist()} <= {-1, *other.vocab}

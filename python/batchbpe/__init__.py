@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from . import policies
     from .analysis.evaluation import evaluate
     from .counts import ChunkCounts
+    from .counts.mixture import Mixture
     from .model import Model
     from .patterns import PATTERNS, split
     from .phrases.learning import train_phrases
@@ -24,6 +25,7 @@ __all__ = [
     "Batch",
     "BatchTokenizer",
     "ChunkCounts",
+    "Mixture",
     "Model",
     "PairTable",
     "QuickTokenizer",
@@ -41,6 +43,7 @@ _MODULES = {
     "Batch": "training.loop",
     "BatchTokenizer": "tokenizer.paper",
     "ChunkCounts": "counts",
+    "Mixture": "counts.mixture",
     "Model": "model",
     "PairTable": "training.table",
     "QuickTokenizer": "tokenizer.paper",

@@ -42,7 +42,7 @@ _U32 = npt.NDArray[np.uint32]
 _U64 = npt.NDArray[np.uint64]
 _I64 = npt.NDArray[np.int64]
 _Split = str | Split
-_Special = tuple[list[str], list[str]] | Literal["all"] | None
+_Special = tuple[list[str], list[str]] | Literal["all", "none"] | None
 
 class PatternError(ValueError): ...
 class InvalidUtf8(ValueError): ...

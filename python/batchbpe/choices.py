@@ -4,6 +4,8 @@ from typing import Literal
 
 PolicyName = Literal["serial", "naive", "positional", "continue_search"]
 """Name of a policy of the paper."""
+Dependents = Literal["hide", "rebuild", "remove"]
+"""What happens to the tokens that are merged from a removed token; see `Model.without`."""
 Ties = Literal["ids", "huggingface"]
 """Order of pairs with equal counts."""
 TokenFormat = Literal["bin", "npy", "llm.c", "nanogpt", "megatron", "datatrove", "olmo", "parquet"]
@@ -12,6 +14,8 @@ EngineName = Literal["batchbpe", "tokenizers", "transformers", "tiktoken", "llam
 """Name of an engine that `verify` compares with."""
 Unit = Literal["text", "byte", "character", "word"]
 """Unit of text whose cost in tokens is compared between groups."""
+Objective = Literal["total", "worst", "gini", "bytes-per-token"]
+"""What the search for a mixture optimizes."""
 Normalization = Literal["none", "NFC", "NFD", "NFKC", "NFKD"]
 """Unicode normalization form of a text before it is split."""
 Behavior = Literal["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]

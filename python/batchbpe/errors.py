@@ -227,6 +227,22 @@ def parse_json(
     return value
 
 
+def with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Create the dict of an object in a file; raise if a key occurs twice. A hook for `parse_json`.
+
+    >>> parse_json('{"a": 1, "a": 2}', object_pairs_hook=with_unique_keys)
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: duplicate key 'a'
+    """
+    unique: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in unique:
+            raise DataError(f"duplicate key {short(key)}")
+        unique[key] = value
+    return unique
+
+
 def json_problem(error: Exception) -> str:
     """Say where a text is not JSON, and why, from the error that `json.loads` raised.
 

@@ -153,7 +153,8 @@ impl Encoder {
     }
 }
 
-/// The special tokens allowed and disallowed in a text. `None` allows none and disallows all, "all" the opposite.
+/// The special tokens allowed and disallowed in a text. `None` allows none and disallows all, "all" the opposite, and
+/// with "none", special tokens are ordinary text.
 type TokenSets = Option<Sets>;
 
 enum Sets {
@@ -166,8 +167,9 @@ impl<'py> FromPyObject<'_, 'py> for Sets {
 
     fn extract(sets: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         match sets.cast::<PyString>() {
+            Ok(name) if *name == "none" => Ok(Self::These(Vec::new(), Vec::new())),
             Ok(name) if *name == "all" => Ok(Self::All),
-            Ok(name) => Err(PyValueError::new_err(format!("expected \"all\" or two lists, got {name:?}"))),
+            Ok(name) => Err(PyValueError::new_err(format!("expected \"all\", \"none\" or two lists, got {name:?}"))),
             Err(_) => sets.extract().map(|(allowed, disallowed)| Self::These(allowed, disallowed)),
         }
     }

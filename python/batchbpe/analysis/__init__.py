@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .id_map import IdMap
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
+    from .vocab_changes import Changes, changes
 
 _MODULES = {
     "auditing": ["Audit", "audit"],
@@ -32,11 +33,13 @@ _MODULES = {
     "id_map": ["IdMap"],
     "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
     "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
+    "vocab_changes": ["Changes", "changes"],
 }
 
 __all__ = [
     "METRICS",
     "Audit",
+    "Changes",
     "CountsSummary",
     "Encoding",
     "Evaluation",
@@ -48,6 +51,7 @@ __all__ = [
     "TextEncoder",
     "TokenInfo",
     "audit",
+    "changes",
     "evaluate",
     "find_tokens",
     "gini",

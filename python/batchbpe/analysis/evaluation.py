@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
@@ -84,24 +84,13 @@ def evaluate(
     if audit and not any(isinstance(each, Tokenizer) for each in named.values()):
         raise ArgumentError("audit", audit, "needs a Tokenizer, since other objects have no known vocabulary")
     corpus = Corpus.of(data, texts, files, reading)
-    by_name = _by_name(corpus)
-    is_grouped = bool(by_name is not None or group_column is not None or by_file)
-    _check_groups(corpus, by_name is not None, group_column, by_file)
-    _check_comparison(per, parity, is_grouped)
-    if group_column is not None:
-        sources = corpus.sources
-        documents = groups.by_column(sources, group_column)
-    elif by_file:
-        sources = corpus.sources
-        documents = groups.by_file(sources, corpus.sampling)
-    else:
-        by_name = {"": corpus.sources} if by_name is None else by_name
-        sources = [source for each in by_name.values() for source in each]
-        documents = groups.by_name(by_name, corpus.sampling)
+    grouped = grouped_documents(corpus, group_column, by_file)
+    _check_comparison(per, parity, grouped is not None)
+    sources, documents = grouped or (corpus.sources, groups.by_name({"": corpus.sources}, corpus.sampling))
     evaluators: dict[str, Evaluator] = {}
     new_evaluator = partial(Evaluator, named, errors=corpus.options.errors, threads=threads)
     new_evaluator()  # reports wrong arguments even if there are no documents
-    with _reading_bar(sources, show=progress) as update:
+    with reading_bar(sources, show=progress) as update:
         for source, parts in documents:
             with source.blamed():
                 for group, some in parts:
@@ -110,20 +99,40 @@ def evaluate(
                     evaluators[group].add(some)
                     update()
     full = {group: evaluator for group, evaluator in sorted(evaluators.items()) if evaluator.text.bytes}
-    _check_text(full, sources, corpus)
+    check_text(full, sources, corpus)
     by_group = {group: evaluator.results() for group, evaluator in full.items()}
     evaluations = [total(parts) for parts in zip(*by_group.values(), strict=True)]
     empty = sorted(evaluators.keys() - full.keys())
     return EvaluationTable(
         evaluations,
         named,
-        compare_groups(by_group, per, parity, empty) if is_grouped else None,
+        compare_groups(by_group, per, parity, empty) if grouped else None,
         {
             each.name: auditing.audit(tokenizer, frequencies=each.frequencies)
             for each, tokenizer in zip(evaluations, named.values(), strict=True)
             if audit and isinstance(tokenizer, Tokenizer)
         },
     )
+
+
+def grouped_documents(
+    corpus: Corpus, group_column: str | None, by_file: bool
+) -> tuple[list[Source], groups.GroupedDocuments] | None:
+    """Return the sources to read and their documents by group, or None if nothing defines groups.
+
+    >>> sources, documents = grouped_documents(Corpus({"en": ["to be"], "de": ["zu sein"]}), None, by_file=False)
+    >>> [group for _, parts in documents for group, _ in parts]
+    ['en', 'de']
+    """
+    by_name = _by_name(corpus)
+    _check_groups(corpus, by_name is not None, group_column, by_file)
+    if group_column is not None:
+        return corpus.sources, groups.by_column(corpus.sources, group_column)
+    if by_file:
+        return corpus.sources, groups.by_file(corpus.sources, corpus.sampling)
+    if by_name is None:
+        return None
+    return [source for each in by_name.values() for source in each], groups.by_name(by_name, corpus.sampling)
 
 
 def _by_name(corpus: Corpus) -> dict[str, list[Source]] | None:
@@ -164,15 +173,15 @@ def _check_comparison(per: Unit, parity: str | None, is_grouped: bool) -> None:
             raise ArgumentError(name, value, "needs groups", remedy=remedy)
 
 
-def _check_text(full: Collection[str], sources: Iterable[Source], corpus: Corpus) -> None:
-    """Raise if the data contains no text.
+def check_text(found: object, sources: Iterable[Source], corpus: Corpus) -> None:
+    """Raise if nothing was found because the data contains no text.
 
     >>> evaluate(Tokenizer.train("to be", 256), "")
     Traceback (most recent call last):
     ...
     batchbpe.errors.DataError: no text found in ''; pass data that is not empty
     """
-    if not full:
+    if not found:
         names = [source.name for source in sources if source.name]
         value = short(corpus.given)
         if names:
@@ -183,7 +192,7 @@ def _check_text(full: Collection[str], sources: Iterable[Source], corpus: Corpus
 
 
 @contextmanager
-def _reading_bar(sources: Sequence[Source], *, show: bool) -> Iterator[Callable[[], object]]:
+def reading_bar(sources: Sequence[Source], *, show: bool) -> Iterator[Callable[[], object]]:
     """Display progress through the sources. The function that is returned updates the display."""
     meter = Meter(sources)
     with bar("counting", meter.size, show=show) as update:

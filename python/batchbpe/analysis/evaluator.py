@@ -193,7 +193,7 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads
         spaced, offsets = _with_spaces(text.words)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # dropped text has been reported above, for the whole text
-            _, ends = encoder.encode_documents(spaced, offsets, ([], []), threads)
+            _, ends = encoder.encode_documents(spaced, offsets, "none", threads)
         single = int(text.words.arrays.counts[np.diff(ends) == 1].sum())
     return _evaluation(name, len(tokenizer.vocab), frequencies, text, single, dropped)
 

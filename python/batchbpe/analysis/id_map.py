@@ -236,7 +236,7 @@ def _encode_chunks(encoder: Encoder, values: list[bytes]) -> tuple[Ids, Ids]:
 
 def _encode_texts(encoder: Encoder, texts: list[str]) -> tuple[Ids, Ids]:
     """Return the ids of all texts, and the number of ids of each. Unlike `encode_batch`, this does not warn."""
-    encoded = [encoder.encode_with_spans(text, ([], []))[0].astype(np.int64) for text in texts]
+    encoded = [encoder.encode_with_spans(text, "none")[0].astype(np.int64) for text in texts]
     return np.concatenate([np.zeros(0, np.int64), *encoded]), np.array([*map(len, encoded)], np.int64)
 
 

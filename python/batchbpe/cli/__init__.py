@@ -4,6 +4,7 @@ from .app import app, main
 from .count import count
 from .decode import decode
 from .diff import diff
+from .edit import edit
 from .encode import encode
 from .evaluate import evaluate
 from .experiment import experiment, report
@@ -15,5 +16,5 @@ from .view import view
 
 __all__ = ["app", "main"]
 
-for _command in (count, train, encode, decode, inspect, diff, view, evaluate, export, verify, experiment, report):
+for _command in (count, train, encode, decode, inspect, diff, edit, view, evaluate, export, verify, experiment, report):
     app.command(cls=Command)(_command)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from ..choices import Objective, Unit
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short
 from ..storage.atomic import check_writable, writing
 from .app import as_option, as_typed, command
@@ -35,7 +36,7 @@ MAX_ROWS = 24
 """Maximum number of printed rows of a table."""
 
 
-Name = Literal["chunks", "stop-words", "freq-cutoff", "batching", "phrases", "sweep"]
+Name = Literal["chunks", "stop-words", "freq-cutoff", "batching", "phrases", "mixture", "sweep"]
 """Names of the experiments."""
 
 
@@ -44,7 +45,8 @@ def experiment(
     name: Annotated[
         Name,
         typer.Argument(
-            help="chunks, stop-words, freq-cutoff, batching, phrases, or sweep (every combination of --grid).",
+            help="chunks, stop-words, freq-cutoff, batching, phrases, mixture (weights of groups), or sweep (every "
+            "combination of --grid).",
             **one_of(get_args(Name)),
         ),
     ],
@@ -71,39 +73,71 @@ def experiment(
     normalization: NormalizationForm = None,
     grid: Annotated[
         list[str] | None,
-        option("Option and values for sweep, e.g. stop_list_size=0,100. Can be repeated.", metavar="NAME=VALUE,..."),
+        option(
+            "Option and values for sweep, e.g. stop_list_size=0,100; vocab_size for mixture. Can be repeated.",
+            metavar="NAME=VALUE,...",
+        ),
     ] = None,
+    group_column: Annotated[
+        str | None, option("Table column or jsonl field with the groups of mixture.", metavar="NAME")
+    ] = None,
+    by_file: Annotated[bool, option("For mixture: each file is a group.", "--by-file")] = False,
+    objective: Annotated[
+        Objective | None,
+        option(
+            "What mixture optimizes: total, worst, gini or bytes-per-token (docs/mixtures.md).",
+            metavar="NAME",
+            show_default="total",
+            **one_of(get_args(Objective)),
+        ),
+    ] = None,
+    per: Annotated[
+        Unit | None,
+        option(
+            "Unit of text whose cost mixture compares: byte, character, or text if all groups have the same content.",
+            metavar="UNIT",
+            show_default="character",
+            **one_of(get_args(Unit)),
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None, option("Number of mixtures to train.", show_default="100", **number(int, least=1))
+    ] = None,
+    keep: Annotated[Any, option("Number of models of mixture or sweep to save, best first, or all.", **KEEP)] = 0,
     text_column: TextColumn = "text",
     document: Document = "file",
     replace_errors: ReplaceErrors = False,
-    keep: Annotated[Any, option("Number of models of a sweep to save, best first, or all.", **KEEP)] = 0,
-    seed: Annotated[int, option("Random seed for --heldout-share.", **number(int, least=0))] = 0,
+    seed: Annotated[int, option("Random seed for --heldout-share, and for mixture.", **number(int, least=0))] = 0,
     resume: Annotated[bool, option("Continue an interrupted sweep.", "--resume")] = False,
     overwrite: Annotated[bool, option("Write into an existing folder.", "--overwrite")] = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Run an experiment from the paper, or a parameter sweep.
+    """Run an experiment from the paper, a mixture search or a sweep.
 
     Example: batchbpe experiment stop-words --data data -o stop-words
     """
     from ..experiments import EXPERIMENTS, ExperimentData
     from ..experiments.report import NOT_IN_PAPER
 
-    sweep, chunks = name == "sweep", name == "chunks"
+    sweep, chunks, mixture = name == "sweep", name == "chunks", name == "mixture"
     values = _grid(grid or [])
     sizes = [each for each in values if each in ("vocab_size", "add_tokens")]
+    given = {"group_column": group_column, "by_file": by_file or None, "objective": objective, "per": per}
+    mixing = {each: value for each, value in {**given, "trials": trials}.items() if value is not None}
     no_effect = {
-        "--heldout": heldout and chunks and name,
+        "--heldout": heldout and (chunks or mixture) and name,
         "--heldout-share": heldout_share is not None and (name if chunks else heldout and "--heldout"),
         "--vocab-size": vocab_size and (name if chunks else next((f"--grid {each}" for each in sizes), "")),
         "--pattern": pattern and "pattern" in values and "--grid pattern",
-        "--grid": grid and not sweep and name,
-        "--keep": keep and not sweep and name,
+        "--grid": grid and not (sweep or (mixture and [*values] == ["vocab_size"])) and name,
+        "--keep": keep and not (sweep or mixture) and name,
         "--resume": resume and not sweep and name,
+        **{f"--{each.replace('_', '-')}": not mixture and name for each in mixing},
     }
     refuse({f"{option_} has no effect with {cause}; remove it": cause for option_, cause in no_effect.items()})
     refuse({"sweep needs --grid, for example --grid vocab_size=8000,16000": sweep and not grid})
+    refuse({"mixture needs --group-column or --by-file": mixture and not (group_column or by_file)})
     _check_folder(output, sweep, resume, overwrite)
     files, others = _paths(data), _paths(heldout or []) or None
     options: dict[str, Any] = {"text_column": text_column, "document": document, "errors": error_policy(replace_errors)}
@@ -122,6 +156,9 @@ def experiment(
             resume = resume or not overwrite
             kept = {"folder": output, "resume": resume, "keep": keep}
             result = run(None, others, files=files, grid=values, **kept, progress=not quiet, **split)
+        elif mixture:
+            chosen = {"vocab_sizes": values.get("vocab_size", [vocab_size or VOCAB_SIZE]), "pattern": pattern}
+            result = run(files=files, keep=keep, progress=not quiet, **chosen, **mixing, **split)
         elif name == "phrases":
             chosen = {"vocab_sizes": [vocab_size or VOCAB_SIZE], "pattern": pattern}
             result = run(None, others, files=files, progress=not quiet, **chosen, **split)

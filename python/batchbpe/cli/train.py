@@ -26,7 +26,7 @@ from .options import (
 )
 from .output import note, print_json
 from .policy import load_policy, policy_option
-from .usage import UsageError, count_or, number
+from .usage import UsageError, count_or, number, refuse
 
 
 @command
@@ -44,9 +44,15 @@ from .usage import UsageError, count_or, number
     phrase_sample={"type": float | None, **number(float)},
 )
 def train(
-    inputs: Annotated[list[str], typer.Argument(help="Documents or files of chunk counts, as for `count`.")],
     output: Annotated[Path, option("Write NAME.model and NAME.vocab.", "--output", "-o", metavar="NAME")],
     *,
+    inputs: Annotated[
+        list[str] | None, typer.Argument(help="Documents or files of chunk counts, as for `count`.")
+    ] = None,
+    mix: Annotated[
+        Path | None,
+        option("Mixture file to train on instead of INPUTS (docs/mixtures.md).", metavar="FILE"),
+    ] = None,
     options: dict[str, Any],
     special_token: Annotated[
         list[str] | None, option("Special token to add; not counted as text. Can be repeated.", metavar="TOKEN")
@@ -69,12 +75,19 @@ def train(
 
     Example: batchbpe train counts.parquet --vocab-size 50304 -o mine
     """
+    from ..counts.mixture import Mixture
     from ..storage.atomic import check_writable
     from ..tokenizer import Tokenizer
     from ..util.memory import peak_memory
     from ..util.progress import format_size
 
-    for each in inputs:
+    refuse(
+        {
+            "missing argument INPUTS, or --mix; see 'batchbpe train --help'": not inputs and not mix,
+            "--mix cannot be combined with INPUTS": inputs and mix,
+        }
+    )
+    for each in inputs or []:
         if each.endswith((".model", ".tiktoken")):
             raise UsageError(f"{each} is a model, not data; to extend a model, use --base")
     if options["vocab_size"] is None and options["add_tokens"] is None:
@@ -88,7 +101,8 @@ def train(
     counted = [start]
     sizes: list[int] = []
     tokenizer = Tokenizer.train(
-        files=inputs,
+        Mixture.load(mix) if mix else None,
+        files=inputs or None,
         pattern=pattern,
         normalization=normalization,
         special_tokens=special_token or [],

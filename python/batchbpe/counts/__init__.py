@@ -22,7 +22,7 @@ from ..patterns import Split, split_given
 from ..storage.atomic import replacing
 from ..util.lazy import lazy
 from ..util.progress import counting_bar
-from .arrays import ArrayCounts
+from .arrays import ArrayCounts, total_of
 from .counter import ChunkArrays, ChunkCounter, load_counts
 
 if TYPE_CHECKING:
@@ -113,6 +113,45 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         with replacing(path) as temporary:
             format.write(batches, self.split, self.total, self.unique, temporary, as_csv=as_csv)
 
+    @classmethod
+    def mix(
+        cls,
+        parts: Mapping[str, ChunkCounts | tuple[ChunkCounts, float]],
+        *,
+        alpha: float | None = None,
+        freq_cutoff: int = 1,
+    ) -> ChunkCounts:
+        """Add up counts in proportion to weights. The counts of the result are relative.
+
+        Each part is multiplied by an integer, which makes weights exact to 0.05% and loses no chunk.
+
+        Parameters
+        ----------
+        parts: counts of the same pattern by name, each with its weight: the fraction of the bytes of the mixture that
+            come from this part. Weights are normalized to a sum of 1.
+        alpha: instead of weights, make them proportional to sizeᵅ, with sizes in bytes. 1 is plain addition, 0 uniform.
+        freq_cutoff: leave out chunks that occur fewer times in a part.
+
+        >>> en, de = ChunkCounts.count("to be or not"), ChunkCounts.count("zu sein")  # 12 and 7 bytes
+        >>> dict(ChunkCounts.mix({"en": (en, 24), "de": (de, 7)}))
+        {' be': 2, ' not': 2, ' or': 2, 'to': 2, ' sein': 1, 'zu': 1}
+        >>> ChunkCounts.mix({"en": en, "de": de}, alpha=1) == en + de
+        True
+
+        """
+        from .mixture import Mixture
+
+        if not isinstance(parts, Mapping):
+            raise ArgumentTypeError("parts", parts, "must be a dict of names and counts")
+        given = {name: part if isinstance(part, tuple) else (part,) for name, part in parts.items()}
+        weights = {name: part[1] for name, part in given.items() if len(part) == 2}
+        for name, (counts, *_) in given.items():
+            if not isinstance(counts, ChunkCounts):
+                raise ArgumentTypeError(f"parts.{name}", counts, "must be ChunkCounts", remedy="use ChunkCounts.count")
+        return Mixture({name: part[0] for name, part in given.items()}, weights, alpha=alpha).count(
+            freq_cutoff=freq_cutoff
+        )
+
     @property
     def pattern(self) -> str:
         """The regular expression that made the chunks."""
@@ -127,6 +166,15 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
     def chunk_bytes(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Number of bytes of each chunk."""
         return np.diff(self.arrays.offsets)
+
+    @property
+    def total_bytes(self) -> int:
+        """Number of bytes of all chunks, with repetition.
+
+        >>> ChunkCounts.count("to be or not to be").total_bytes
+        18
+        """
+        return total_of(self.arrays.counts, self.chunk_bytes)
 
     def most_common(self, n: int | None = None) -> list[tuple[str, int]]:
         """Return the n most frequent chunks and their counts, or all."""

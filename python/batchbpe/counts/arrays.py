@@ -77,12 +77,17 @@ def added_up(parts: Iterable[Arrays], threads: int | None = None) -> Arrays:
     return table.finish()[:3]
 
 
-def total_of(counts: npt.NDArray[np.uint64]) -> int:
-    """Add up counts whose sum may exceed 64 bits.
+def total_of(counts: npt.NDArray[np.uint64], sizes: npt.NDArray[np.int64] | None = None) -> int:
+    """Add up counts, each multiplied by its size if sizes are given. The sum may exceed 64 bits.
 
     >>> total_of(np.array([1 << 63, 1 << 63], np.uint64)) == 1 << 64
     True
+    >>> total_of(np.array([1 << 63, 1], np.uint64), np.array([4, 3])) == (1 << 65) + 3
+    True
     """
-    block = 1 << 22
-    parts = np.array_split(counts, len(counts) // block + 1)
-    return sum((int((part >> 32).sum()) << 32) + int((part & 0xFFFF_FFFF).sum()) for part in parts)
+    total, block = 0, 1 << 22
+    for start in range(0, len(counts), block):
+        part = counts[start : start + block]
+        factor = 1 if sizes is None else sizes[start : start + block].astype(np.uint64)
+        total += (int(((part >> 32) * factor).sum()) << 32) + int(((part & 0xFFFF_FFFF) * factor).sum())
+    return total

@@ -1,4 +1,4 @@
-"""The paper's experiments, one on phrases, and a parameter sweep. Each is a function that returns tables and figures.
+"""The paper's experiments, others on phrases and mixtures, and a parameter sweep: functions that return a `Result`.
 
 >>> from batchbpe.experiments import ExperimentData, freq_cutoff
 >>> data = ExperimentData.of("to be or not to be " * 50, seed=1)
@@ -12,6 +12,7 @@ from .batching import batching
 from .chunks import chunks
 from .data import ExperimentData
 from .freq_cutoff import freq_cutoff
+from .mixture import mixture
 from .phrases import phrases
 from .report import report
 from .result import Result
@@ -24,6 +25,7 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "freq-cutoff": freq_cutoff,
     "batching": batching,
     "phrases": phrases,
+    "mixture": mixture,
     "sweep": sweep,
 }
 """The experiments by name, as on the command line."""
@@ -35,6 +37,7 @@ __all__ = [
     "batching",
     "chunks",
     "freq_cutoff",
+    "mixture",
     "phrases",
     "report",
     "stop_words",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..analysis.counted_text import CountedText
+from ..analysis.groups import GroupedDocuments
 from ..choices import Normalization
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays, ChunkCounter, sorted_counts
@@ -106,8 +107,7 @@ class ExperimentData:
         progress: bool = False,
     ) -> ExperimentData:
         """Count data and held-out text; see `of`. `found_tokens` are removed from the data before it is split."""
-        if not 0 < heldout_share < 1:
-            raise ArgumentError("heldout_share", heldout_share, "must be between 0 and 1, exclusive")
+        _check_share(heldout_share)
         parameters: dict[str, Any] = {"data": source_names(corpus)}
         if heldout is not None:
             parameters["held-out text"] = source_names(heldout)
@@ -128,6 +128,35 @@ class ExperimentData:
         documents = DividedDocuments(corpus, heldout, heldout_share, seed) if is_divided else None
         return cls(counts, other, dropped, parameters, documents)
 
+    @classmethod
+    def by_group(
+        cls,
+        grouped: GroupedDocuments,
+        pattern: Split | str | None,
+        errors: Errors,
+        heldout_share: float,
+        seed: int,
+        on_documents: Callable[[], object] = lambda: None,
+    ) -> dict[str, ExperimentData]:
+        """Count the documents of each group, and hold out a random fraction of each."""
+        _check_share(heldout_share)
+        counters: dict[str, _DividedCounter] = {}
+        for source, parts in grouped:
+            sampler = DocumentSampler(source, seed)
+            with source.blamed():
+                for group, documents in parts:
+                    if group not in counters:
+                        training, heldout = (ChunkCounter(pattern, (), errors) for _ in range(2))
+                        counters[group] = _DividedCounter(training, heldout, heldout_share, seed)
+                    counters[group].add(documents, sampler)
+                    on_documents()
+        groups = {group: cls(*counter.finish()[:3]) for group, counter in sorted(counters.items())}
+        for group, data in groups.items():
+            if not data.counts.unique or not data.heldout.unique:
+                remedy = "provide more documents, or leave the group out"
+                raise DataError(f"group {group} has too little text to hold some out", remedy=remedy)
+        return groups
+
     @property
     def text(self) -> CountedText:
         """The held-out text, to evaluate on."""
@@ -144,8 +173,7 @@ class DividedDocuments:
 
     def __init__(self, corpus: Corpus, heldout: Corpus | None, fraction: float, seed: int) -> None:
         """Store what to read."""
-        if not 0 < fraction < 1:
-            raise ArgumentError("heldout_share", fraction, "must be between 0 and 1, exclusive")
+        _check_share(fraction)
         self.corpus, self._heldout, self._fraction, self._seed = corpus, heldout, fraction, seed
 
     def training(self) -> Source:
@@ -172,13 +200,23 @@ class DividedDocuments:
                         yield documents.select(np.asarray(mask))
 
 
+def _check_share(heldout_share: float) -> None:
+    if not 0 < heldout_share < 1:
+        raise ArgumentError("heldout_share", heldout_share, "must be between 0 and 1, exclusive")
+
+
 def source_names(corpus: Corpus) -> list[str]:
     """Return the names of the files that contain the data, at most ten.
 
     >>> source_names(Corpus(["to be", "or not"]))
     ['in memory']
     """
-    names = list(dict.fromkeys(source.name or IN_MEMORY for source in corpus.sources))
+    return names_of(corpus.sources)
+
+
+def names_of(sources: Iterable[Source]) -> list[str]:
+    """Return the names of sources, at most ten."""
+    names = list(dict.fromkeys(source.name or IN_MEMORY for source in sources))
     names = [name for name in names if name != IN_MEMORY] or names
     return names if len(names) <= MAX_NAMES else [*names[:MAX_NAMES], f"and {len(names) - MAX_NAMES} more"]
 
@@ -205,25 +243,39 @@ def _count_divided(
     """
     if isinstance(corpus.data, ChunkCounts):
         return *split_counts(ChunkCounts.count(corpus.data, train.split), fraction, seed), 0, "chunks"
+    divided = _DividedCounter(train, other, fraction, seed)
     with counting_bar(train, corpus.sources, show=progress):
         for source in corpus.sources:
             sampler = DocumentSampler(source, seed)
             with source.blamed():
                 for documents in source:
-                    if isinstance(documents, Counts):
-                        train.add(documents)
-                        continue
-                    is_held = sampler.draw(documents, fraction)
-                    for counter, mask in ((other, is_held), (train, ~is_held)):
-                        if mask.any():
-                            counter.add(documents.select(mask))
-    counts = ChunkCounts(train.take())
-    other.split = counts.split
-    heldout = ChunkCounts(other.take())
-    if counts.unique and heldout.unique:
-        return counts, heldout, other.dropped_bytes, "documents"
-    dropped = round(fraction * (train.dropped_bytes + other.dropped_bytes))
-    return *split_counts(heldout + counts, fraction, seed), dropped, "chunks"
+                    divided.add(documents, sampler)
+    return divided.finish()
+
+
+class _DividedCounter:
+    """Counts documents, a random fraction of them separately."""
+
+    def __init__(self, training: ChunkCounter, heldout: ChunkCounter, fraction: float, seed: int) -> None:
+        self.training, self.heldout, self._fraction, self._seed = training, heldout, fraction, seed
+
+    def add(self, documents: Documents, sampler: DocumentSampler) -> None:
+        if isinstance(documents, Counts):
+            self.training.add(documents)
+            return
+        is_held = sampler.draw(documents, self._fraction)
+        for counter, mask in ((self.heldout, is_held), (self.training, ~is_held)):
+            if mask.any():
+                counter.add(documents.select(mask))
+
+    def finish(self) -> tuple[ChunkCounts, ChunkCounts, int, str]:
+        counts = ChunkCounts(self.training.take())
+        self.heldout.split = counts.split
+        heldout = ChunkCounts(self.heldout.take())
+        if counts.unique and heldout.unique:
+            return counts, heldout, self.heldout.dropped_bytes, "documents"
+        dropped = round(self._fraction * (self.training.dropped_bytes + self.heldout.dropped_bytes))
+        return *split_counts(heldout + counts, self._fraction, self._seed), dropped, "chunks"
 
 
 def split_counts(counts: ChunkCounts, fraction: float, seed: int) -> tuple[ChunkCounts, ChunkCounts]:

@@ -23,9 +23,10 @@ TITLES = {
     "freq-cutoff": "Frequency cutoff",
     "batching": "Batching",
     "phrases": "Phrases",
+    "mixture": "Mixture",
     "sweep": "Parameter sweep",
 }
-NOT_IN_PAPER = ("phrases", "sweep")
+NOT_IN_PAPER = ("phrases", "mixture", "sweep")
 """Experiments whose findings do not refer to claims of the paper."""
 FEW_ROWS, MAX_ROWS = 12, 60
 """Number of table rows that are displayed without a click, and maximum number."""

@@ -56,7 +56,7 @@ def stop_words(
     if not sizes:
         raise ArgumentError("sizes", list(sizes), "must contain at least one number")
     data = ExperimentData.of(data, texts=texts, files=files)
-    available = len(data.counts.stop_words(max(sizes))[0])
+    available = len(data.counts.stop_words(max(sizes)))
     sizes = list(dict.fromkeys(min(size, available) for size in sizes))
     if vocab_size <= 256 + max(sizes):
         reason = f"must be at least {257 + max(sizes)} (256 bytes + {max(sizes)} stop words + 1 merge)"

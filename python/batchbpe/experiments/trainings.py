@@ -100,7 +100,7 @@ def train_all(
     Parameters
     ----------
     data: counts to train on, and held-out text to evaluate on.
-    options: keyword arguments of `train`.
+    options: arguments of `train`, which may include other data to train on.
     timed: whether times matter. If so, vocabularies are trained one at a time, and short trainings are repeated.
     on_progress: called with the number of vocabularies trained so far, including fractions.
 
@@ -156,7 +156,7 @@ def train_all(
 
 def _training_data(data: ExperimentData, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `train` that say what to train on."""
-    if options.get("groups") is not None:  # the counts of each group are an option
+    if "data" in options or options.get("groups") is not None:
         return {}
     if not options.get("phrases"):
         return {"data": data.counts}

@@ -7,7 +7,7 @@ These parts do not change how a text itself is encoded. A format that cannot sto
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -207,6 +207,23 @@ def renumbered(carried: Mapping[str, Any], model: Model) -> dict[str, Any]:
         ordered = {str(token): entries[token] for token in sorted(entries) if token >= 0}
         parts["tokenizer_config"]["added_tokens_decoder"] = ordered
     return parts
+
+
+def without_roles(carried: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return parts that are carried without the roles of special tokens, or their places in lists of them.
+
+    >>> without_roles({"tokenizer_config": {"eos_token": "</s>", "pad_token": "<pad>"}}, ["</s>"])
+    {'tokenizer_config': {'pad_token': '<pad>'}}
+    """
+    if "tokenizer_config" not in carried:
+        return dict(carried)
+    config = {name: value for name, value in carried["tokenizer_config"].items() if content_of(value) not in names}
+    for name in ("additional_special_tokens", "extra_special_tokens"):
+        if isinstance(tokens := config.get(name), list):
+            config[name] = [token for token in tokens if content_of(token) not in names]
+        elif isinstance(tokens, Mapping):
+            config[name] = {role: token for role, token in tokens.items() if content_of(token) not in names}
+    return {**carried, "tokenizer_config": config}
 
 
 def described(carried: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, parse_json, short
+from ..errors import DataError, parse_json, short, with_unique_keys
 from ..model import Model
 from ..patterns import Split
 from ..storage.atomic import replacing
@@ -89,16 +89,7 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise not_found(path)
     with locate_errors(path):
         problem = "not a batchbpe model file, or damaged: "
-        return _parse(parse_json(path.read_bytes(), problem, _with_unique_keys))
-
-
-def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    unique: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in unique:
-            raise DataError(f"duplicate key {short(key)}")
-        unique[key] = value
-    return unique
+        return _parse(parse_json(path.read_bytes(), problem, with_unique_keys))
 
 
 def _parse(fields: Any) -> Model:

@@ -190,7 +190,7 @@ def _is_chunk(token: bytes | None, split: Split) -> bool:
 def _found_otherwise(model: Model) -> str | None:
     """Return a text in which special or added tokens overlap, and llama.cpp finds others than this package."""
     encoder = None
-    modes: tuple[tuple[Mapping[str, int], Any], ...] = ((model.found_tokens, "all"), (model.added_tokens, ([], [])))
+    modes: tuple[tuple[Mapping[str, int], Any], ...] = ((model.found_tokens, "all"), (model.added_tokens, "none"))
     for names, allowed in modes:
         for text in _overlaps([*names]):
             encoder = encoder or model.encoder()

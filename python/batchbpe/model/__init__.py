@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._core import Encoder, RankedTokens
 from ..arguments import check_integer, check_iterable
+from ..choices import Dependents
 from ..errors import ArgumentTypeError, DataError, short
 from ..patterns import Split
 from ..util.lazy import lazy
+from . import pruning, surgery, union
 from .checks import FLAGS, check_phrases, check_tokens, checked_flags, checked_hidden, checked_ranks
 from .merges import Merges
 from .tree import MergeTree
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..counts import ChunkCounts
 
 NOT_COMPARED = ("training", "carried")
 """Fields that do not change how text is encoded."""
@@ -332,6 +339,99 @@ class Model:
         for merged in sorted(needed & pairs.keys(), key=lambda token: len(vocab[token])):  # parts are shorter
             trees[merged] = MergeTree(merged, vocab[merged], tuple(trees[part] for part in pairs[merged]))
         return trees[token]
+
+    def without(self, tokens: Iterable[int | bytes | str], *, dependents: Dependents = "hide") -> Model:
+        """Remove tokens. The others keep their ids.
+
+        Parameters
+        ----------
+        tokens: ids, or the bytes or the text of tokens: all tokens with these bytes, including special tokens. Single
+            bytes cannot be removed. Phrases of a removed token are removed, too.
+        dependents: what happens to tokens that are merged from a removed token. "hide": nothing; the removed token
+            becomes a hidden step to them, with an id after all others. "rebuild": they are merged from the two tokens
+            that the remaining merges make of their bytes, and removed if more than two are left. "remove": they are
+            removed.
+
+        >>> model = Model(split=r"\\w+", merges={(97, 98): 256, (98, 99): 257, (256, 99): 258})  # ab, bc, abc
+        >>> model.without([b"ab"]).hidden
+        frozenset({259})
+        >>> dict(model.without([b"ab"], dependents="rebuild").merges)
+        {(98, 99): 257, (97, 257): 258}
+        >>> dict(model.without(["ab"], dependents="remove").merges)
+        {(98, 99): 257}
+
+        """
+        return surgery.without(self, tokens, dependents)
+
+    def pruned(self, n: int, counts: ChunkCounts | Sequence[int] | npt.NDArray[Any]) -> Model:
+        """Reduce the model to `n` tokens by removing the rarest leaves (arXiv 2512.03989). The others keep their ids.
+
+        A leaf is a token that no other token and no phrase is made from. The leaf with the smallest count is removed
+        first, of several the one with the largest id. Its count is then added to those of its two parts. Bytes, stop
+        words, phrases, special and added tokens are not removed.
+
+        Parameters
+        ----------
+        n: number of tokens, as in `vocab_size`.
+        counts: chunk counts with the same split, which the model encodes, or how often each id occurs.
+
+        >>> from batchbpe import ChunkCounts
+        >>> model = Model(split=r"\\w+|\\s", merges={(97, 98): 256, (98, 99): 257, (256, 99): 258})  # ab, bc, abc
+        >>> dict(model.pruned(258, ChunkCounts.count("abc bc bc", model.split)).merges)
+        {(97, 98): 256, (98, 99): 257}
+
+        """
+        return pruning.pruned(self, n, counts)
+
+    def truncated(self, n: int) -> Model:
+        """Reduce the model to its first `n` tokens: merges in order of rank, then phrases. They keep their ids.
+
+        Bytes, stop words, special, added and decode-only tokens are not removed. If the merges of some tokens come
+        before those of their parts, these may be missing, and there are fewer tokens.
+
+        The first tokens of a vocabulary that was trained in batches are not those of a smaller vocabulary: it encodes
+        text to about 2% more tokens than one that was trained with `n` tokens. This function warns about it, judging
+        by `training`; see docs/surgery.md.
+
+        >>> dict(Model(split=r"\\w+", merges={(97, 98): 256, (256, 99): 257}).truncated(257).merges)
+        {(97, 98): 256}
+        """
+        return surgery.truncated(self, n)
+
+    def with_split(self, split: Split | str) -> Model:
+        """Replace the split: a `Split`, the name of a pattern, or a regular expression.
+
+        Phrases that the new split does not cut into their chunks are removed.
+
+        >>> Model(split=r"\\w+", merges={}).with_split("gpt4")
+        Model(tokens=256, merges=0, stop_words=0, special_tokens=0, pattern='gpt4')
+        """
+        return surgery.with_split(self, split)
+
+    def renumbered(self) -> Model:
+        """Close the gaps between ids. Afterwards, `n_vocab` is `vocab_size`.
+
+        The order is bytes, stop words, merges by rank, phrases, decode-only tokens, special and added tokens, and
+        hidden tokens last. Within each kind but merges, ids keep their order. Carried parts get the new ids.
+
+        >>> model = Model(split=r"\\w+", merges={(97, 98): 300}, special_tokens={"<s>": 256}).renumbered()
+        >>> dict(model.merges), dict(model.special_tokens)
+        ({(97, 98): 256}, {'<s>': 257})
+        """
+        return surgery.renumbered(self)
+
+    def merged_with(self, other: Model) -> Model:
+        """Add the tokens of another model with the same split that this model lacks. No id of this model changes.
+
+        The order of new ids is stop words, merges, phrases, special and added tokens. Merges are added after
+        those of this model, if their tokens can be reached: the other merges make two tokens of the bytes, which are
+        the pair. Decode-only tokens are not added.
+
+        >>> one, two = (Model(split=r"\\w+", merges=merges) for merges in ({(97, 98): 256}, {(98, 99): 256}))
+        >>> dict(one.merged_with(two).merges)
+        {(97, 98): 256, (98, 99): 257}
+        """
+        return union.merged_with(self, other)
 
     def __repr__(self) -> str:
         """Show the numbers of tokens and the pattern, by name if it has one."""

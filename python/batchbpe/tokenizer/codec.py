@@ -17,7 +17,7 @@ from ..model.tree import MergeTree
 from ..util.lazy import lazy
 from ..util.surrogates import Errors, check_errors, combine_surrogates
 from .compat import CompatibleNames
-from .sampled import Sampler, SamplingOptions, encoder_for, sampled
+from .encoding import EncodingOptions, Sampler, encoder_for, encoding
 from .special import AllowedSpecial, DisallowedSpecial, Special, resolve_special
 from .stream import DecodeStream
 
@@ -164,16 +164,13 @@ class Codec(CompatibleNames):
         """
         return self.model.merge_tree(token)
 
-    @sampled
+    @encoding
     def encode(
         self,
         text: str,
         allowed_special: AllowedSpecial = "none_raise",
         disallowed_special: DisallowedSpecial | None = None,
-        *,
-        errors: Errors = "strict",
-        threads: int | None = None,
-        **options: Unpack[SamplingOptions],
+        **options: Unpack[EncodingOptions],
     ) -> list[int]:
         """Encode a text to a list of ids.
 
@@ -207,34 +204,28 @@ class Codec(CompatibleNames):
         special = None
         if allowed_special != "none_raise" or disallowed_special is not None:  # skipping this makes short texts faster
             special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
-        if errors != "strict":
-            check_errors(errors)
-        encoder: Encoder | Sampler = self.core_encoder
-        if options:
-            encoder = encoder_for(self.core_encoder, options)
-        try:
-            return encoder.encode(text, special, threads)
-        except (TypeError, ValueError) as error:
-            return self._retry(encoder.encode, text, special, errors, threads, error)
+        if not options:  # and so does this
+            try:
+                return self.core_encoder.encode(text, special, None)
+            except (TypeError, ValueError):
+                pass  # raised again, and explained, below
+        ids: list[int] = self._encode("encode", text, special, options)
+        return ids
 
-    @sampled
-    def encode_ordinary(
-        self, text: str, *, errors: Errors = "strict", threads: int | None = None, **options: Unpack[SamplingOptions]
-    ) -> list[int]:
+    @encoding
+    def encode_ordinary(self, text: str, **options: Unpack[EncodingOptions]) -> list[int]:
         """Encode a text in which special tokens are ordinary text. The parameters are those of `encode`.
 
         >>> Tokenizer.train("aaabdaaabac", 260, special_tokens=["<eot>"]).encode_ordinary("<eot>ab")
         [60, 101, 111, 116, 62, 257]
         """
-        if errors != "strict":
-            check_errors(errors)
-        encoder: Encoder | Sampler = self.core_encoder
-        if options:
-            encoder = encoder_for(self.core_encoder, options)
-        try:
-            return encoder.encode(text, ([], []), threads)
-        except (TypeError, ValueError) as error:
-            return self._retry(encoder.encode, text, ([], []), errors, threads, error)
+        if not options:
+            try:
+                return self.core_encoder.encode(text, "none", None)
+            except (TypeError, ValueError):
+                pass  # as in `encode`
+        ids: list[int] = self._encode("encode", text, "none", options)
+        return ids
 
     def encode_bytes(self, data: bytes, *, threads: int | None = None) -> list[int]:
         """Encode bytes that may be invalid UTF-8, in which special tokens are ordinary text.
@@ -255,16 +246,13 @@ class Codec(CompatibleNames):
             check_threads(threads)
             raise
 
-    @sampled
+    @encoding
     def encode_to_numpy(
         self,
         text: str,
         allowed_special: AllowedSpecial = "none_raise",
         disallowed_special: DisallowedSpecial | None = None,
-        *,
-        errors: Errors = "strict",
-        threads: int | None = None,
-        **options: Unpack[SamplingOptions],
+        **options: Unpack[EncodingOptions],
     ) -> Ids:
         """Encode a text to a uint32 array without creating Python integers. The parameters are those of `encode`.
 
@@ -272,24 +260,18 @@ class Codec(CompatibleNames):
         array([258, 100], dtype=uint32)
         """
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
-        check_errors(errors)
-        encoder = encoder_for(self.core_encoder, options)
-        try:
-            return encoder.encode_to_numpy(text, special, threads)
-        except (TypeError, ValueError) as error:
-            return self._retry(encoder.encode_to_numpy, text, special, errors, threads, error)
+        ids: Ids = self._encode("encode_to_numpy", text, special, options)
+        return ids
 
-    @sampled
+    @encoding
     def encode_batch(
         self,
         text: Iterable[str],
         allowed_special: AllowedSpecial = "none_raise",
         disallowed_special: DisallowedSpecial | None = None,
         *,
-        errors: Errors = "strict",
-        threads: int | None = None,
         num_threads: int | None = None,
-        **options: Unpack[SamplingOptions],
+        **options: Unpack[EncodingOptions],
     ) -> list[list[int]]:
         """Encode several texts in parallel. The parameters are those of `encode`.
 
@@ -298,55 +280,44 @@ class Codec(CompatibleNames):
         >>> Tokenizer.train("aaabdaaabac", 259).encode_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
-        encoder = encoder_for(self.core_encoder, options)
-        if type(self).encode is not Codec.encode:  # a subclass that overrides `encode` changes this too, as in tiktoken
-            if isinstance(encoder, Sampler):
-                raise ArgumentError(
-                    "seed", options["seed"], f"must be omitted if {type(self).__name__} overrides encode"
-                )
-            return [self.encode(each, allowed_special, disallowed_special, errors=errors) for each in _as_list(text)]
-        special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
-        check_errors(errors)
-        texts = _as_list(text)
         if num_threads is not None:
-            if threads is not None:
+            if options.get("threads") is not None:
                 reason = ("must be omitted if ", Setting("threads"), " is given")
                 raise ArgumentError("num_threads", num_threads, reason)
             check_threads(num_threads, "num_threads")
-            threads = num_threads
-        encode = encoder.encode_batch
-        try:
-            return encode(texts, special, threads)
-        except (TypeError, ValueError) as error:
-            return self._retry(encode, texts, special, errors, threads, error, is_batch=True)
+            options["threads"] = num_threads
+        if type(self).encode is not Codec.encode:  # a subclass that overrides `encode` changes this too, as in tiktoken
+            if isinstance(encoder_for(self.core_encoder, options), Sampler):
+                cause = f"must be omitted if {type(self).__name__} overrides encode"
+                raise ArgumentError("seed", options["seed"], cause)
+            errors = options.get("errors", "strict")
+            return [self.encode(each, allowed_special, disallowed_special, errors=errors) for each in _as_list(text)]
+        special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
+        ids: list[list[int]] = self._encode("encode_batch", _as_list(text), special, options)
+        return ids
 
-    @sampled
+    @encoding
     def encode_ordinary_batch(
         self,
         text: Iterable[str],
         *,
-        errors: Errors = "strict",
-        threads: int | None = None,
         num_threads: int | None = None,
-        **options: Unpack[SamplingOptions],
+        **options: Unpack[EncodingOptions],
     ) -> list[list[int]]:
         """Encode several texts in which special tokens are ordinary text.
 
         >>> Tokenizer.train("aaabdaaabac", 259).encode_ordinary_batch(["aaab", "ac"])
         [[258], [97, 99]]
         """
-        return self.encode_batch(text, "none", errors=errors, threads=threads, num_threads=num_threads, **options)
+        return self.encode_batch(text, "none", num_threads=num_threads, **options)
 
-    @sampled
+    @encoding
     def encode_batch_to_numpy(
         self,
         text: Iterable[str],
         allowed_special: AllowedSpecial = "none_raise",
         disallowed_special: DisallowedSpecial | None = None,
-        *,
-        errors: Errors = "strict",
-        threads: int | None = None,
-        **options: Unpack[SamplingOptions],
+        **options: Unpack[EncodingOptions],
     ) -> tuple[Ids, npt.NDArray[np.int64]]:
         """Encode several texts in parallel to one array of ids, and return it with the offset of each text.
 
@@ -357,13 +328,20 @@ class Codec(CompatibleNames):
         ([258, 97, 99], [0, 1, 1, 3])
         """
         special = resolve_special(self._model.special_tokens, allowed_special, disallowed_special)
+        found: tuple[Ids, npt.NDArray[np.int64]] = self._encode(
+            "encode_batch_to_numpy", _as_list(text), special, options
+        )
+        return found
+
+    def _encode(self, method: str, text: Any, special: Special, options: EncodingOptions) -> Any:
+        """Encode a text or several, with a method of the core's encoder."""
+        errors, threads = options.get("errors", "strict"), options.get("threads")
         check_errors(errors)
-        texts = _as_list(text)
-        encode = encoder_for(self.core_encoder, options).encode_batch_to_numpy
+        encode = getattr(encoder_for(self.core_encoder, options), method)
         try:
-            return encode(texts, special, threads)
+            return encode(text, special, threads)
         except (TypeError, ValueError) as error:
-            return self._retry(encode, texts, special, errors, threads, error, is_batch=True)
+            return self._retry(encode, text, special, errors, threads, error, is_batch="batch" in method)
 
     def _retry(
         self,

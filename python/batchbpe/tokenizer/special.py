@@ -11,19 +11,20 @@ AllowedSpecial = Literal["none_raise", "all", "none"] | Collection[str]
 """Special tokens that are encoded as tokens."""
 DisallowedSpecial = Literal["all"] | Collection[str]
 """Special tokens that raise an error if a text contains them."""
-Special = tuple[list[str], list[str]] | Literal["all"] | None
-"""The allowed and the disallowed special tokens, as the core takes them; "all" if all are allowed, None if none is."""
+Special = tuple[list[str], list[str]] | Literal["all", "none"] | None
+"""The allowed and the disallowed special tokens, as the core takes them; "all" if all are allowed, "none" if
+none is allowed or disallowed, None if all are disallowed."""
 
-_RESOLVED: dict[str, Special] = {"none_raise": None, "none": ([], []), "all": "all"}
+_RESOLVED: dict[str, Literal["all", "none"] | None] = {"none_raise": None, "none": "none", "all": "all"}
 
 
 def special_of(allow_special: bool) -> Special:
     """Return that all special tokens in a text are encoded as tokens, or as ordinary text.
 
     >>> special_of(True), special_of(False)
-    ('all', ([], []))
+    ('all', 'none')
     """
-    return _RESOLVED["all" if allow_special else "none"]
+    return "all" if allow_special else "none"
 
 
 def resolve_special(
@@ -37,7 +38,7 @@ def resolve_special(
     >>> resolve_special(["<a>", "<b>"], {"<a>"}, None)
     (['<a>'], ['<b>'])
     >>> resolve_special(["<a>", "<b>"], "none", None)
-    ([], [])
+    'none'
     """
     if disallowed is None and isinstance(allowed, str) and allowed in _RESOLVED:
         return _RESOLVED[allowed]  # as fast as possible: short texts take half a microsecond

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..arguments import check_function
 from ..choices import Normalization, Ties
 from ..counts import ChunkCounts, count_corpus
+from ..counts.mixture import Mixture
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import Reading, ReadOptions, Sampling
 from ..data.paths import is_word
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 @accepting(ReadOptions, Sampling)
 @documented(options=[TrainingOptions, RoleOptions, PhraseOptions])
 def train(
-    data: Data | None = None,
+    data: Data | Mixture | None = None,
     vocab_size: int | None = None,
     *,
     add_tokens: int | None = None,
@@ -78,7 +80,8 @@ def train(
     Parameters
     ----------
     data: a text, path, glob, folder or URL; chunk counts; arrow data, data frames or datasets; an iterable of
-        strings; or a list of any of these. See `batchbpe.data.corpus`.
+        strings; or a list of any of these. See `batchbpe.data.corpus`. Or a `Mixture`, to whose parts `freq_cutoff`
+        and the options for reading apply.
     texts: strings to train on instead of `data`, even if they look like paths.
     files: paths, globs, folders or URLs to train on instead of `data`.
     groups: data by name, such as languages, to train on instead of `data`: the policy can compare their counts.
@@ -115,22 +118,32 @@ def train(
         return with_roles(_trained(counts_of, options, progress is True, on_batch, threads), roles)
     if isinstance(data, str) and texts is files is None and _is_toy(data, options):
         data, texts = None, data
-    corpus = Corpus.of(data, texts, files, reading)
-    folder = corpus.counts_folder
+    mixture = data if isinstance(data, Mixture) else None
+    if mixture and phrases:
+        raise ArgumentError("phrases", phrases, "must be 0 for a mixture, whose counts are relative")
+    corpus = Corpus.of(data, texts, files, reading)  # type: ignore[arg-type]
+    folder = None if mixture else corpus.counts_folder
     if folder:  # may contain far more rare chunks than fit into memory
         corpus = Corpus.of(ChunkCounts.load(folder, freq_cutoff=options.freq_cutoff), None, None, reading)
     if phrases:
         check_room(phrase_options, options)
         check_rereadable(corpus)
-    counts = count_corpus(corpus, split, options.found_tokens, progress, threads)
+    weights: dict[str, float] = {}
+    if mixture:
+        counts, weights = mixture.mixed(split, options.freq_cutoff, options.found_tokens, progress, threads, reading)
+    else:
+        counts = count_corpus(corpus, split, options.found_tokens, progress, threads)
     if on_counts:
         on_counts(counts)
     if phrases:
         reader = RunReader(corpus, options.found_tokens, progress is True, threads)
         return with_roles(train_with_phrases(counts, options, phrase_options, reader, on_batch), roles)
     handed_over = [counts]
-    del data, corpus, counts  # so that training can free them
-    return with_roles(_trained(handed_over.pop(), options, progress is True, on_batch, threads), roles)
+    del data, mixture, corpus, counts  # so that training can free them
+    model = _trained(handed_over.pop(), options, progress is True, on_batch, threads)
+    if weights:
+        model = replace(model, training={**model.training, "mixture": weights})
+    return with_roles(model, roles)
 
 
 def _trained(

@@ -187,7 +187,7 @@ def _between(numbers: list[int], start: int, end: int) -> bool:
 
 def _chunks(case: Case) -> list[bytes]:
     """Return the chunks of the reference, without bytes that are not encoded."""
-    special = "all" if case.loaded.parses_special else ([], [])
+    special = "all" if case.loaded.parses_special else "none"
     ids, _, words = case.tokenizer.core_encoder.encode_with_words(case.text, special)  # type: ignore[arg-type]
     chunks: list[bytes] = []
     before = None
