@@ -2,9 +2,12 @@
 
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from helpers import examples
 from hypothesis import given
@@ -13,7 +16,9 @@ from hypothesis import strategies as st
 from batchbpe import ChunkCounts, train
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "policies"))
-from parity import Parity  # type: ignore[import-not-found]  # noqa: E402
+import parity  # type: ignore[import-not-found]
+import parity_or_mixture  # type: ignore[import-not-found]
+from parity import Parity
 
 SENTENCES = {
     "en": "all human beings are born free and equal in dignity and rights; they are endowed with reason. ",
@@ -58,7 +63,7 @@ def length(words: Words) -> int:
 def pair_counts(words: Words) -> Counter[tuple[int, int]]:
     counts: Counter[tuple[int, int]] = Counter()
     for word, count in words.items():
-        for pair in set(zip(word, word[1:], strict=False)):
+        for pair in set(pairwise(word)):
             counts[pair] += count * (len(word) - len(merged(word, pair, -1)))
     return counts
 
@@ -108,6 +113,8 @@ def trained(
     groups, dev_counts = (
         {name: ChunkCounts.count(texts=texts) for name, texts in each.items()} for each in (training, dev)
     )
+    if ratio := options.pop("ratio", None):
+        options["units"] = {name: counts.total_bytes / ratio[name] for name, counts in dev_counts.items()}
     return [*train(groups=groups, vocab_size=256 + merges, policy=Parity(dev_counts, **options)).merges]
 
 
@@ -159,3 +166,40 @@ def test_hyp_batches_give_the_merges_of_one_at_a_time(
     training = {name: ["aab", *some] for name, some in training.items()}
     dev = {name: ["b", *some] for name, some in dev.items()}
     assert trained(training, dev, 12, **options) == reference(training, dev, 12, **options)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    rows = [{"language": name, "text": text} for name, texts in TRAINING.items() for text in texts]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "data.parquet")
+    return tmp_path / "data.parquet"
+
+
+def run(example: Any, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["example", *map(str, arguments)])
+    example.main()
+
+
+def test_parity_makes_languages_more_equal(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(parity, monkeypatch, data, "--vocab-size", 500)
+    ginis = {line.split()[0]: float(line.split()[2]) for line in capsys.readouterr().out.splitlines()}
+    assert [*ginis] == ["plain", "base", "hybrid", "window"]
+    assert ginis["base"] < ginis["plain"] / 2
+
+
+def test_parity_and_mixtures_are_compared(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(parity_or_mixture, monkeypatch, data, "en", "ru", "ja", "--vocab-size", 400, "--seeds", 2)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines[:-1]] == [
+        [seed, name] for seed in "01" for name in ("plain", "parity", "mixture")
+    ]
+    assert lines[-1].startswith("tokens of the mixture: ")
+
+
+def test_the_examples_need_no_data(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run(parity, monkeypatch, "--vocab-size", 512)
+    assert len(capsys.readouterr().out.splitlines()) == 4

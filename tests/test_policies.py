@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchbpe import ChunkCounts, policies, reference, train
+from batchbpe import Batch, ChunkCounts, policies, reference, train
 from batchbpe.choices import PolicyName
 from batchbpe.policies import Candidates, GrowingVocab
 
@@ -65,6 +65,20 @@ def test_hyp_batches_grow_with_the_stage(pairs: list[Pair]) -> None:
     batches = [listed(policy(candidates(pairs))) for policy in stages]
     for smaller, larger in pairwise(batches):
         assert larger[: len(smaller)] == smaller
+
+
+@given(st.lists(st.text("ab c", max_size=40), min_size=1, max_size=8))
+def test_hyp_exact_batches_equal_serial_training(texts: list[str]) -> None:
+    counts = ChunkCounts.count(texts=["aab", *texts])
+    assert [*train(counts, 280, policy=policies.exact).merges] == [*train(counts, 280, policy="serial").merges]
+
+
+def test_exact_batches_are_batches() -> None:
+    text = "the theory of the theorem, the thesis and the thermometer; ===== whether aaaa or bbbbbb " * 3
+    batches: list[Batch] = []
+    model = train(text, 300, policy=policies.exact, on_batch=batches.append)
+    assert [*model.merges] == [*train(text, 300, policy="serial").merges]
+    assert len(batches) < 40
 
 
 def test_the_papers_example() -> None:
