@@ -26,7 +26,7 @@ SENTENCES = {
     "ru": "все люди рождаются свободными и равными в своем достоинстве и правах; они наделены разумом. ",
     "el": "όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα. ",
     "ja": "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。",
-    "fi": "kaikki ihmiset syntyvät vapaina ja tasavertaisina arvoltaan ja oikeuksiltaan; aaaaaa bbb ======= ",
+    "fi": "kaikki ihmiset syntyvät vapaina ja tasavertaisina arvoltaan ja oikeuksiltaan; ============== ",
 }
 TRAINING = {name: [text[i:] for i in range(9 * (1 + nth))] for nth, (name, text) in enumerate(SENTENCES.items())}
 DEV = {name: [text, text[::-1]] for name, text in SENTENCES.items()}
@@ -154,7 +154,7 @@ def test_a_language_without_pairs_is_skipped() -> None:
     assert len(merges) > 5
 
 
-texts = st.lists(st.text("ab c", max_size=25), max_size=5)
+texts = st.lists(st.text("abcd ", max_size=25) | st.sampled_from(["a" * 16, "b" * 9, "cd"]), max_size=5)
 two_groups = st.fixed_dictionaries({"x": texts, "y": texts})
 
 
