@@ -206,6 +206,28 @@ def test_wrong_groups(arguments: dict[str, Any], error: type[Exception], message
         train(vocab_size=300, **arguments)
 
 
+def test_a_policy_can_pick_pairs_of_several_groups() -> None:
+    groups = {"en": ChunkCounts.count(TEXT), "x": ChunkCounts.count("xyxyxy the")}
+    picked: list[tuple[list[tuple[int, int]], list[int]]] = []
+
+    def policy(candidates: Candidates) -> Candidates:
+        pairs = candidates.more(1, "x").tuples + candidates.more(1, "en").tuples
+        picked.append((pairs, candidates.pick(pairs).count.tolist()))
+        assert len(candidates.pick([])) == 0
+        return candidates.pick(pairs)
+
+    model = train(groups=groups, vocab_size=258, policy=policy)
+    ((pairs, counts),) = picked
+    assert [*model.merges] == pairs == [tuple(b"xy"), tuple(b"he")]
+    assert counts == PairTable(groups).count(pairs).tolist()
+
+
+@pytest.mark.parametrize("pairs", [[1, 2], [(1, 2, 3)], [(0.5, 1.0)], ["ab"]])
+def test_picked_pairs_must_be_pairs_of_ids(pairs: Any) -> None:
+    with pytest.raises(ArgumentTypeError, match="pairs must be a list of pairs of ids"):
+        train(TEXT, 260, policy=lambda candidates: candidates.pick(pairs))
+
+
 def test_policies_cannot_merge_by_themselves() -> None:
     def cheating(candidates: Candidates) -> Candidates:
         candidates.source.merge(candidates)  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments import check_function, check_integer
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from .vocab import GrowingVocab, Ids, PairCounts
 
 if TYPE_CHECKING:
@@ -135,6 +135,18 @@ class Candidates:
         """
         check_integer("n", n, least=0)
         return Candidates.best(self.source, n, self.vocab, group)
+
+    def pick(self, pairs: Sequence[tuple[int, int]]) -> Candidates:
+        """Return these pairs of ids instead, in this order, with their counts in all groups together.
+
+        This is how a policy returns pairs that `more` found in several groups.
+        """
+        array = np.asarray(pairs if len(pairs) else np.zeros((0, 2), np.uint32))
+        if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+            raise ArgumentTypeError("pairs", pairs, "must be a list of pairs of ids")
+        first, last = array.astype(np.uint32).T
+        picked = replace(self, first=first, last=last, count=np.zeros(len(array), np.int64))
+        return replace(picked, count=picked.count_by_group.sum(axis=1))
 
     def stop(self) -> Self:
         """Return a choice that ends training, without merging anything."""
