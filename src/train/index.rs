@@ -12,13 +12,6 @@ pub struct Entry {
     pub places: Vec<u32>,
 }
 
-/// By how much the count of a pair falls in a group.
-pub struct Lost {
-    pub pair: Pair,
-    pub group: u32,
-    pub count: u64,
-}
-
 /// The pairs whose count started at or above a threshold.
 ///
 /// Each pair has a slot: an index into `keys`, `places` and the counts of each column.
@@ -184,12 +177,12 @@ impl PairIndex {
     }
 
     /// Lowers counts of a group. Pairs that are not kept are ignored.
-    pub fn subtract(&mut self, lost: impl Iterator<Item = Lost>) {
+    pub fn subtract(&mut self, lost: impl Iterator<Item = (Pair, u64)>, group: usize) {
         let (all, groups) = self.columns.split_first_mut().expect("there is always a column");
-        for Lost { pair, group, count } in lost {
+        for (pair, count) in lost {
             if let Some(&slot) = self.slots.get(&key(pair)) {
                 all.counts[slot as usize] -= count;
-                if let Some(column) = groups.get_mut(group as usize) {
+                if let Some(column) = groups.get_mut(group) {
                     column.counts[slot as usize] -= count;
                 }
             }

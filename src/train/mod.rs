@@ -29,7 +29,7 @@ use crate::parallel;
 use crate::table::hash::{HashMap, HashSet};
 pub use cells::Sequence;
 use cells::{BatchPair, Cells, NONE, NOT_SPLIT, PartChanges};
-use index::{Entry, Lost, PairIndex, PairMap};
+use index::{Entry, PairIndex, PairMap};
 use neighbors::{Neighbors, Side};
 
 /// A batch is merged in groups of about this many places, which bounds the memory for their changes.
@@ -47,8 +47,8 @@ pub struct PairTable {
     next_id: u32,
     /// The pairs that became tokens, in the order of their ids, which end before `next_id`.
     made: Vec<Pair>,
-    /// Pair → the token that it became.
-    tokens: HashMap<Pair, u32>,
+    /// Pair → the token that it became. Empty until a pair could be merged again: after a split, or if it is absent.
+    tokens: Option<HashMap<Pair, u32>>,
     index: PairIndex,
     /// Whether the pairs have been counted.
     scanned: bool,
@@ -89,7 +89,7 @@ impl PairTable {
             changes,
             next_id,
             made: Vec::new(),
-            tokens: HashMap::default(),
+            tokens: None,
             index: PairIndex::new(threshold.max(1), groups, Vec::new()),
             scanned: false,
             forgotten: HashSet::default(),
@@ -173,10 +173,14 @@ impl PairTable {
         self.find(batch, cancel)?;
         self.check(batch, absent)?;
         self.cells.reserve(self.next_id as usize + batch.len())?;
+        if absent {
+            self.remember_tokens();
+        }
         let first_new = self.next_id;
         let mut pairs = Vec::with_capacity(batch.len());
         for &(first, last) in batch {
-            let token = *self.tokens.entry((first, last)).or_insert(self.next_id);
+            let known = self.tokens.as_mut().map(|tokens| *tokens.entry((first, last)).or_insert(self.next_id));
+            let token = known.unwrap_or(self.next_id);
             if token == self.next_id {
                 self.made.push((first, last));
                 self.next_id += 1;
@@ -185,22 +189,27 @@ impl PairTable {
             let places = self.index.take((first, last)).unwrap_or_default();
             pairs.push(BatchPair { first, last, token, width, places });
         }
+        let mut merged = Vec::with_capacity(batch.len());
+        if pairs.iter().all(|pair| pair.token >= first_new) {
+            self.merge_in_groups(&mut pairs, &mut merged, |table, some, threads| table.update_index(some, threads));
+            return Ok(merged);
+        }
+        // The pairs of a token that was split may be in the index already, which an update does not expect.
         let tokens: Vec<u32> = pairs.iter().map(|pair| pair.token).collect();
         let (mut new, mut again): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|pair| pair.token >= first_new);
-        let mut merged = HashMap::default();
-        self.merge_in_groups(&mut new, &mut merged, |table, some, threads| table.update_index(some, threads));
-        // The pairs of a token that was split may be in the index already, which an update does not expect.
         let mut affected = HashSet::default();
+        self.merge_in_groups(&mut new, &mut merged, |table, some, threads| table.update_index(some, threads));
         self.merge_in_groups(&mut again, &mut merged, |table, some, _| table.add_affected(some, &mut affected));
         self.recount(&affected);
+        let merged: HashMap<u32, u64> = merged.into_iter().collect();
         Ok(tokens.into_iter().map(|token| (token, merged[&token])).collect())
     }
 
-    /// Merges pairs, and adds how often each token was made to `merged`. Calls `update` with those that were merged.
+    /// Merges pairs, and adds each token and how often it was made to `merged`. Calls `update` for some pairs at a time.
     fn merge_in_groups(
         &mut self,
         pairs: &mut [BatchPair],
-        merged: &mut HashMap<u32, u64>,
+        merged: &mut Vec<(u32, u64)>,
         mut update: impl FnMut(&mut Self, &[BatchPair], usize),
     ) {
         let mut rest = pairs;
@@ -246,6 +255,7 @@ impl PairTable {
             };
             parts[token as usize] = pair;
         }
+        self.remember_tokens();
         let splits = self.cells.split(&parts, self.threads);
         if let Some(counts) = &mut self.token_counts {
             for (&token, times) in &splits.times {
@@ -260,6 +270,12 @@ impl PairTable {
         }
         self.recount(&splits.affected);
         Ok(())
+    }
+
+    /// Fills `tokens`, which costs every merge some time from then on.
+    fn remember_tokens(&mut self) {
+        let first_made = self.next_id - self.made.len() as u32;
+        self.tokens.get_or_insert_with(|| self.made.iter().copied().zip(first_made..).collect());
     }
 
     /// Makes sure that pairs are in the index if they occur, even below the threshold.
@@ -301,15 +317,16 @@ impl PairTable {
         Ok(())
     }
 
-    /// Updates the lengths of groups and the counts of tokens, and adds how often each token was made to `merged`.
-    fn count_merged(&mut self, pairs: &[BatchPair], merged: &mut HashMap<u32, u64>) {
+    /// Updates the lengths of groups and the counts of tokens, and adds each token and how often it was made
+    /// to `merged`.
+    fn count_merged(&mut self, pairs: &[BatchPair], merged: &mut Vec<(u32, u64)>) {
         let layout = &mut self.cells.layout;
         for (part, &group) in self.changes.iter().zip(&layout.part_groups) {
             layout.lengths[group] -= part.merged.iter().sum::<u64>();
         }
         for (nth, pair) in pairs.iter().enumerate() {
             let count = self.changes.iter().map(|part| part.merged[nth]).sum();
-            merged.insert(pair.token, count);
+            merged.push((pair.token, count));
             if let Some(counts) = &mut self.token_counts {
                 counts.resize(layout.widths.len(), 0);
                 counts[pair.first as usize] -= count;
@@ -408,11 +425,12 @@ impl PairTable {
             worker.by_group.clear();
         }
         for worker in &mut self.workers {
-            self.index.subtract(worker.get_mut().expect("no panic").lost.drain(..));
+            for (group, lost) in worker.get_mut().expect("no panic").lost.iter_mut().enumerate() {
+                self.index.subtract(lost.drain(..), group);
+            }
         }
         for (part, &group) in self.changes.iter().zip(&self.cells.layout.part_groups) {
-            let lost = part.lost.iter().map(|&(pair, count)| Lost { pair, group: group as u32, count });
-            self.index.subtract(lost);
+            self.index.subtract(part.lost.iter().copied(), group);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Computes how a batch changes the pairs: which pairs its new tokens form with their neighbors, and how much the
 //! pairs that these replace lose.
 
+use super::Pair;
 use super::cells::{BatchPair, Layout, NONE, PartChanges};
-use super::index::{Entry, Lost};
+use super::index::Entry;
 
 #[derive(Clone, Copy)]
 pub enum Side {
@@ -28,8 +29,8 @@ pub struct Neighbors {
     pub entries: Vec<Entry>,
     /// The counts of the new pairs in each group, if there are several.
     pub by_group: Vec<u64>,
-    /// By how much counts of existing pairs fall.
-    pub lost: Vec<Lost>,
+    /// By how much counts of existing pairs fall, in each group.
+    pub lost: Vec<Vec<(Pair, u64)>>,
 }
 
 impl Neighbors {
@@ -54,6 +55,7 @@ impl Neighbors {
         // In a run of the new token, only every other pair can be merged, unless overlapping pairs count.
         let (mut run_place, mut run_counted) = (u32::MAX, false);
         self.run_sums.resize(groups, 0);
+        self.lost.resize(groups, Vec::new());
         for_each_neighbor(changes, nth, side, layout, |group, neighbor, place, weight| {
             let at = neighbor as usize;
             if self.places[at] == 0 {
@@ -81,7 +83,7 @@ impl Neighbors {
                 let sum = std::mem::take(&mut self.sums[at * groups + group]);
                 // The losses of pairs of one repeated token depend on their run: they are in `PartChanges::lost`.
                 if !is_run && (sum > 0 || !GROUPED) {
-                    self.lost.push(Lost { pair: old_pair, group: group as u32, count: sum });
+                    self.lost[group].push((old_pair, sum));
                 }
                 let sum = if neighbor == token { std::mem::take(&mut self.run_sums[group]) } else { sum };
                 count += sum;

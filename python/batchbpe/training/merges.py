@@ -134,13 +134,13 @@ def warn_if_smaller(model: Model, vocab_size: int) -> None:
 
 def both(
     show: Callable[[Batch], object] | None, on_batch: Callable[[Batch], object] | None
-) -> Callable[[Batch], object]:
-    """Return a function that calls both functions. Either may be None."""
+) -> Callable[[Batch], object] | None:
+    """Return a function that calls both functions. Either may be None; so is the result if both are."""
+    if show is None or on_batch is None:
+        return show or on_batch
 
     def after_batch(batch: Batch) -> None:
-        if show:
-            show(batch)
-        if on_batch:
-            on_batch(batch)
+        show(batch)
+        on_batch(batch)
 
     return after_batch
