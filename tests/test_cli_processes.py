@@ -170,7 +170,7 @@ def test_a_closed_pipe(place: Path) -> None:
     ("words", "expected"),
     [
         ("ev", "evaluate"),
-        ("train --policy ", "serial naive positional continue_search"),
+        ("train --policy ", "serial naive positional continue_search exact"),
         ("experiment st", "stop-words"),
     ],
 )
