@@ -156,7 +156,7 @@ COUNTS = ChunkCounts.count({"ab": 1})
         (lambda: PairTable(COUNTS, ties="random"), ArgumentError, "ties must be one of 'ids', 'huggingface'"),  # type: ignore[arg-type]
         (lambda: PairTable(COUNTS, expected_merges=-1), ArgumentError, "expected_merges must be at least 0"),
         (lambda: PairTable(COUNTS).top(-1), ArgumentError, "n must be at least 0, got -1"),
-        (lambda: PairTable(COUNTS).top(1, "de"), ArgumentError, "group must be one of"),
+        (lambda: PairTable(COUNTS).top(1, "de"), ArgumentError, "group needs groups, got 'de'; pass a dict of them"),
         (lambda: PairTable(COUNTS).count([1, 2]), ArgumentTypeError, "pairs must be a list of pairs of ids"),
         (lambda: PairTable(COUNTS).count([(1.5, 2)]), ArgumentTypeError, "pairs must be ids"),
         (lambda: PairTable(COUNTS).count([(-1, 2)]), ArgumentError, "pairs must be ids from 0 to"),

@@ -58,6 +58,7 @@ def test_a_policy_can_end_training(caplog: pytest.LogCaptureFixture) -> None:
         model = train(TEXT, 300, policy=policy)
     merges, _ = reference.train(dict(ChunkCounts.count(TEXT)), 300, policy="serial")
     assert 0 < len(model.merges) < 44
+    assert "the policy ended training: the vocabulary has" in caplog.text
     assert dict(model.merges).items() <= merges.items()
 
 
@@ -141,12 +142,46 @@ def test_split_tokens_are_hidden_and_can_be_merged_again() -> None:
     assert model == train(TEXT, 262, policy="serial")
 
 
+def test_tokens_are_only_shown_while_they_are_wanted() -> None:
+    class ShowAll(HideEvenTokens):
+        def __call__(self, candidates: Candidates) -> Candidates:
+            return serial(candidates)
+
+        def revise(self, batch: MergedBatch) -> None:
+            super().revise(batch)
+            if batch.merges_remaining == 1:
+                batch.show(batch.hidden)
+
+    model = train(LONGER, 276, policy=ShowAll)  # a class is created without arguments
+    assert model.vocab_size == model.n_vocab == 276
+    assert model.hidden
+
+
+def test_splitting_all_tokens_is_an_error() -> None:
+    class SplitAll(HideEvenTokens):
+        def revise(self, batch: MergedBatch) -> None:
+            batch.split(batch.token)
+
+    with pytest.raises(ValueError, match="policy SplitAll made no new token in 100 batches"):
+        train(TEXT, 300, policy=SplitAll())
+
+
+@pytest.mark.parametrize("tokens", [[256.5], 256, None, "a", [[256]]])
+def test_hidden_tokens_must_be_ids(tokens: Any) -> None:
+    class HideThese(HideEvenTokens):
+        def revise(self, batch: MergedBatch) -> None:
+            batch.hide(tokens)
+
+    with pytest.raises(ArgumentTypeError, match="tokens must be ids, which are integers, got"):
+        train(TEXT, 260, policy=HideThese())
+
+
 def test_only_new_tokens_can_be_hidden() -> None:
     class HideBytes(HideEvenTokens):
         def revise(self, batch: MergedBatch) -> None:
             batch.hide(batch.first)
 
-    with pytest.raises(ArgumentError, match="tokens must be new tokens, with ids from 256 to 256, got"):
+    with pytest.raises(ArgumentError, match="tokens that this training made, with ids from 256 to 256, got"):
         train(TEXT, 260, policy=HideBytes())
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..arguments import check_function, check_integer
 from ..errors import ArgumentError, ArgumentTypeError
-from .vocab import GrowingVocab, Ids, PairCounts
+from .vocab import GrowingVocab, Ids, PairCounts, as_ids
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -144,7 +144,7 @@ class Candidates:
         array = np.asarray(pairs if len(pairs) else np.zeros((0, 2), np.uint32))
         if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
             raise ArgumentTypeError("pairs", pairs, "must be a list of pairs of ids")
-        first, last = array.astype(np.uint32).T
+        first, last = (as_ids("pairs", array[:, side]) for side in range(2))
         picked = replace(self, first=first, last=last, count=np.zeros(len(array), np.int64))
         return replace(picked, count=picked.count_by_group.sum(axis=1))
 
@@ -210,7 +210,7 @@ class MergedBatch(Candidates):
         self.vocab.hide(tokens)
 
     def show(self, tokens: Ids) -> None:
-        """Give hidden tokens an id again."""
+        """Give hidden tokens an id again, in this order, as long as tokens are still wanted."""
         self.vocab.show(tokens)
 
     def split(self, tokens: Ids) -> None:

@@ -4,14 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentError
+from .._core import MAX_ID
+from ..errors import ArgumentError, ArgumentTypeError
 
 Ids = npt.NDArray[np.uint32]
 PairCounts = npt.NDArray[np.int64]
+
+
+def as_ids(parameter: str, tokens: Any) -> Ids:
+    """Return ids as an array. Raise if they are not ids.
+
+    >>> as_ids("tokens", [256.5])
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentTypeError: tokens must be ids, which are integers, got [256.5]
+    """
+    array = np.asarray(tokens)
+    array = array.astype(np.uint32) if not array.size else array
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ArgumentTypeError(parameter, tokens, "must be ids, which are integers")
+    if len(array) and not 0 <= int(array.min()) <= int(array.max()) <= MAX_ID:
+        raise ArgumentError(parameter, tokens, f"must be ids from 0 to {MAX_ID}")
+    return np.ascontiguousarray(array, np.uint32)
 
 
 class GrowingVocab(Mapping[int, bytes]):
@@ -43,6 +62,8 @@ class GrowingVocab(Mapping[int, bytes]):
         self._lengths[list(self._tokens)] = [len(token) for token in self._tokens.values()]
         self.merges_done = 0
         """The number of new tokens, with hidden ones."""
+        self.is_stopped = False
+        """Whether the policy has ended training."""
 
     def add(self, first: Ids, last: Ids, counts: PairCounts) -> None:
         """Add the tokens that pairs become, and how often each pair occurred."""
@@ -59,16 +80,17 @@ class GrowingVocab(Mapping[int, bytes]):
 
     def hide(self, tokens: Ids | list[int]) -> None:
         """Make new tokens steps to others: they get no id, and do not count."""
-        for token in map(int, tokens):
+        for token in as_ids("tokens", tokens).tolist():
             if not self.first_new <= token < self.next_id:
-                reason = f"must be new tokens, with ids from {self.first_new} to {self.next_id - 1}"
-                raise ArgumentError("tokens", token, reason)
+                reason = f"must be tokens that this training made, with ids from {self.first_new} to {self.next_id - 1}"
+                raise ArgumentError("tokens", token, reason, remedy="leave out ids below vocab.first_new")
             self.hidden[token] = None
 
     def show(self, tokens: Ids | list[int]) -> None:
-        """Undo `hide`. Tokens that are not hidden are ignored."""
-        for token in map(int, tokens):
-            self.hidden.pop(token, None)
+        """Undo `hide`, for as many tokens as are still wanted. Tokens that are not hidden are ignored."""
+        for token in as_ids("tokens", tokens).tolist():
+            if self.merges_remaining > 0:
+                self.hidden.pop(token, None)
 
     @property
     def merges_remaining(self) -> int:

@@ -11,6 +11,9 @@ from ..policies import Candidates, GrowingVocab, Ids, MergedBatch, PairCounts, P
 from .options import Search
 from .table import PairTable
 
+MAX_IN_VAIN = 100
+"""If this many batches in a row make no new token, training would not end."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -63,7 +66,7 @@ def merge_in_batches(
     """Add the tokens that are wanted to `vocab`, batch by batch: Listing 1 of the paper."""
     start = time.perf_counter()
     searchable = cast(PairSource, _Searchable(table))
-    batch_count = 0
+    batch_count = in_vain = 0
     if hasattr(policy, "start"):
         policy.start(vocab)
     while vocab.merges_remaining > 0:
@@ -72,12 +75,19 @@ def merge_in_batches(
         top_pairs = Candidates.best(searchable, num_pairs_to_search, vocab)
         pairs_to_merge = _ask(policy, top_pairs)
         if not len(pairs_to_merge):
+            vocab.is_stopped = pairs_to_merge.is_last
             break  # no pairs are left
         try:
             tokens, merged = table.merge(pairs_to_merge)
         except ValueError as error:
             raise ValueError(f"policy {policy_name(policy)} chose pairs that cannot be merged: {error}") from None
         is_new = tokens >= vocab.next_id
+        in_vain = 0 if is_new.any() else in_vain + 1
+        if in_vain == MAX_IN_VAIN:
+            raise ValueError(
+                f"policy {policy_name(policy)} made no new token in {MAX_IN_VAIN} batches, because it splits the "
+                "tokens that it merges; split fewer tokens"
+            )
         vocab.add(pairs_to_merge.first[is_new], pairs_to_merge.last[is_new], pairs_to_merge.count[is_new])
         vocab.show(tokens[~is_new])
         if hasattr(policy, "revise"):
@@ -121,7 +131,10 @@ def _ask(policy: Policy, candidates: Candidates) -> Candidates:
     name = policy_name(policy)
     batch = policy(candidates)
     if not isinstance(batch, Candidates):
-        raise TypeError(f"policy {name} must return some of its candidates, got {type(batch).__name__}")
+        raise TypeError(
+            f"policy {name} must return some of its candidates, got {type(batch).__name__}; "
+            "use candidates[mask] or candidates.pick(pairs)"
+        )
     remaining = candidates.merges_remaining
     if len(batch) > remaining:
         raise ValueError(

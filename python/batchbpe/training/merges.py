@@ -67,11 +67,12 @@ def train_merges(
 
     batches: list[Batch] = []
     policy = resolve_policy(options.policy)
+    policy = policy() if isinstance(policy, type) else policy
     if policy is serial:  # it searches one pair, whatever the other search options are
         merge_serially(table, vocab, on_batch)
     else:
         merge_in_batches(table, vocab, search=options, policy=policy, on_batch=both(batches.append, on_batch))
-        metadata |= _log(batches)
+        metadata |= _log(batches) | ({"stopped": True} if vocab.is_stopped else {})
     model = replace(_extended(base, vocab, options), training=metadata)
     return options.completed(model), vocab.merge_counts
 
@@ -129,7 +130,8 @@ def warn_if_smaller(model: Model, vocab_size: int) -> None:
     if model.vocab_size < vocab_size:
         phrases = f" ({plural(len(model.phrases), 'phrase')})" if model.phrases else ""
         reached = f"{model.vocab_size} tokens{phrases}"
-        logger.warning("no pairs left to merge: the vocabulary has %s, not %d", reached, vocab_size)
+        cause = "the policy ended training" if model.training.get("stopped") else "no pairs left to merge"
+        logger.warning("%s: the vocabulary has %s, not %d", cause, reached, vocab_size)
 
 
 def both(

@@ -16,6 +16,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError, listed
 from ..formats.byte_level import to_byte_level
 from ..model import Model
 from ..policies import Candidates, Ids, PairCounts
+from ..policies.vocab import as_ids
 
 Top = tuple[Ids, Ids, PairCounts]
 """First tokens, last tokens and counts of pairs."""
@@ -136,7 +137,7 @@ class PairTable:
 
     def token_counts(self, tokens: Ids | Sequence[int] | None = None) -> PairCounts:
         """Return how often each of these tokens occurs, by default all tokens by id."""
-        return self._core.token_counts(None if tokens is None else _ids("tokens", tokens))
+        return self._core.token_counts(None if tokens is None else as_ids("tokens", tokens))
 
     def merge(self, pairs: PairsLike, *, absent: bool = False) -> tuple[Ids, PairCounts]:
         """Merge pairs that cannot overlap, all at once. Return the token that each became, and how often.
@@ -151,7 +152,7 @@ class PairTable:
 
         Other tokens that were made from these stay as they are.
         """
-        self._core.split(_ids("tokens", tokens))
+        self._core.split(as_ids("tokens", tokens))
 
     def forget(self, pairs: PairsLike) -> None:
         """Exclude pairs from `top` and `count` from now on. They can no longer be merged."""
@@ -164,6 +165,8 @@ class PairTable:
     def _number(self, group: str | None) -> int | None:
         if group is None:
             return None
+        if self._groups == ("",):
+            raise ArgumentError("group", group, "needs groups", remedy="pass a dict of them")
         if group not in self._groups:
             raise ArgumentError("group", group, f"must be one of {listed(self._groups)}")
         return self._groups.index(group)
@@ -188,21 +191,12 @@ def _arrays(pairs: PairsLike) -> tuple[Ids, Ids]:
     if isinstance(pairs, Candidates):
         return np.ascontiguousarray(pairs.first), np.ascontiguousarray(pairs.last)
     if isinstance(pairs, tuple) and len(pairs) in (2, 3) and isinstance(pairs[0], np.ndarray):
-        return _ids("pairs", pairs[0]), _ids("pairs", pairs[1])
+        return as_ids("pairs", pairs[0]), as_ids("pairs", pairs[1])
     array = np.asarray(pairs if len(pairs) else np.zeros((0, 2), np.uint32))
     if array.ndim != 2 or array.shape[1] != 2:
         raise ArgumentTypeError("pairs", pairs, "must be a list of pairs of ids")
-    first, last = (_ids("pairs", array[:, side]) for side in range(2))
+    first, last = (as_ids("pairs", array[:, side]) for side in range(2))
     return first, last
-
-
-def _ids(parameter: str, tokens: Any) -> Ids:
-    array = np.asarray(tokens if len(tokens) else np.zeros(0, np.uint32))
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ArgumentTypeError(parameter, tokens, "must be ids, which are integers")
-    if len(array) and not 0 <= int(array.min()) <= int(array.max()) <= _core.MAX_ID:
-        raise ArgumentError(parameter, tokens, f"must be ids from 0 to {_core.MAX_ID}")
-    return np.ascontiguousarray(array, np.uint32)
 
 
 def _huggingface_ranks(base: Model | None) -> list[int]:
