@@ -1,5 +1,6 @@
 """Generate docs/cli.md from the help of the commands: `make docs`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +36,28 @@ last complete shard.
 def page() -> str:
     """Return the page."""
     parts = [HEAD]
-    commands: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
-    for name, command in commands.items():
+    for name, command in _commands(get_command(app)):
         text, _, example = command.help.partition("Example: ")
         arguments = [param for param in command.params if param.param_type_name == "argument"]
         usage = " ".join(map(argument, arguments))
-        parts.append(f"## `batchbpe {name} {usage}`\n\n{' '.join(text.split())}\n\n    {example.strip()}\n")
+        parts.append(
+            f"## `batchbpe {name} {usage}".rstrip() + f"`\n\n{' '.join(text.split())}\n\n    {example.strip()}\n"
+        )
         rows = [f"| `{argument(param)}` | {param.help} |" for param in arguments]
         options = [param for param in command.params if param.param_type_name == "option" and param.name != "help"]
         context = typer.Context(command)
         rows += [f"| `{param.get_help_record(context)[0]}` | {param.help}{_default(param)} |" for param in options]
         parts.append("\n".join(["| | |", "|---|---|", *rows, ""]))
     return "\n".join(parts)
+
+
+def _commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the commands of a group by name, and those of the groups in it."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
 
 
 def _default(param: Any) -> str:

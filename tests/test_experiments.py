@@ -1,10 +1,8 @@
 """The experiments on data with known results, and the files they write."""
 
 import copy
-import csv
 import io
 import json
-import re
 import sys
 import threading
 from pathlib import Path
@@ -14,15 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from batchbpe import ChunkCounts, Model, Tokenizer, evaluate, policies, train
 from batchbpe.analysis.counted_text import texts_of
-from batchbpe.cli import app
 from batchbpe.data.corpus import Corpus
-from batchbpe.experiments import EXPERIMENTS, ExperimentData, batching, chunks, freq_cutoff, stop_words, sweep
+from batchbpe.experiments import ExperimentData, batching, chunks, freq_cutoff, stop_words, sweep
 from batchbpe.experiments.data import split_counts
-from batchbpe.experiments.report import TITLES
 from batchbpe.experiments.trainings import train_all
 from batchbpe.policies import Candidates
 from batchbpe.storage.locks import locked
@@ -174,43 +169,6 @@ def test_short_trainings_are_timed_more_than_once(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("batchbpe.experiments.trainings.time", SimpleNamespace(perf_counter=lambda: next(clock)))
     (trained,) = train_all(ExperimentData.of("to be", heldout="to be"), [{"vocab_size": 257}], timed=True)
     assert (next(clock), trained.seconds, len(trained.batches)) == (6, 1, 1)
-
-
-def test_every_experiment_has_a_title() -> None:
-    assert set(TITLES) == set(EXPERIMENTS)
-
-
-def run(*args: str, code: int | None = 0) -> str:
-    """Run a command and return its output. With code=None, any failure is accepted and its message is returned."""
-    done = CliRunner().invoke(app, ["experiment", *args])
-    assert done.exit_code in (1, 2) if code is None else done.exit_code == code, done.output
-    return done.stdout if code == 0 else done.stderr
-
-
-def test_command(library: list[str], tmp_path: Path) -> None:
-    pq.write_table(pa.table({"text": library[:100]}), tmp_path / "docs.parquet")
-    folder = tmp_path / "found"
-    given = ["--data", str(tmp_path / "docs.parquet"), "-o", str(folder)]
-    shown = run("freq-cutoff", *given, "--vocab-size", "400")
-    assert "freq_cutoff" in shown and "claims of the paper, and results" in shown
-    with (folder / "freq_cutoff.csv").open(newline="") as file:
-        assert [row["freq_cutoff"] for row in csv.DictReader(file)] == [str(cutoff) for cutoff in range(1, 11)]
-    assert (folder / "freq_cutoff.svg").read_bytes().startswith(b"<?xml")
-    assert (folder / "freq_cutoff.png").read_bytes().startswith(b"\x89PNG")
-    described = json.loads((folder / "experiment.json").read_text())
-    assert described["parameters"]["vocab_size"] == 400
-    assert described["parameters"]["data"] == [str(tmp_path / "docs.parquet")]
-    assert "already exists and is not empty" in run("freq-cutoff", *given, code=1)
-    few = run("stop-words", *given, "--overwrite", "--vocab-size", "200000", code=2)
-    assert "no more pairs to merge" in few
-    assert (folder / "freq_cutoff.csv").exists()  # a failed run keeps the old result
-    again = json.loads(run("chunks", *given, "--overwrite", "--json"))
-    assert sorted(map(str, folder.iterdir())) == sorted(again["files"])
-    for option in ("--heldout", "--vocab-size", "--heldout-share", "--grid"):
-        value = {"--heldout": str(tmp_path), "--grid": "vocab_size=300", "--vocab-size": "300"}.get(option, "1")
-        wrong = run("chunks", *given, "--overwrite", option, value, code=None)
-        assert f"{option} has no effect with chunks; remove it" in wrong
-    assert "file not found" in run("chunks", "--data", str(tmp_path / "absent.txt"), "-o", str(tmp_path / "o"), code=1)
 
 
 def test_equal_figures_are_equal_files(data: ExperimentData, tmp_path: Path) -> None:
@@ -545,89 +503,3 @@ def test_a_training_is_stopped_with_the_others(data: ExperimentData, monkeypatch
 def test_wrong_grid(grid: dict[str, list[object]], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         sweep("to be or not to be", grid=grid)
-
-
-def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> None:
-    pq.write_table(pa.table({"text": library[:60]}), tmp_path / "docs.parquet")
-    plain = ["--data", str(tmp_path / "docs.parquet")]
-    given = [*plain, "--vocab-size", "600"]
-    shown = run("sweep", *given, "--grid", "stop_list_size=0,5", "-o", str(tmp_path / "all" / "sweep"))
-    assert "shortest encoding" in shown
-    assert "has no effect with chunks" in run("chunks", *plain, "--resume", "-o", str(tmp_path / "x"), code=None)
-    mixed = run("sweep", *given, "--grid", r"pattern=\w+,gpt4", "-o", str(tmp_path / "x"), code=None)
-    assert "must not combine regular expressions" in mixed
-    assert "use --resume to continue it" in run(
-        "sweep", *given, "--grid", "stop_list_size=0,5", "-o", str(tmp_path / "all" / "sweep"), code=1
-    )
-    assert "save standard input to a file" in run("chunks", "--data", "-", "-o", str(tmp_path / "x"), code=None)
-    (tmp_path / "file").touch()
-    wrong = run("chunks", *plain, "-o", str(tmp_path / "file"), "--overwrite", code=1)
-    assert "is a file; use the path of a folder" in wrong
-    few = run("stop-words", *plain, "-o", str(tmp_path / "x"), code=None)
-    assert re.search(r"must be at most 1[\d,]+, since the data has no more pairs to merge, got 50304; reduce", few)
-    assert not (tmp_path / "x").exists()  # none of these wrote anything
-    run("stop-words", *given, "-o", str(tmp_path / "all" / "words"))
-    assert CliRunner().invoke(app, ["report", str(tmp_path / "all")]).exit_code == 0
-    page = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
-    assert page.count("data:image/svg+xml;base64,") == len(list((tmp_path / "all").glob("*/*.svg"))) == 3
-    assert not re.search(r'(src|href)="(?!data:)', page)
-    text = (tmp_path / "all" / "report.md").read_text(encoding="utf-8")
-    for link in re.findall(r"!\[.*?\]\((.*?)\)", text):
-        assert (tmp_path / "all" / link).exists()
-    assert "| pattern | `gpt4` |" in text and "<th>pattern<td><code>gpt4</code>" in page
-    for part in ("encoded length changes by", "stop list size"):
-        assert part in page and part in text
-    (tmp_path / "all" / "stopped").mkdir()
-    (tmp_path / "all" / "stopped" / "runs.json").write_text("{}")
-    assert CliRunner().invoke(app, ["report", str(tmp_path / "all")]).exit_code == 0
-    text = (tmp_path / "all" / "report.md").read_text(encoding="utf-8")
-    assert "Unfinished experiments, not included: stopped" in text
-    empty = CliRunner().invoke(app, ["report", str(tmp_path)])
-    assert empty.exit_code == 1 and "no experiment in" in empty.stderr
-    (tmp_path / "all" / "words" / "experiment.json").write_text("{")
-    assert "is damaged" in CliRunner().invoke(app, ["report", str(tmp_path / "all")]).stderr
-    (tmp_path / "all" / "sweep" / "leaderboard.csv").unlink()
-    gone = CliRunner().invoke(app, ["report", str(tmp_path / "all" / "sweep")])
-    assert (gone.exit_code, "rerun the experiment" in gone.stderr) == (1, True)
-
-
-def test_sweep_of_policies_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("docs.txt").write_text("\n".join(TEXTS))
-    Path("mine.py").write_text("def first(candidates):\n    return candidates[:1]\n")
-    given = ["--data", "docs.txt", "--document", "line", "-o", "out", "--json"]
-    options = ["--grid", "policy=serial,mine.py:first", "--grid", "overlapping=true,false", "-n", "270"]
-    found = json.loads(run("sweep", *given, *options, "--keep", "3"))
-    models = sorted(Path(file).name for file in found["files"] if file.endswith(".model"))
-    assert len(models) == 3 == len(list(Path("out/models").iterdir()))
-    with Path("out/leaderboard.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {(row["policy"], row["overlapping"]) for row in rows} == {
-        (policy, overlapping) for policy in ("serial", "mine.py:first") for overlapping in ("true", "false")
-    }
-    Path("mine.py").unlink()
-    for file in Path("out/models").iterdir():  # a model records the name of its policy, which it does not need
-        assert Tokenizer.from_file(file).model.training["policy"] in ("serial", "first")
-    Tokenizer.train(TEXTS, 260, pattern="gpt2").save("base")
-    more = ["--grid", "add_tokens=3,5", "--grid", "base=base.model", "--grid", "phrases=0,2", "--keep", "all"]
-    assert len(json.loads(run("sweep", *given, *more, "--overwrite"))["files"]) == 8
-    assert len(list(Path("out/models").iterdir())) == 4  # those of the previous sweep are removed
-    for wrong, problem in {
-        "overlapping=yes": "--grid overlapping must be a list of true and false, got 'yes'",
-        "phrases=few": "--grid phrases must be a list of integers and auto, got 'few'",
-        "phrase_sample=x": "--grid phrase_sample must be a list of numbers, got 'x'",
-        "policy=mine.py:first": "--grid policy must name a module that can be imported (FileNotFoundError",
-        "base=absent.model": "model file not found: absent.model",
-    }.items():
-        assert problem in run("sweep", *given[:-3], "-o", "new", "--grid", wrong, code=None)
-    assert "--keep has no effect with chunks; remove it" in run("chunks", *given, "--keep", "3", code=None)
-    more[1] = "add_tokens=3"
-    assert "no effect with --grid add_tokens" in run("sweep", *given, *more, "-n", "300", "--overwrite", code=None)
-
-
-def test_nothing_is_started_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    (tmp_path / "a.txt").write_text("to be or not to be")
-    wrong = run("chunks", "--data", str(tmp_path / "a.txt"), "-o", str(tmp_path / "x"), code=1)
-    assert wrong == "error: figures require matplotlib; run pip install 'batchbpe[plots]'\n"
-    assert not (tmp_path / "x").exists()

@@ -7,7 +7,7 @@ from .diff import diff
 from .edit import edit
 from .encode import encode
 from .evaluate import evaluate
-from .experiment import experiment, report
+from .experiments import experiments, report
 from .inspect import export, inspect
 from .train import train
 from .usage import Command
@@ -16,5 +16,7 @@ from .view import view
 
 __all__ = ["app", "main"]
 
-for _command in (count, train, encode, decode, inspect, diff, edit, view, evaluate, export, verify, experiment, report):
+for _command in (count, train, encode, decode, inspect, diff, edit, view, evaluate, export, verify):
     app.command(cls=Command)(_command)
+app.add_typer(experiments, name="experiment")
+app.command(cls=Command)(report)

@@ -38,10 +38,10 @@ def takes(*classes: type, **changes: dict[str, Any]) -> Callable[[Command], Comm
     """
     every = chain.from_iterable(map(shell_options, classes))
     added = {each.name: (_annotation(each, changes.get(each.name, {})), _default(each)) for each in every}
-    return _with_options("options", added, lambda given: given)
+    return with_options("options", added, lambda given: given)
 
 
-def _with_options(
+def with_options(
     parameter: str, added: dict[str, tuple[Any, Any]], convert: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> Callable[[Command], Command]:
     """Return a decorator that replaces a parameter of a command with options: their types and defaults by name."""
@@ -170,9 +170,7 @@ def reads(**changes: Any) -> Callable[[Command], Command]:
         "max_document_bytes": document_limit("1 GiB"),
     }
     defaults = {"text_column": "text", "document": "file", "seed": 0, "replace_errors": False}
-    return _with_options(
-        "reading", {name: (each, defaults.get(name)) for name, each in (types | changes).items()}, _set
-    )
+    return with_options("reading", {name: (each, defaults.get(name)) for name, each in (types | changes).items()}, _set)
 
 
 def _set(given: dict[str, Any]) -> dict[str, Any]:

@@ -76,8 +76,9 @@ class Command(TyperCommand):
                 # click puts defaults that are described in words in parentheses.
                 rows["Options"].append((names, re.sub(r"\[default: \((.*)\)([;\]])", r"[default: \1\2", text)))
         for title, records in rows.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
 
 def argument(param: Any) -> str:

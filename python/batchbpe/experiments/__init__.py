@@ -6,8 +6,6 @@
 ['freq_cutoff', 'unique', 'unique_kept', 'vocab_size', 'tokens', 'change', 'seconds']
 """
 
-from collections.abc import Callable, Mapping
-
 from .batching import batching
 from .chunks import chunks
 from .data import ExperimentData
@@ -19,19 +17,7 @@ from .result import Result
 from .stop_words import stop_words
 from .sweep import sweep
 
-EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
-    "chunks": chunks,
-    "stop-words": stop_words,
-    "freq-cutoff": freq_cutoff,
-    "batching": batching,
-    "phrases": phrases,
-    "mixture": mixture,
-    "sweep": sweep,
-}
-"""The experiments by name, as on the command line."""
-
 __all__ = [
-    "EXPERIMENTS",
     "ExperimentData",
     "Result",
     "batching",

@@ -26,14 +26,14 @@ TITLES = {
     "mixture": "Mixture",
     "sweep": "Parameter sweep",
 }
-NOT_IN_PAPER = ("phrases", "mixture", "sweep")
-"""Experiments whose findings do not refer to claims of the paper."""
+IN_PAPER = ("chunks", "stop-words", "freq-cutoff", "batching")
+"""Experiments whose findings refer to claims of the paper."""
 FEW_ROWS, MAX_ROWS = 12, 60
 """Number of table rows that are displayed without a click, and maximum number."""
 DESCRIPTION = "experiment.json"
 """File with the parameters and findings of a finished experiment."""
-SWEEP_FILE = "runs.json"
-"""File with the results of an unfinished sweep."""
+RUNS_FILE = "runs.json"
+"""File with the results of an experiment that can be resumed."""
 VERSION = 1
 """Format version of both files."""
 RERUN = "rerun the experiment"
@@ -65,7 +65,7 @@ def report(folder: str | os.PathLike[str]) -> list[Path]:
     with opening(folder):
         folders = [folder, *sorted(path for path in folder.glob("*/") if path.is_dir())]
         finished = [each for each in folders if (each / DESCRIPTION).exists()]
-        unfinished = [each for each in folders if each not in finished and (each / SWEEP_FILE).exists()]
+        unfinished = [each for each in folders if each not in finished and (each / RUNS_FILE).exists()]
     if not finished:
         raise FileNotFoundError(f"no experiment in {folder}; run one with batchbpe experiment NAME -o {folder}")
     sections = sorted(map(_Section, finished), key=lambda section: (section.order, str(section.folder)))
@@ -113,7 +113,7 @@ def _content(path: Path, checksums: Mapping[str, str]) -> bytes:
 
 def findings_header(experiment: str) -> list[str]:
     """Return the header of the findings of an experiment: claims of the paper and results, or only findings."""
-    return ["finding" if experiment in NOT_IN_PAPER else "claim of the paper", "result"]
+    return ["claim of the paper" if experiment in IN_PAPER else "finding", "result"]
 
 
 def _table(path: Path, checksums: Mapping[str, str]) -> Table:

@@ -23,7 +23,7 @@ from ..model import Model
 from ..storage.atomic import replacing_all, writing
 from ..storage.checked_json import checksum_of, load_sealed, sealed
 from ..storage.locks import locked
-from .report import DESCRIPTION, SWEEP_FILE, VERSION, findings_header, html_figure, long_table, readable
+from .report import DESCRIPTION, RUNS_FILE, VERSION, findings_header, html_figure, long_table, readable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ def _previous_files(folder: Path) -> set[Path]:
         previous = load_sealed(folder / DESCRIPTION, VERSION, "")
     except (OSError, ValueError):
         return set()
-    return {folder / name for name in (*previous["checksums"], SWEEP_FILE)}
+    return {folder / name for name in (*previous["checksums"], RUNS_FILE)}
 
 
 def _draw(figure: Figure, kind: str, path: Path) -> None:
@@ -150,7 +150,7 @@ class Result:
                         writers[path](temporary)
                     checksums[path.relative_to(folder).as_posix()] = checksum_of(temporary.read_bytes())
                 last.write_bytes(sealed({**description, "checksums": checksums}))
-            kept = {*files, folder / SWEEP_FILE} if self.name == "sweep" else {*files}
+            kept = {*files, folder / RUNS_FILE} if self.name == "sweep" else {*files}
             for stale in previous - kept:
                 stale.unlink(missing_ok=True)
         return [*files, folder / DESCRIPTION]

@@ -12,7 +12,7 @@ from ..model import Model
 from ..storage.atomic import writing
 from ..storage.checked_json import load_sealed, save_sealed
 from .grid import Combination, chosen, label
-from .report import SWEEP_FILE, VERSION
+from .report import RUNS_FILE, VERSION
 from .result import model_path
 
 
@@ -39,7 +39,7 @@ class Runs:
         self._folder, self._description = folder, description
         self._combinations = {label(each): each for each in combinations}
         self._keep = len(combinations) if keep == "all" else keep
-        path = folder and folder / SWEEP_FILE
+        path = folder and folder / RUNS_FILE
         if not path or not path.exists():
             return
         if not resume:
@@ -74,7 +74,7 @@ class Runs:
                 model_path(self._folder, worse).unlink(missing_ok=True)
         if self._folder:
             fields = {"version": VERSION, "of": self._description, "runs": self._rows}
-            save_sealed(fields, self._folder / SWEEP_FILE)
+            save_sealed(fields, self._folder / RUNS_FILE)
 
     def add_model(self, row: Combination, model: Model) -> None:
         """Keep the model of a row."""
