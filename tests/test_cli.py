@@ -285,6 +285,28 @@ def test_modules_of_policies_that_cannot_be_imported(place: Path, monkeypatch: p
         assert done.stderr.endswith("the built-in policies are serial, naive, positional, continue_search, exact\n")
 
 
+def test_errors_in_policies_name_the_policy_and_the_line(place: Path) -> None:
+    Path("failing.py").write_text(
+        "from batchbpe.policies import continue_search\n\n\n"
+        "def divides(candidates):\n    return 1 / 0\n\n\n"
+        "class HidesWords:\n    def __call__(self, candidates):\n        return continue_search(candidates)\n\n"
+        "    def revise(self, batch):\n        batch.hide(['word'])\n"
+    )
+    for name, line, problem in (
+        ("divides", 5, "ZeroDivisionError: division by zero"),
+        ("HidesWords", 13, "ArgumentTypeError: tokens must be ids, which are integers, got ['word']"),
+    ):
+        done = run(f"train book.txt -n 300 --policy failing.py:{name} -o by_policy -q")
+        place_of = f"{Path('failing.py').resolve()}, line {line}"
+        expected = f"error: policy failing.py:{name} failed at {place_of}: {problem}; batchbpe --debug … shows"
+        assert done.exit_code == 1 and done.stderr.startswith(expected), done.stderr
+        done = run(f"--debug train book.txt -n 300 --policy failing.py:{name} -o by_policy -q")
+        assert type(done.exception.__cause__).__name__ == problem.partition(":")[0]
+    done = run("train book.txt -n 300 --policy failing.py -o by_policy -q")
+    problem = "must name a function in the file, got 'failing.py'; write failing.py:function"
+    assert done.stderr == f"error: --policy {problem}\n"
+
+
 def test_nothing_is_imported_for_the_policy_of_a_model(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("evil.py").write_text("raise SystemExit('imported')")
     Tokenizer.train("to be or not to be", 260).save("a")

@@ -167,6 +167,10 @@ def test_very_many_threads() -> None:
         ({"a": True}, r"chunk 'a' to an integer .*, got True$"),
         ({"a": "3"}, r"chunk 'a' to an integer .*, got '3'"),
         ([{"text": "b"}], r"got 'b'; for rows of a table, pass \[row\['text'\] for row in rows\] or a data frame$"),
+        (
+            {"en": {"to": 1}},
+            r"to an integer .*, got \{'to': 1\}; for groups, such as languages, use train\(groups=…\)$",
+        ),
         ({"": 3}, r"the counts contain an empty chunk; remove it"),
     ],
 )

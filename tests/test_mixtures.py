@@ -116,6 +116,7 @@ def test_the_cutoff_applies_to_the_parts() -> None:
         ({"en": EN}, {"alpha": 2}, "alpha must be at most 1, got 2"),
         ({"en": EN}, {"alpha": "0.3"}, "alpha must be a number, got '0.3'"),
         ({"en": "to be"}, {"alpha": 1}, "parts.en must be ChunkCounts, got 'to be'"),
+        ({"en": (1, 2, 3)}, {}, r"parts.en must be counts, or a tuple of counts and a weight, got \(1, 2, 3\)"),
         ([EN], {"alpha": 1}, "parts must be a dict of names and counts"),
         ({1: EN}, {"alpha": 1}, "parts must be a string, got 1"),
         ({}, {"alpha": 1}, "parts must be a dict with at least one part"),

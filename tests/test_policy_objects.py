@@ -232,6 +232,7 @@ def test_a_policy_can_compare_groups() -> None:
         ({"groups": {}}, ArgumentTypeError, "groups must be a dict of names and their data"),
         ({"groups": ["a"]}, ArgumentTypeError, "groups must be a dict of names and their data"),
         ({"groups": ChunkCounts.count(["a"])}, ArgumentTypeError, "groups must be a dict of names and their data"),
+        ({"groups": {"a": None}}, ArgumentTypeError, r"groups\['a'\] must be text, files or other data, got None"),
         ({"groups": {"en": [], "de": []}}, ValueError, "nothing to train on"),
         ({"groups": {"en": ["ab"]}, "freq_cutoff": 9}, ArgumentError, "freq_cutoff must be at most 1"),
     ],

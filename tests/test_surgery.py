@@ -388,6 +388,10 @@ def test_a_changed_split_keeps_phrases_that_it_cuts_alike() -> None:
         ({"policy": "continue_search", "max_batch_size": 1000}, True),
         ({"policy": "continue_search", "max_batch_size": 100}, False),
         ({"policy": "serial", "max_batch_size": 0}, False),
+        ({"policy": "mine", "batches": {"size": [1, 1]}}, False),
+        ({"policy": "mine", "batches": {"size": [1, 2]}}, True),
+        ({"policy": "mine", "largest_batch": 1}, False),
+        ({"policy": "mine", "largest_batch": 9}, True),
         ({}, False),
     ],
 )

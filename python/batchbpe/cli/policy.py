@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
+from collections.abc import Callable
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -12,11 +15,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import typer
 
 from ..choices import PolicyName
-from ..errors import ArgumentError, listed, short
+from ..errors import ArgumentError, DataError, listed, short
 from .usage import suggestion
 
 if TYPE_CHECKING:
-    from ..policies import Policy
+    from ..policies import Candidates, Policy
 
 NAMES = get_args(PolicyName)
 EXPECTED = f"must be one of {', '.join(map(repr, NAMES))}, or module:function"
@@ -26,7 +29,7 @@ def policy_option() -> dict[str, Any]:
     """Return the settings of the option. What it names is imported by `load_policy`."""
 
     def parse(text: str) -> str:
-        if text not in NAMES and ":" not in text:
+        if text not in NAMES and ":" not in text and not text.endswith(".py"):
             raise typer.BadParameter(f"{EXPECTED}, got {short(text)}{suggestion(text, NAMES)}")
         return text
 
@@ -42,10 +45,14 @@ def load_policy(text: str) -> Policy | str:
     >>> load_policy("batchbpe.policies:naive").__name__
     'naive'
     """
+    from ..policies import POLICIES
+
     if text in NAMES:
         return text
-    name, colon, attribute = text.rpartition(":")
-    if not (name and colon and attribute):
+    name, _, attribute = text.rpartition(":")
+    if attribute.endswith(".py"):
+        raise ArgumentError("policy", text, "must name a function in the file", remedy=f"write {text}:function")
+    if not (name and attribute):
         raise ArgumentError("policy", text, EXPECTED)
     try:
         module = _import(name)
@@ -67,7 +74,36 @@ def load_policy(text: str) -> Policy | str:
             raise _wrong(text, f"must name a class that needs no arguments ({problem})") from error
     if not callable(policy):
         raise _wrong(text, f"must name a function or a callable object, but {attribute} is {short(policy)}")
-    return policy  # type: ignore[no-any-return]
+    return policy if policy in POLICIES.values() else _Reported(policy, text)
+
+
+class _Reported:
+    """A user's policy whose errors are reported as its own, with the line that failed."""
+
+    def __init__(self, policy: Any, text: str) -> None:
+        from ..policies import policy_name
+
+        self._policy, self._text = policy, text
+        self.__name__ = policy_name(policy)
+
+    def __call__(self, candidates: Candidates) -> Candidates:
+        return self._report(self._policy, candidates)  # type: ignore[no-any-return]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("start", "revise"):
+            raise AttributeError(name)
+        return partial(self._report, getattr(self._policy, name))
+
+    def _report(self, function: Callable[..., Any], *given: Any) -> Any:
+        try:
+            return function(*given)
+        except Exception as error:
+            # The first frame is the one above. The policy's own code is before that of libraries it calls.
+            frames = traceback.extract_tb(error.__traceback__)[1:]
+            own = [frame for frame in frames if frame.filename == frames[0].filename]
+            line = f" at {own[-1].filename}, line {own[-1].lineno}" if own else ""
+            problem = f"policy {self._text} failed{line}: {type(error).__name__}: {error}"
+            raise DataError(problem, remedy="batchbpe --debug … shows the traceback") from error
 
 
 def _wrong(text: str, reason: str) -> ArgumentError:

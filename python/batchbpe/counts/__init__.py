@@ -144,6 +144,9 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         if not isinstance(parts, Mapping):
             raise ArgumentTypeError("parts", parts, "must be a dict of names and counts")
         given = {name: part if isinstance(part, tuple) else (part,) for name, part in parts.items()}
+        for name, part in given.items():
+            if len(part) not in (1, 2):
+                raise ArgumentTypeError(f"parts.{name}", part, "must be counts, or a tuple of counts and a weight")
         weights = {name: part[1] for name, part in given.items() if len(part) == 2}
         for name, (counts, *_) in given.items():
             if not isinstance(counts, ChunkCounts):

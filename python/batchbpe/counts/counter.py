@@ -199,8 +199,12 @@ def _from_mapping(mapping: Mapping[Any, int], split: Split) -> ChunkArrays:
             raise ArgumentTypeError("data", chunk, "must map str or bytes to counts")
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 <= count < 1 << 64:
             reason = f"must map chunk {short(chunk)} to an integer from 0 to 2**64 - 1"
-            remedy = f"for rows of a table, pass [row[{short(chunk)}] for row in rows] or a data frame"
-            raise ArgumentError("data", count, reason, remedy=remedy if isinstance(count, str | list) else "")
+            remedies = {
+                str | list: f"for rows of a table, pass [row[{short(chunk)}] for row in rows] or a data frame",
+                Mapping | list: "for groups, such as languages, use train(groups=…)",
+            }
+            remedy = "; ".join(text for kinds, text in remedies.items() if isinstance(count, kinds))
+            raise ArgumentError("data", count, reason, remedy=remedy)
         if count:
             rows.append((chunk if isinstance(chunk, bytes) else _chunk_bytes(chunk), int(count)))
     data = np.frombuffer(b"".join(chunk for chunk, _ in rows), np.uint8)

@@ -130,7 +130,7 @@ def _named(option: str, values: Any) -> dict[Name, Any]:
         raise ArgumentError("grid", {option: values}, NO_LIST)
     pairs = [*values.items()] if isinstance(values, Mapping) else [(_name(option, value), value) for value in values]
     if not pairs:
-        raise ArgumentError("grid", {option: values}, NO_LIST)
+        raise ArgumentError("grid", {option: values}, NO_LIST, remedy="leave the option out to use its default")
     named: dict[Name, Any] = {}
     for name, value in pairs:
         checked = _checked(option, value)

@@ -152,8 +152,12 @@ def _is_batched(training: Mapping[str, Any]) -> bool:
 
     >>> _is_batched({"policy": "continue_search", "max_batch_size": 0}), _is_batched({"policy": "exact"})
     (True, False)
+    >>> _is_batched({"policy": "one_at_a_time", "largest_batch": 1})
+    False
     """
     is_limited = training.get("max_batch_size") in range(1, STABLE_BATCH + 1)
+    sizes = training.get("batches", {}).get("size", [])
+    is_limited |= training.get("largest_batch", max(sizes, default=0)) == 1
     return training.get("policy", "serial") not in ("serial", "exact") and not is_limited
 
 

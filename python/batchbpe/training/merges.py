@@ -120,7 +120,7 @@ def _check_wanted(wanted: int, first_merge: int, stop_words: int, options: Train
 def _log(batches: Sequence[Batch]) -> dict[str, Any]:
     """Return what a model file records about the batches: size, pairs searched, and the count of the last pair."""
     if len(batches) > MAX_LOGGED_BATCHES:
-        return {}
+        return {"largest_batch": max(batch.size for batch in batches)}
     names = ("size", "searched", "last_count")
     return {"batches": {name: [getattr(batch, name) for batch in batches] for name in names}}
 

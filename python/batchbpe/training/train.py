@@ -172,6 +172,9 @@ def _count_groups(
     """Count the data of each group."""
     if not isinstance(groups, Mapping) or isinstance(groups, ChunkCounts) or not groups:
         raise ArgumentTypeError("groups", groups, "must be a dict of names and their data")
+    for name, data in groups.items():
+        if data is None:
+            raise ArgumentTypeError(f"groups[{name!r}]", data, "must be text, files or other data")
     corpora = {str(name): Corpus.of(data, None, None, reading) for name, data in groups.items()}
     return {name: count_corpus(each, split, options.found_tokens, progress, threads) for name, each in corpora.items()}
 
