@@ -22,12 +22,14 @@ fuzz_target!(|input: (Vec<(u16, u16)>, Vec<Vec<u8>>, Vec<String>, Vec<u32>, &str
     if merges.len() > 18 && merges.windows(18).any(|window| window.iter().all(of_merges)) {
         return;
     }
-    let Ok(tokens) = RankedTokens::from_merges(&bytes, merges.into_iter()) else { return };
-    let others = OtherTokens { stop_words, special, ..OtherTokens::default() };
+    let Ok(tokens) = RankedTokens::from_merges(&bytes, merges.iter().copied()) else { return };
+    let hidden: Vec<u32> = ids.iter().copied().filter(|id| merges.iter().any(|merge| merge.2 == *id)).collect();
+    let others = OtherTokens { stop_words, special, hidden: hidden.clone(), ..OtherTokens::default() };
     let Ok(encoder) = Encoder::new(splitter, &tokens, others, &NEVER) else { return };
     let allow_all = SpecialRules { allowed: SpecialSet::All, disallowed: SpecialSet::These(vec![]) };
     let encoded = encoder.encode(text, &allow_all, 1, &NEVER).expect("no token is disallowed");
     assert_eq!(encoder.decode(&encoded, &NEVER).expect("known ids"), text.as_bytes());
+    assert!(hidden.iter().all(|id| !encoded.contains(id)));
     let (ids_of_spans, spans) = encoder.encode_with_spans(text, &allow_all, &NEVER).expect("no token is disallowed");
     assert_eq!(ids_of_spans, encoded);
     assert!(spans.iter().zip(&encoded).all(|(&(start, end), &id)| {

@@ -11,7 +11,7 @@ use batchbpe::split::{NAMED, Splitter};
 use batchbpe::train::{Pair, PairTable};
 use inputs::{code, latin, mixed};
 
-const CASES: [(&str, fn()); 23] = [
+const CASES: [(&str, fn()); 24] = [
     ("split-gpt2", || split("gpt2", &latin(LARGE))),
     ("split-cl100k", || split("cl100k", &latin(LARGE))),
     ("split-cl100k-code", || split("cl100k", &code(LARGE))),
@@ -38,6 +38,7 @@ const CASES: [(&str, fn()); 23] = [
     ("encode-mixed-first", || encode(&[&mixed(SMALL)], false)),
     ("encode-short", || encode(&["The theory is in the inaccessible parts."; 1000], true)),
     ("encode-phrases", encode_phrases),
+    ("encode-hidden", encode_hidden),
     ("encode-one-chunk-100k", || encode(&[&"=".repeat(100_000)], false)),
     ("encode-one-chunk-300k", || encode(&[&"=".repeat(300_000)], false)),
     ("decode", decode),
@@ -153,13 +154,12 @@ fn trained() -> Vec<(u32, u32, u32)> {
 }
 
 fn build(merges: &[(u32, u32, u32)]) -> Encoder {
-    build_with(merges, &[])
+    build_with(merges, OtherTokens::default())
 }
 
-fn build_with(merges: &[(u32, u32, u32)], phrases: &[Phrase]) -> Encoder {
+fn build_with(merges: &[(u32, u32, u32)], others: OtherTokens) -> Encoder {
     let bytes: [u32; 256] = std::array::from_fn(|byte| byte as u32);
     let tokens = RankedTokens::from_merges(&bytes, merges.iter().copied()).expect("valid merges");
-    let others = OtherTokens { phrases: phrases.to_vec(), ..OtherTokens::default() };
     Encoder::new(splitter("cl100k"), &tokens, others, &NEVER).expect("small")
 }
 
@@ -207,10 +207,19 @@ fn encode_phrases() {
     phrases.dedup();
     let phrases: Vec<Phrase> = phrases.into_iter().zip(10_000..).collect();
     assert!(phrases.len() > 1000);
-    let encoder = build_with(&merges, &phrases);
+    let encoder = build_with(&merges, OtherTokens { phrases, ..OtherTokens::default() });
     let call = || encoder.encode(&text, &rules(), 1, &NEVER).expect("no special tokens").len();
     assert!(call() < ids.len());
     measured(call);
+}
+
+/// Encodes with every tenth token hidden.
+fn encode_hidden() {
+    let (merges, text) = (trained(), latin(SMALL));
+    let hidden = merges.iter().map(|merge| merge.2).step_by(10).collect();
+    let encoder = build_with(&merges, OtherTokens { hidden, ..OtherTokens::default() });
+    let plain = build(&merges).encode(&text, &rules(), 1, &NEVER).expect("no special tokens").len();
+    assert!(measured(|| encoder.encode(&text, &rules(), 1, &NEVER)).expect("no special tokens").len() > plain);
 }
 
 /// Merges that double a byte six times.
