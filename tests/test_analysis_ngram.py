@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import run
 
 from batchbpe import ChunkCounts, Model, Tokenizer
 from batchbpe._core import predict_tokens
-from batchbpe.analysis import ngram_bits
+from batchbpe.analysis import evaluate, ngram_bits
 from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
 
 SOURCES = [Path(module.__file__).read_text(encoding="utf-8") for module in (json, re)]
@@ -228,3 +229,43 @@ def test_invalid_utf8_and_large_files_are_errors(tmp_path):
     assert ngram_bits(TOKENIZER, "to be", file, errors="replace").bytes.tolist() == [8]
     with pytest.raises(DataError, match="more than max_document_bytes=3"):
         ngram_bits(TOKENIZER, "to be", file, max_document_bytes=3)
+
+
+def test_evaluate_compares_models_of_the_same_text(tmp_path):
+    other = Tokenizer.train(TRAINING, 300)
+    training, heldout = ((tmp_path / name) for name in ("train.jsonl", "heldout.jsonl"))
+    for file, texts in ((training, TRAINING), (heldout, HELDOUT)):
+        file.write_text("".join(json.dumps({"body": text}) + "\n" for text in texts))
+    options = {"ngram_train": training, "ngram_order": 3, "text_column": "body"}
+    result = evaluate({"one": TOKENIZER, "other": other}, heldout, **options)
+    expected = [ngram_bits(each, TRAINING, HELDOUT, order=3).bits_per_byte for each in (TOKENIZER, other)]
+    assert [each.bits_per_byte for each in result.ngrams.values()] == expected
+    change = 100 * (expected[1] / expected[0] - 1)
+    last = [line.split() for line in str(result).splitlines()[-3:]]
+    assert last[0] == ["3-gram", "model", "one", "other"]
+    assert last[1] == ["bits", "per", "byte", f"{expected[0]:.4f}", f"{expected[1]:.4f}"]
+    assert last[2] == ["change,", "%", "0.0000", f"{change:.4f}"]
+    part = evaluate(TOKENIZER, heldout, **options, limit_bytes=100).ngrams["batchbpe"]
+    assert part.training_tokens == result.ngrams["one"].training_tokens and 100 <= part.bytes.sum() < 5000
+
+    for tokenizer, name in ((TOKENIZER, "one"), (other, "other")):
+        tokenizer.save(tmp_path / name)
+    models = f"{tmp_path / 'one.model'} {tmp_path / 'other.model'}"
+    command = f"evaluate {models} --data {heldout} --ngram-train {training} --ngram-order 3 --text-column body --json"
+    found = json.loads(run(command).stdout)
+    assert [each["ngram"] for each in found] == [{"order": 3, "bits_per_byte": bits} for bits in expected]
+
+
+def test_text_that_can_be_read_only_once_or_has_groups_is_an_error():
+    two = {"one": TOKENIZER, "two": TOKENIZER}
+    assert list(evaluate(TOKENIZER, ["to be"], ngram_train=iter(["to be"])).ngrams) == ["batchbpe"]
+    for data, training in ((iter(["to be"]), ["to be"]), (["to be"], iter(["to be"]))):
+        with pytest.raises(ArgumentError, match="needs data that can be read more than once, not a list_it"):
+            evaluate(two, data, ngram_train=training)
+    with pytest.raises(ArgumentError, match="ngram_train cannot be combined with groups"):
+        evaluate(two, {"en": "to be"}, ngram_train="to be")
+    with pytest.raises(ArgumentError, match="ngram_order must be at most 100, got 101"):
+        evaluate(two, "to be", ngram_train="to be", ngram_order=101)
+    for options in ("--data - --ngram-train a.txt", "--data a.txt --ngram-train b.txt --by-file"):
+        refused = run(f"evaluate mine.model {options}")
+        assert refused.exit_code == 2 and "--ngram-train" in refused.stderr

@@ -125,9 +125,7 @@ def corpus_bits(
     >>> corpus_bits(tokenizer, Corpus(["to be"]), Corpus(["to be"])).tokens
     4
     """
-    check_integer("order", order, 1)
-    if order > MAX_ORDER:
-        raise ArgumentError("order", order, f"must be at most {MAX_ORDER}")
+    check_order("order", order)
     check_threads(threads)
     ((name, encoder),) = named_tokenizers([tokenizer]).items()
     known, predicted = (_Text(name, encoder, threads, is_restored=is_restored) for is_restored in (False, True))
@@ -147,6 +145,19 @@ def corpus_bits(
         tuple(ngrams),
         tuple(discounts),
     )
+
+
+def check_order(parameter: str, order: int) -> None:
+    """Raise unless an order is in range.
+
+    >>> check_order("order", 0)
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: order must be at least 1, got 0
+    """
+    check_integer(parameter, order, 1)
+    if order > MAX_ORDER:
+        raise ArgumentError(parameter, order, f"must be at most {MAX_ORDER}")
 
 
 class _Text:
