@@ -266,6 +266,12 @@ def test_text_that_can_be_read_only_once_or_has_groups_is_an_error():
         evaluate(two, {"en": "to be"}, ngram_train="to be")
     with pytest.raises(ArgumentError, match="ngram_order must be at most 100, got 101"):
         evaluate(two, "to be", ngram_train="to be", ngram_order=101)
-    for options in ("--data - --ngram-train a.txt", "--data a.txt --ngram-train b.txt --by-file"):
+    with pytest.raises(FileNotFoundError, match=r"absent\.txt"):
+        evaluate(two, iter(["to be"]), ngram_train=Path("absent.txt"))
+    for options, problem in {
+        "--data - --ngram-train a.txt": "--ngram-train needs data that can be read twice",
+        "--data a.txt --ngram-train b.txt --by-file": "--ngram-train cannot be combined",
+        "--data a.txt --ngram-order 3": "--ngram-order needs --ngram-train",
+    }.items():
         refused = run(f"evaluate mine.model {options}")
-        assert refused.exit_code == 2 and "--ngram-train" in refused.stderr
+        assert refused.exit_code == 2 and problem in refused.stderr

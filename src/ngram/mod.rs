@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
-use crate::error::{Cancel, Error, Result, check_memory, try_collect, try_push, try_with_capacity};
+use crate::error::{Cancel, Error, Result, check_memory, try_collect, try_push, try_reserve, try_with_capacity};
 use crate::parallel;
 use predict::Predictions;
 
@@ -78,8 +78,8 @@ pub fn predict(
 struct Level {
     /// The last token of each n-gram.
     tokens: Vec<u32>,
-    /// How often each n-gram occurs. In a level that is complete, it is the number of different tokens before it if it
-    /// does not start with a mark, except on the last level.
+    /// How often each n-gram occurs. Once the next level exists: how many different tokens occur before it, unless it
+    /// starts with a mark.
     counts: Vec<u32>,
     /// Where the n-grams start that extend each node of the level above, and the end of the last.
     starts: Vec<u32>,
@@ -129,8 +129,7 @@ impl<'a> Trie<'a> {
     fn grow(&mut self, threads: usize, cancel: &Cancel) -> Result<Option<Level>> {
         let mut before: Vec<AtomicU32> = try_with_capacity(self.last.counts.len())?;
         before.resize_with(self.last.counts.len(), AtomicU32::default);
-        let sorter = || Sorter { keys: Vec::new(), starts: Vec::new() };
-        let extended = parallel::map(&self.parts, threads, sorter, |sorter, part| {
+        let extended = parallel::map(&self.parts, threads, Sorter::default, |sorter, part| {
             cancel.poll_and_check(Instant::now())?;
             self.extend(part, &before, sorter, cancel)
         })?;
@@ -154,18 +153,24 @@ impl<'a> Trie<'a> {
         try_push(&mut level.starts, start)?;
         self.length += 1;
         self.parts = parts(&level.counts)?;
-        parallel::for_each(self.parts.len(), threads, |_, part| {
-            let part = self.parts[part].clone();
-            let mut positions = self.positions[part.positions].iter();
-            for node in part.nodes {
-                for &position in positions.by_ref().take(level.counts[node] as usize) {
-                    self.nodes[position as usize].store(node as u32, Relaxed);
+        parallel::map(
+            &self.parts,
+            threads,
+            || (),
+            |(), part| {
+                cancel.poll_and_check(Instant::now())?;
+                let mut positions = self.positions[part.positions.clone()].iter();
+                for node in part.nodes.clone() {
+                    for &position in positions.by_ref().take(level.counts[node] as usize) {
+                        self.nodes[position as usize].store(node as u32, Relaxed);
+                    }
                 }
-            }
-        });
+                Ok(())
+            },
+        )?;
         let mut above = std::mem::replace(&mut self.last, level);
         for (count, before) in above.counts.iter_mut().zip(before) {
-            // Nothing comes before an n-gram that starts with a mark.
+            // Nothing comes before an n-gram that starts with a mark. A single mark is the end of a document.
             *count = Some(before.into_inner()).filter(|&before| before > 0).unwrap_or(*count);
         }
         Ok(Some(above).filter(|_| self.length > 1))
@@ -219,6 +224,7 @@ fn parts(counts: &[u32]) -> Result<Vec<Part>> {
 }
 
 /// Sorts positions by the token there.
+#[derive(Default)]
 struct Sorter {
     /// Tokens and their positions, sorted.
     keys: Vec<u64>,
@@ -231,7 +237,7 @@ impl Sorter {
         let key =
             |&position: &u32| text.get(position as usize).map(|&token| u64::from(token) << 32 | u64::from(position));
         self.keys.clear();
-        crate::error::try_reserve(&mut self.keys, positions.len())?;
+        try_reserve(&mut self.keys, positions.len())?;
         if positions.len() <= mark as usize {
             self.keys.extend(positions.iter().filter_map(key));
             self.keys.sort_unstable();

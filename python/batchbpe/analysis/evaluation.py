@@ -193,7 +193,8 @@ def _check_ngrams(
         return
     if is_grouped:
         raise ArgumentError("ngram_train", train, "cannot be combined with groups")
-    once = corpus.read_once or (_as_corpus(train, corpus).read_once if len(tokenizers) > 1 else "")
+    train_once = _as_corpus(train, corpus).read_once  # raises if a file is missing
+    once = corpus.read_once or (train_once if len(tokenizers) > 1 else "")
     if once:
         raise ArgumentError("ngram_train", train, f"needs data that can be read more than once, not {once}")
 

@@ -50,7 +50,7 @@ class EvaluationTable(Sequence[Evaluation]):
     audits: Mapping[str, Audit] = field(default_factory=dict)
     """Tokens worth checking by tokenizer, if asked for."""
     ngrams: Mapping[str, NgramBits] = field(default_factory=dict)
-    """What n-gram models of the tokens need for the text by tokenizer, if asked for."""
+    """Bits of the text in n-gram models by tokenizer, if asked for."""
 
     def __len__(self) -> int:
         """Return the number of tokenizers."""

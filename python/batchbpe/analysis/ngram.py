@@ -52,7 +52,7 @@ class NgramBits:
     training_tokens: int
     """The number of training tokens, including a token at the end of each document."""
     ngrams: tuple[int, ...]
-    """The number of different n-grams in the training text, by length, from one token to `order` tokens."""
+    """The number of different n-grams in the training text, by length from 1 to that of the longest that occur."""
     discounts: tuple[tuple[float, float, float], ...] = field(repr=False)
     """What is subtracted from counts of 1, of 2, and of 3 or more, by length."""
 
@@ -86,7 +86,7 @@ def ngram_bits(
     heldout: the documents to predict. They must decode to themselves.
     order: number of tokens in the longest n-grams.
     {reading}
-    sample and limit_bytes select from `train`; all of `heldout` is predicted. About 50 bytes of memory
+    sample and limit_bytes select from `train`; all of `heldout` is predicted. 30 to 60 bytes of memory
     are needed per training token.
     threads: number of threads; all cores by default.
     progress: whether to display a progress bar.

@@ -62,7 +62,9 @@ def evaluate(
         list[str] | None,
         option("Documents to train n-gram models on, which predict the data. Can be repeated.", metavar="PATH"),
     ] = None,
-    ngram_order: Annotated[int, option("Tokens in the longest n-grams.", **number(int, least=1, most=100))] = 5,
+    ngram_order: Annotated[
+        int | None, option("Tokens in the longest n-grams.", show_default="5", **number(int, least=1, most=100))
+    ] = None,
     pattern: RankPattern = None,
     reading: dict[str, Any],
     threads: Threads = None,
@@ -89,6 +91,7 @@ def evaluate(
             "--per needs --group-column or --by-file": per and not grouped,
             "--limit-bytes has no effect on groups, which are read completely; remove it": "limit_bytes" in reading
             and grouped,
+            "--ngram-order needs --ngram-train": ngram_order and not ngram_train,
             "--ngram-train cannot be combined with --group-column or --by-file": ngram_train and grouped,
             "--ngram-train needs data that can be read twice, not standard input": ngram_train
             and "-" in [*data, *ngram_train],
@@ -105,7 +108,7 @@ def evaluate(
         parity=parity,
         audit=audit,
         ngram_train=Corpus(files=ngram_train, options=picked(ReadOptions, reading)) if ngram_train else None,
-        ngram_order=ngram_order,
+        ngram_order=ngram_order or 5,
         **reading,
         threads=threads,
         progress=not quiet,
