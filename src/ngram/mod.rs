@@ -47,6 +47,9 @@ pub fn predict(
     threads: usize,
     cancel: &Cancel,
 ) -> Result<Prediction> {
+    if order == 0 || choices == 0 {
+        return Err(Error::invalid("order and choices must be at least 1"));
+    }
     for text in [training, heldout] {
         if text.len() < 2 || text[0] != mark || text.last() != Some(&mark) || text.iter().any(|&token| token > mark) {
             return Err(Error::invalid("documents must be between marks, which are larger than all ids"));
@@ -106,7 +109,6 @@ struct Trie<'a> {
 }
 
 /// The n-grams that extend the nodes of a part.
-#[derive(Default)]
 struct Extended {
     tokens: Vec<u32>,
     counts: Vec<u32>,

@@ -136,8 +136,11 @@ fn cancelling_stops_the_work() {
 }
 
 #[test]
-fn documents_without_marks_are_an_error() {
+fn unsound_arguments_are_errors() {
     let sound = marked(&[vec![1]]);
+    for (choices, order) in [(CHOICES, 0), (0, 3)] {
+        assert!(matches!(predict(&sound, &sound, MARK, choices, order, 1, &NEVER), Err(Error::Invalid(_))));
+    }
     for text in [&[][..], &[MARK], &[1, MARK], &[MARK, 1], &[MARK, MARK + 1, MARK]] {
         for (training, heldout) in [(text, &sound[..]), (&sound, text)] {
             let result = predict(training, heldout, MARK, CHOICES, 3, 1, &NEVER);
