@@ -5,6 +5,8 @@
 //! 3. `train` counts the pairs of tokens within those chunks and merges them, batch by batch.
 //! 4. `encode` turns text into ids with the resulting merges, and ids back into bytes.
 //!
+//! `ngram` predicts the ids of a text, to compare vocabularies.
+//!
 //! `table` has the hash tables that these use, and `files` reads formats of other tools.
 //!
 //! `python` contains all of the PyO3 code; no other module depends on Python. The core never chooses which pairs to
@@ -14,6 +16,7 @@ pub mod count;
 pub mod encode;
 pub mod error;
 pub mod files;
+pub mod ngram;
 pub mod parallel;
 #[cfg(feature = "python")]
 mod python;

@@ -78,6 +78,8 @@ ENDLESS_WORK = {
     "text = 'abcabd' * 2_000_000\nwork = lambda: tokenizer.encode_to_numpy(text)",
     "encode_batch": "tokenizer = batchbpe.Tokenizer.train('abcabd' * 9, 300, pattern='(?s).+')\n"
     "texts = ['abcabd' * 200_000] * 12\nwork = lambda: tokenizer.encode_batch(texts)",
+    "predict_tokens": "ids = numpy.random.default_rng(1).integers(0, 1000, 4_000_000, dtype=numpy.uint32)\n"
+    "ids[0] = ids[-1] = 1000\nwork = lambda: batchbpe._core.predict_tokens(ids, ids, 1000, 1001, 9, 1)",
 }
 
 

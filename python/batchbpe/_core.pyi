@@ -31,6 +31,7 @@ __all__ = [
     "normalize",
     "parse_ranks",
     "patterns",
+    "predict_tokens",
     "read_counts_csv",
     "same_chunks",
     "split_text",
@@ -63,6 +64,9 @@ def split_text(pattern: _Split, text: str, engine: str | None = None) -> list[st
 def read_counts_csv(path: str | PathLike[str]) -> tuple[_U8, _I64, _U64, str]: ...
 def is_in_order(data: _U8, offsets: _I64, counts: _U64) -> bool: ...
 def parse_ranks(content: bytes) -> tuple[_U8, _I64, _U32]: ...
+def predict_tokens(
+    training: _U32, heldout: _U32, mark: int, choices: int, order: int, threads: int | None
+) -> tuple[npt.NDArray[np.float64], list[int], list[tuple[float, float, float]]]: ...
 
 MAX_ID: int
 MAX_MERGES: int

@@ -1,5 +1,5 @@
-//! The Python bindings, and the only module that uses PyO3. There is one file per class, and `split` for functions on
-//! patterns. This file contains what they share: the GIL, signals, errors and conversions.
+//! The Python bindings, and the only module that uses PyO3. There is one file per class, and `split` and `ngram`
+//! for functions. This file contains what they share: the GIL, signals, errors and conversions.
 //!
 //! Chunks are passed as three numpy arrays (their concatenated bytes, the offset of each chunk, and the counts), never
 //! as one Python object per chunk.
@@ -7,6 +7,7 @@
 mod cancellation;
 mod count;
 mod encode;
+mod ngram;
 mod ranked;
 mod split;
 mod train;
@@ -255,6 +256,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ranked::TokenizerJson>()?;
     module.add_class::<train::PairTable>()?;
     module.add_class::<encode::Encoder>()?;
+    module.add_function(wrap_pyfunction!(ngram::predict_tokens, module)?)?;
     module.add_class::<Cancellation>()?;
     Ok(())
 }

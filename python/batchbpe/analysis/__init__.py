@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .id_map import IdMap
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
+    from .ngram import NgramBits, ngram_bits
     from .vocab_changes import Changes, changes
 
 _MODULES = {
@@ -33,6 +34,7 @@ _MODULES = {
     "id_map": ["IdMap"],
     "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
     "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
+    "ngram": ["NgramBits", "ngram_bits"],
     "vocab_changes": ["Changes", "changes"],
 }
 
@@ -48,6 +50,7 @@ __all__ = [
     "GroupEvaluation",
     "IdMap",
     "ModelSummary",
+    "NgramBits",
     "TextEncoder",
     "TokenInfo",
     "audit",
@@ -57,6 +60,7 @@ __all__ = [
     "gini",
     "inspect_counts",
     "inspect_model",
+    "ngram_bits",
     "parity",
     "renyi_entropy",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, get_args
@@ -19,12 +20,14 @@ from ..tokenizer import Tokenizer
 from ..util.progress import Meter, bar, format_size
 from . import auditing, groups
 from .evaluation_table import EvaluationTable
-from .evaluator import Evaluator, Tokenizers, named_tokenizers
+from .evaluator import Evaluator, TextEncoder, Tokenizers, named_tokenizers
 from .group_evaluation import compare_groups
 from .metrics import total
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .ngram import NgramBits
 
 
 @accepting(ReadOptions, Sampling)
@@ -39,6 +42,8 @@ def evaluate(
     per: Unit = "character",
     parity: str | None = None,
     audit: bool = False,
+    ngram_train: Data | Corpus | None = None,
+    ngram_order: int = 5,
     threads: int | None = None,
     progress: bool = False,
     **reading: Unpack[Reading],
@@ -62,6 +67,8 @@ def evaluate(
         in different languages.
     parity: the group with which the others are compared; by default the cheapest for the first tokenizer.
     audit: whether to find unused and suspicious tokens; see `Audit`. Only a `Tokenizer` can be audited.
+    ngram_train: documents to train n-gram models on, which then predict the data; see `ngram_bits`.
+    ngram_order: number of tokens in the longest n-grams.
     {reading}
     sample and limit_bytes select from each group. They cannot be combined with `group_column`.
     threads: number of threads; all cores by default.
@@ -86,6 +93,7 @@ def evaluate(
     corpus = Corpus.of(data, texts, files, reading)
     grouped = grouped_documents(corpus, group_column, by_file)
     _check_comparison(per, parity, grouped is not None)
+    _check_ngrams(ngram_train, ngram_order, corpus, named, grouped is not None)
     sources, documents = grouped or (corpus.sources, groups.by_name({"": corpus.sources}, corpus.sampling))
     evaluators: dict[str, Evaluator] = {}
     new_evaluator = partial(Evaluator, named, errors=corpus.options.errors, threads=threads)
@@ -112,6 +120,7 @@ def evaluate(
             for each, tokenizer in zip(evaluations, named.values(), strict=True)
             if audit and isinstance(tokenizer, Tokenizer)
         },
+        _ngram_bits(ngram_train, ngram_order, corpus, named, threads, progress=progress),
     )
 
 
@@ -171,6 +180,49 @@ def _check_comparison(per: Unit, parity: str | None, is_grouped: bool) -> None:
         if value is not None and not is_grouped:
             remedy = ("use a dict of groups, ", Setting("group_column"), " or ", Setting("by_file"))
             raise ArgumentError(name, value, "needs groups", remedy=remedy)
+
+
+def _check_ngrams(
+    train: Data | Corpus | None, order: int, corpus: Corpus, tokenizers: Mapping[str, TextEncoder], is_grouped: bool
+) -> None:
+    """Raise unless n-gram models can be trained, and predict the text that has been evaluated."""
+    from .ngram import check_order
+
+    check_order("ngram_order", order)
+    if train is None:
+        return
+    if is_grouped:
+        raise ArgumentError("ngram_train", train, "cannot be combined with groups")
+    train_once = _as_corpus(train, corpus).read_once  # raises if a file is missing
+    once = corpus.read_once or (train_once if len(tokenizers) > 1 else "")
+    if once:
+        raise ArgumentError("ngram_train", train, f"needs data that can be read more than once, not {once}")
+
+
+def _ngram_bits(
+    train: Data | Corpus | None,
+    order: int,
+    corpus: Corpus,
+    tokenizers: Mapping[str, TextEncoder],
+    threads: int | None,
+    *,
+    progress: bool,
+) -> dict[str, NgramBits]:
+    from .ngram import corpus_bits
+
+    if train is None:
+        return {}
+    return {
+        name: corpus_bits(
+            tokenizer, _as_corpus(train, corpus), replace(corpus), order=order, threads=threads, progress=progress
+        )
+        for name, tokenizer in tokenizers.items()
+    }
+
+
+def _as_corpus(train: Data | Corpus, corpus: Corpus) -> Corpus:
+    """Return a corpus that has not been read yet, with the options of another."""
+    return replace(train) if isinstance(train, Corpus) else Corpus(train, options=corpus.options)
 
 
 def check_text(found: object, sources: Iterable[Source], corpus: Corpus) -> None:

@@ -20,6 +20,8 @@ from .tables import Table, formatted, html_table, text_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from .ngram import NgramBits
+
 MAX_EXAMPLES = 8
 """Number of tokens that an audit displays of each kind."""
 
@@ -47,6 +49,8 @@ class EvaluationTable(Sequence[Evaluation]):
     """Metrics by group, if the documents are grouped."""
     audits: Mapping[str, Audit] = field(default_factory=dict)
     """Tokens worth checking by tokenizer, if asked for."""
+    ngrams: Mapping[str, NgramBits] = field(default_factory=dict)
+    """Bits of the text in n-gram models by tokenizer, if asked for."""
 
     def __len__(self) -> int:
         """Return the number of tokenizers."""
@@ -143,6 +147,13 @@ class EvaluationTable(Sequence[Evaluation]):
             ["all groups" if self.groups else "", *self.tokenizers],
             [[label, *formatted(each[name] for each in metrics)] for name, label in labels.items()],
         )
+        if self.ngrams:
+            bits = [each.bits_per_byte for each in self.ngrams.values()]
+            changes = [100 * (each / bits[0] - 1) for each in bits]
+            yield (
+                [f"{self.ngrams[self[0].name].order}-gram model", *self.tokenizers],
+                [["bits per byte", *formatted(bits)], ["change, %", *formatted(changes)]],
+            )
         for name, audit in self.audits.items():
             tokenizer: Any = self.tokenizers[name]
             yield [f"audit of {name}", "tokens", "examples"], list(_audited(audit, tokenizer))

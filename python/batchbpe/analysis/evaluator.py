@@ -220,6 +220,27 @@ def is_plain(tokenizer: object) -> TypeGuard[Tokenizer]:
     )
 
 
+def encoded(name: str, tokenizer: TextEncoder, text: str) -> npt.NDArray[np.int64]:
+    """Encode a text, in which special tokens are ordinary text, and check the ids.
+
+    >>> encoded("mine", Tokenizer.train("to be", 256), "to").tolist()
+    [116, 111]
+    """
+    ids: Sequence[int] | npt.NDArray[np.uint32]
+    if is_plain(tokenizer):
+        ids = tokenizer.encode_to_numpy(text, "none")
+    else:
+        ids = tokenizer.encode(text)
+        ids = getattr(ids, "ids", ids)  # of `tokenizers.Encoding`
+    try:
+        array = np.asarray(ids if len(ids) else np.zeros(0, np.int64))
+    except (TypeError, ValueError):
+        array = np.asarray(None)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any() or (array > MAX_ID).any():
+        raise ArgumentTypeError(f"tokenizers[{name!r}].encode", ids, f"must return a list of ids from 0 to {MAX_ID}")
+    return array.astype(np.int64)
+
+
 class _DocumentEncoder:
     """Token frequencies of a tokenizer that encodes document by document."""
 
@@ -234,21 +255,7 @@ class _DocumentEncoder:
         self._frequencies[: len(shorter)] += shorter
 
     def _encode(self, text: str) -> npt.NDArray[np.int64]:
-        ids: Sequence[int] | npt.NDArray[np.uint32]
-        if is_plain(self._tokenizer):
-            ids = self._tokenizer.encode_to_numpy(text, "none")
-        else:
-            ids = self._tokenizer.encode(text)
-            ids = getattr(ids, "ids", ids)  # of `tokenizers.Encoding`
-        try:
-            array = np.asarray(ids if len(ids) else np.zeros(0, np.int64))
-        except (TypeError, ValueError):
-            array = np.asarray(None)
-        if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any() or (array > MAX_ID).any():
-            raise ArgumentTypeError(
-                f"tokenizers[{self._name!r}].encode", ids, f"must return a list of ids from 0 to {MAX_ID}"
-            )
-        return array.astype(np.int64)
+        return encoded(self._name, self._tokenizer, text)
 
     def evaluate(self, text: CountedText) -> Evaluation:
         words = text.words

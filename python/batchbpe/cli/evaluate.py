@@ -21,7 +21,7 @@ from .options import (
     reads,
 )
 from .output import note, print_json
-from .usage import one_of, refuse
+from .usage import number, one_of, refuse
 
 if TYPE_CHECKING:
     from ..analysis import EvaluationTable
@@ -58,6 +58,13 @@ def evaluate(
         ),
     ] = None,
     audit: Annotated[bool, option("Also list unused and suspicious tokens.", "--audit")] = False,
+    ngram_train: Annotated[
+        list[str] | None,
+        option("Documents to train n-gram models on, which predict the data. Can be repeated.", metavar="PATH"),
+    ] = None,
+    ngram_order: Annotated[
+        int | None, option("Tokens in the longest n-grams.", show_default="5", **number(int, least=1, most=100))
+    ] = None,
     pattern: RankPattern = None,
     reading: dict[str, Any],
     threads: Threads = None,
@@ -70,6 +77,9 @@ def evaluate(
     """
     from ..analysis.evaluation import evaluate
     from ..analysis.evaluator import unique_names
+    from ..data.corpus import Corpus
+    from ..data.options import ReadOptions
+    from ..options import picked
 
     grouped = bool(group_column or by_file)
     twice = next((path for path in models if models.count(path) > 1), None)
@@ -81,6 +91,10 @@ def evaluate(
             "--per needs --group-column or --by-file": per and not grouped,
             "--limit-bytes has no effect on groups, which are read completely; remove it": "limit_bytes" in reading
             and grouped,
+            "--ngram-order needs --ngram-train": ngram_order and not ngram_train,
+            "--ngram-train cannot be combined with --group-column or --by-file": ngram_train and grouped,
+            "--ngram-train needs data that can be read twice, not standard input": ngram_train
+            and "-" in [*data, *ngram_train],
             "--sample cannot be combined with --group-column": group_column and reading.get("sample", 1) != 1,
         }
     )
@@ -93,6 +107,8 @@ def evaluate(
         per=per or "character",
         parity=parity,
         audit=audit,
+        ngram_train=Corpus(files=ngram_train, options=picked(ReadOptions, reading)) if ngram_train else None,
+        ngram_order=ngram_order or 5,
         **reading,
         threads=threads,
         progress=not quiet,
@@ -109,7 +125,9 @@ def _as_json(result: EvaluationTable, name: str) -> dict[str, Any]:
     groups = result.groups
     audit = {"audit": asdict(result.audits[name])} if name in result.audits else {}
     if not groups:
-        return {"groups": {ALL: result[name].metrics(result[0])}, **audit}
+        ngrams = result.ngrams.get(name)
+        bits = {"ngram": {"order": ngrams.order, "bits_per_byte": ngrams.bits_per_byte}} if ngrams else {}
+        return {"groups": {ALL: result[name].metrics(result[0])}, **audit, **bits}
     comparison = {"reference": groups.reference_group, "gini": groups.tokenizers[name].gini}
     return {"groups": groups.metrics(name), **comparison, **audit}
 
