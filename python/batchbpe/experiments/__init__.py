@@ -12,6 +12,7 @@ from .batching import batching
 from .chunks import chunks
 from .data import ExperimentData
 from .freq_cutoff import freq_cutoff
+from .language_model import language_model
 from .mixture import mixture
 from .phrases import phrases
 from .report import report
@@ -27,6 +28,7 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "phrases": phrases,
     "mixture": mixture,
     "sweep": sweep,
+    "language-model": language_model,
 }
 """The experiments by name, as on the command line."""
 
@@ -37,6 +39,7 @@ __all__ = [
     "batching",
     "chunks",
     "freq_cutoff",
+    "language_model",
     "mixture",
     "phrases",
     "report",

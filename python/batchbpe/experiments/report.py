@@ -25,15 +25,16 @@ TITLES = {
     "phrases": "Phrases",
     "mixture": "Mixture",
     "sweep": "Parameter sweep",
+    "language-model": "Language model",
 }
-NOT_IN_PAPER = ("phrases", "mixture", "sweep")
+NOT_IN_PAPER = ("phrases", "mixture", "sweep", "language-model")
 """Experiments whose findings do not refer to claims of the paper."""
 FEW_ROWS, MAX_ROWS = 12, 60
 """Number of table rows that are displayed without a click, and maximum number."""
 DESCRIPTION = "experiment.json"
 """File with the parameters and findings of a finished experiment."""
 SWEEP_FILE = "runs.json"
-"""File with the results of an unfinished sweep."""
+"""File with the results of an unfinished experiment, which can be resumed."""
 VERSION = 1
 """Format version of both files."""
 RERUN = "rerun the experiment"
