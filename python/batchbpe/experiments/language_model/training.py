@@ -36,6 +36,8 @@ FALL = 0.3
 """Fraction of a run in which the learning rate falls to zero."""
 RISE = 0.03
 """Fraction of the longest run in which the learning rate rises to its value."""
+EMBEDDINGS = 3.0
+"""Learning rate of the embeddings, relative to that of the blocks."""
 DECAY = 0.1
 """Weight decay of the matrices of the blocks; embeddings have none."""
 MAX_FLOPS = 6e10
@@ -143,8 +145,8 @@ class _Training:
             rise = max(1, round(RISE * len(self._steps)))
             fall = (end - self._position) / (end - _falls_from(end))
             rate = self._options.learning_rate * min(1, (self._position + 1) / rise, fall)
-            for group in self._optimizer.param_groups:
-                group["lr"] = rate
+            for group, factor in zip(self._optimizer.param_groups, (1, EMBEDDINGS), strict=True):
+                group["lr"] = rate * factor
             self._optimizer.step()
             for gradient in self._model.gradients:
                 gradient.zero_()
