@@ -216,7 +216,7 @@ def test_verdicts_and_unknown_values_are_stated() -> None:
     assert rows["same"]["bits_per_byte"] < rows["same"]["bits_per_byte_equal_compute"]
     found = findings(compared)
     assert found["same, equal bytes"].startswith("cannot be told apart from first: ")
-    assert found["far, equal compute"] == "unknown: not evaluated with so little compute"
+    assert found["far, equal compute"] == "unknown: far was not evaluated with so little compute"
     assert "noise of a seed" in found
     alone = findings(_compared(seeds=1))
     assert alone["95% intervals cover the choice of"] == "held-out documents; with one seed, not the noise of seeds"

@@ -205,7 +205,7 @@ class DividedDocuments:
             with source.blamed():
                 for documents in source:
                     if isinstance(documents, Counts):
-                        raise DataError("phrases need documents, not chunk counts", remedy="pass the documents")
+                        raise DataError("expected documents, got chunk counts", remedy="pass the documents")
                     if is_held is None:
                         yield documents
                         continue

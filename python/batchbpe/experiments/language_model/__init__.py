@@ -90,7 +90,7 @@ def language_model(
     folder: folder in which the result of each model is saved. Two experiments cannot use it at the same time.
     resume: whether to reuse the results in the folder. If not, they are removed.
     heldout_share, seed, text_column, document, errors: as in `ExperimentData.of`.
-    threads: number of threads; all cores by default. It changes results slightly, since sums are rounded.
+    threads: number of threads for the models; all cores by default. It changes results slightly, by rounding.
     progress: whether to display a progress bar.
 
     """

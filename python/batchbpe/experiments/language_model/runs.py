@@ -15,10 +15,12 @@ import numpy as np
 from ...errors import DataError
 from ...storage.atomic import writing
 from ...storage.checked_json import load_sealed, save_sealed
-from ..report import SWEEP_FILE, VERSION
+from ..report import SWEEP_FILE
 from .batches import Encoder
 from .comparison import Bits
 
+VERSION = 1
+"""Format version of the files. It changes when equal options would give other results."""
 AGAIN = "remove it to start again"
 MAX_NAME = 100
 """Maximum length of the name of a vocabulary in a file name, in characters."""

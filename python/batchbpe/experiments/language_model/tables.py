@@ -77,7 +77,10 @@ def findings(compared: Compared) -> dict[str, str]:
     }
     for kind, bits in kinds.items():
         for name, difference in compared.differences(bits).items():
-            if name != reference:
+            if difference is None:
+                unknown = name if bits[reference] is not None else reference
+                found[f"{name}, {kind}"] = f"unknown: {unknown} was not evaluated with so little compute"
+            elif name != reference:
                 found[f"{name}, {kind}"] = sentence(difference, reference)
     seeds, documents = len(compared.runs[reference]), len(compared.heldout_sizes)
     covers = (
@@ -92,14 +95,12 @@ def findings(compared: Compared) -> dict[str, str]:
     return found
 
 
-def sentence(difference: Difference | None, reference: str) -> str:
+def sentence(difference: Difference, reference: str) -> str:
     """Describe a difference.
 
     >>> sentence(Difference(-1.5, -2, 0.5), "serial"), sentence(Difference(1.5, 1, 2), "serial")
     ('cannot be told apart from serial: −1.50% (−2.00 to +0.50)', 'worse than serial: +1.50% (+1.00 to +2.00)')
     """
-    if difference is None:
-        return "unknown: not evaluated with so little compute"
     numbers = f"{_percent(difference.percent)}% ({_percent(difference.low)} to {_percent(difference.high)})"
     word = "from" if difference.verdict == "cannot be told apart" else "than"
     return f"{difference.verdict} {word} {reference}: {numbers}"
@@ -123,7 +124,7 @@ def _main(compared: Compared) -> list[dict[str, Any]]:
             **_columns("", by_bytes[name]),
             "bits_per_byte_equal_compute": compared.per_byte(at_compute[name]),
             **_columns("_equal_compute", by_compute[name]),
-            "exaflops": fmean(run.flops[-1] for run in runs) / 1e18,
+            "teraflops": fmean(run.flops[-1] for run in runs) / 1e12,
             "seconds": fmean(run.seconds for run in runs),
         }
         rows.append(row)
@@ -131,7 +132,7 @@ def _main(compared: Compared) -> list[dict[str, Any]]:
 
 
 def _columns(ending: str, difference: Difference | None) -> dict[str, Any]:
-    names = [f"{name}{ending}" for name in ("change", "low", "high", "verdict")]
+    names = [f"change{ending}", f"change{ending}_low", f"change{ending}_high", f"verdict{ending}"]
     if difference is None:
         return dict.fromkeys(names)
     return dict(zip(names, (difference.percent, difference.low, difference.high, difference.verdict), strict=True))
@@ -144,7 +145,7 @@ def _curves(compared: Compared) -> list[dict[str, Any]]:
             "vocabulary": name,
             "bytes": round(fmean(point.bytes for point in points)),
             "tokens": round(fmean(point.tokens for point in points)),
-            "exaflops": fmean(point.flops for point in points) / 1e18,
+            "teraflops": fmean(point.flops for point in points) / 1e12,
             "bits_per_byte": fmean(point.total for point in points) / size,
         }
         for name, runs in compared.runs.items()
@@ -161,7 +162,7 @@ def _seeds(compared: Compared) -> list[dict[str, Any]]:
             "seed": seed,
             "bits_per_byte": run.points[-1].total / size,
             "change": 100 * (run.points[-1].total / reference[seed].points[-1].total - 1),
-            "exaflops": run.flops[-1] / 1e18,
+            "teraflops": run.flops[-1] / 1e12,
             "seconds": run.seconds,
         }
         for name, runs in compared.runs.items()

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...analysis.counted_text import texts_of
-from ...data.documents import Documents
+from ...data.documents import Documents, TextFile, invalid_utf8
 from ...errors import ArgumentError, DataError, Setting, plural
 from ...util.surrogates import Errors, combine_surrogates
 from ..data import DividedDocuments
 from .options import Options
 
+SURROGATES = re.compile("[\ud800-\udfff]")
 MIN_STEPS = 32
 """Minimum number of training steps."""
 MIN_DOCUMENTS = 2
@@ -103,8 +105,9 @@ def digest(documents: Sequence[bytes]) -> str:
 
 def _bytes_of(batches: Iterable[Documents], errors: Errors) -> Iterator[bytes]:
     for documents in batches:
-        for text in texts_of(documents, errors):
-            try:
-                yield text.encode("utf-8")
-            except UnicodeEncodeError:
-                yield combine_surrogates(text, errors).encode("utf-8")
+        try:
+            for text in texts_of(documents, errors):
+                yield (combine_surrogates(text, errors) if SURROGATES.search(text) else text).encode("utf-8")
+        except UnicodeDecodeError as error:
+            name = documents.name if isinstance(documents, TextFile) else ""
+            raise invalid_utf8(f"invalid UTF-8 at byte {error.start}", where=name) from None

@@ -162,7 +162,7 @@ class _Training:
             rows = self._rows_at_once(longest, backward=False)
             some = self._windows[start : start + min(rows, 64)]
             inputs, targets = padded(some)
-            losses = self._model.losses(self._moved(inputs), self._moved(targets)).double().sum(1).cpu().numpy()
+            losses = self._model.losses(self._moved(inputs), self._moved(targets)).cpu().double().sum(1).numpy()
             np.add.at(bits, [each.document for each in some], losses / log(2))
             start += len(some)
         if not np.isfinite(bits).all():
@@ -214,6 +214,7 @@ class _Training:
         import torch
 
         fields = {"run": json.dumps(self.run.recorded()), "work": self._work, "seconds": self._seconds}
+        fields["tokenizer"] = self._encoder.tokenizer.model.identity
         with replacing(checkpoint) as temporary:
             torch.save({**fields, "state": state}, temporary)
 
@@ -224,11 +225,16 @@ class _Training:
         try:
             with opening(checkpoint):
                 fields = torch.load(checkpoint, map_location=self._device, weights_only=True)
+            is_other = fields["tokenizer"] != self._encoder.tokenizer.model.identity
             self.run = Run.of(json.loads(fields["run"]))
             self._restore(fields["state"])
             self._work, self._seconds = fields["work"], fields["seconds"]
         except (RuntimeError, ValueError, KeyError, TypeError, EOFError, pickle.UnpicklingError) as error:
             raise DataError("the checkpoint is damaged", where=str(checkpoint), remedy="remove it") from error
+        if is_other:
+            name = self._encoder.name
+            reason = f"the checkpoint is from another vocabulary {name}"
+            raise DataError(reason, where=str(checkpoint), remedy="rename the vocabulary, or remove it")
 
 
 def _falls_from(end: int) -> int:

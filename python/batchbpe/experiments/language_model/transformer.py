@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import prod
@@ -26,8 +26,8 @@ INITIAL = 0.02
 """Standard deviation of the initial parameters."""
 POSITIONS = 10_000.0
 """Base of the wavelengths of rotary positions."""
-LOGITS = 1 << 22
-"""Maximum number of logits that are computed at a time, so that they stay in a cache."""
+CACHED_LOGITS, MAX_LOGITS = 1 << 22, 1 << 28
+"""Maximum number of logits that are computed at a time, on a processor and on other devices."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Transformer:
         self._cosine, self._sine = (torch.tensor(each, device=device) for each in rotations(shape.context))
         above = torch.full((shape.context, shape.context), float("-inf")).triu(1)
         self._mask = above.to(device=device, dtype=self.dtype)
-        self._at_once = max(16, LOGITS // vocabulary)
+        self._at_once = max(16, (CACHED_LOGITS if device == "cpu" else MAX_LOGITS) // vocabulary)
         # Allocating these for every part would take a tenth of the time.
         self._scratch = [torch.empty(self._at_once, vocabulary, device=device, dtype=self.dtype) for _ in range(2)]
         self._product = torch.empty(self._at_once, shape.width, device=device, dtype=self.dtype)
@@ -150,10 +150,9 @@ class Transformer:
     def _autocast(self) -> AbstractContextManager[Any]:
         import torch
 
-        is_lower = self.dtype != torch.float32
-        context: AbstractContextManager[Any] = torch.autocast(
-            self.device.partition(":")[0], self.dtype, enabled=is_lower
-        )
+        if self.dtype == torch.float32:
+            return nullcontext()
+        context: AbstractContextManager[Any] = torch.autocast(self.device.partition(":")[0], self.dtype)
         return context
 
     def _parts(self, rows: int) -> Iterator[slice]:
