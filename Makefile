@@ -7,12 +7,13 @@ SOURCES := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 DATA ?= benchmarks/data
 MODELS ?= .cache/models
 FRAMEWORKS ?= .cache/frameworks
+LM ?= .cache/lm
 
 SECONDS ?= 60
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 FUZZ := split count encode ranks csv
 
-.PHONY: help demo test test-models test-frameworks tools lint format docs bench bench-instructions fuzz coverage clean
+.PHONY: help demo test test-models test-frameworks test-lm tools lint format docs bench bench-instructions fuzz coverage clean
 
 help: ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
@@ -47,6 +48,10 @@ test-frameworks: $(DEV) $(BUILD) ## install training frameworks and llama.cpp in
 	$(FRAMEWORKS)/bin/pip install --quiet --requirement tests/frameworks/requirements.txt
 	$(FRAMEWORKS)/bin/pip install --quiet --no-deps litgpt==0.5.13 megatron-core==0.16.1 torchtitan==0.3.0
 	PYTHONPATH=python $(FRAMEWORKS)/bin/python -m pytest tests/frameworks
+
+test-lm: $(DEV) $(BUILD) ## install PyTorch in LM=.cache/lm (1 GB), and train small language models
+	$(BIN)/pip install --quiet --upgrade --target $(LM) --index-url https://download.pytorch.org/whl/cpu torch
+	PYTHONPATH=$(LM) $(BIN)/python -m pytest tests/test_experiments_language_model.py
 
 tools: ## install Java and chromium, for the Spark and viewer tests (Debian, as root)
 	@missing=; for tool in java:default-jre-headless chromium:chromium; do \

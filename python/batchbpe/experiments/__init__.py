@@ -10,6 +10,7 @@ from .batching import batching
 from .chunks import chunks
 from .data import ExperimentData
 from .freq_cutoff import freq_cutoff
+from .language_model import language_model
 from .mixture import mixture
 from .phrases import phrases
 from .report import report
@@ -23,6 +24,7 @@ __all__ = [
     "batching",
     "chunks",
     "freq_cutoff",
+    "language_model",
     "mixture",
     "phrases",
     "report",

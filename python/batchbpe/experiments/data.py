@@ -186,6 +186,14 @@ class DividedDocuments:
         """Return the documents to train on, which can be read several times."""
         return Source("", lambda _: self._documents(self.corpus, is_held=False if self._heldout is None else None))
 
+    def counted(self, split: Split, found_tokens: Sequence[str] = (), corpus: Corpus | None = None) -> ExperimentData:
+        """Count the documents, or others to train on; see `ExperimentData.of_corpus`."""
+        if corpus is not None and self._heldout is None:
+            reason = "must be given if the grid contains data, so that all vocabularies are compared on the same text"
+            raise ArgumentError("heldout", None, reason)
+        trained_on = corpus or self.corpus
+        return ExperimentData.of_corpus(trained_on, self._heldout, split, self._fraction, self._seed, found_tokens)
+
     def heldout(self) -> Iterator[Documents]:
         """Yield the held-out documents."""
         return self._documents(self._heldout or self.corpus, is_held=True if self._heldout is None else None)
@@ -197,7 +205,7 @@ class DividedDocuments:
             with source.blamed():
                 for documents in source:
                     if isinstance(documents, Counts):
-                        raise DataError("phrases need documents, not chunk counts", remedy="pass the documents")
+                        raise DataError("expected documents, got chunk counts", remedy="pass the documents")
                     if is_held is None:
                         yield documents
                         continue

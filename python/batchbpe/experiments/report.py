@@ -25,6 +25,7 @@ TITLES = {
     "phrases": "Phrases",
     "mixture": "Mixture",
     "sweep": "Parameter sweep",
+    "language-model": "Language model",
 }
 IN_PAPER = ("chunks", "stop-words", "freq-cutoff", "batching")
 """Experiments whose findings refer to claims of the paper."""
@@ -129,7 +130,7 @@ def readable(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     >>> readable(["freq_cutoff", "change", "unique_kept"], [["2000", "-0.125", "0.5"]])
     (['freq cutoff', 'change, %', 'unique kept, %'], [['2,000', '−0.1250', '50.0000']])
     """
-    names = [_words(name) + (", %" if name == "change" or name in PERCENT else "") for name in header]
+    names = [_words(name) + (", %" if name.startswith("change") or name in PERCENT else "") for name in header]
     return names, [[_formatted(name, cell) for name, cell in zip(header, row, strict=True)] for row in rows]
 
 

@@ -28,6 +28,8 @@ from .report import DESCRIPTION, RUNS_FILE, VERSION, findings_header, html_figur
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+RESUMABLE = ("sweep", "language-model")
+"""Experiments that keep the results of their parts in the folder."""
 MAX_NAME = 120
 """Maximum length of the name of a model in a file name, in characters."""
 
@@ -150,7 +152,7 @@ class Result:
                         writers[path](temporary)
                     checksums[path.relative_to(folder).as_posix()] = checksum_of(temporary.read_bytes())
                 last.write_bytes(sealed({**description, "checksums": checksums}))
-            kept = {*files, folder / RUNS_FILE} if self.name == "sweep" else {*files}
+            kept = {*files, folder / RUNS_FILE} if self.name in RESUMABLE else {*files}
             for stale in previous - kept:
                 stale.unlink(missing_ok=True)
         return [*files, folder / DESCRIPTION]

@@ -108,10 +108,10 @@ def sweep(
         reading += [{"document": document}] if document != "file" else []
         runs = Runs(folder, _description(corpus, other, *reading), combinations, resume, keep)
         on_progress = stack.enter_context(vocabularies_bar(len(combinations), show=progress))
-        for each, trained in _trainings(named, runs.todo(), counted, on_progress):
-            _check(trained)
+        for each, trained in train_grid(named, runs.todo(), counted, on_progress):
+            check_trained(trained)
             runs.add(_row(each, trained), trained.tokenizer.model)
-        for each, trained in _trainings(named, runs.without_model(), counted, lambda _: None):
+        for each, trained in train_grid(named, runs.without_model(), counted, lambda _: None):
             runs.add_model(each, trained.tokenizer.model)
     known = {"pattern", *named.values}
     rows = [
@@ -153,7 +153,7 @@ def _corpus(named: Grid, data: Any, texts: Any, files: Any, heldout: object, opt
     return None
 
 
-def _trainings(
+def train_grid(
     named: Grid,
     combinations: Iterable[Combination],
     counted: Callable[[Combination], ExperimentData],
@@ -173,7 +173,7 @@ def _trainings(
         done += len(some)
 
 
-def _check(trained: Trained) -> None:
+def check_trained(trained: Trained) -> None:
     """Raise if there was too little data. Cutoffs, phrases and policies of one's own may make vocabularies smaller."""
     options = trained.options
     is_usual = options.get("policy") in (None, *POLICIES.values()) and not options.get("phrases")
