@@ -49,8 +49,8 @@ test-frameworks: $(DEV) $(BUILD) ## install training frameworks and llama.cpp in
 	$(FRAMEWORKS)/bin/pip install --quiet --no-deps litgpt==0.5.13 megatron-core==0.16.1 torchtitan==0.3.0
 	PYTHONPATH=python $(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
-test-lm: $(DEV) $(BUILD) ## install PyTorch in LM=.cache/lm (1 GB), and train small language models
-	$(BIN)/pip install --quiet --upgrade --target $(LM) --index-url https://download.pytorch.org/whl/cpu torch
+test-lm: $(DEV) $(BUILD) ## install PyTorch in LM=.cache/lm (5 GB), and train small language models
+	$(BIN)/pip install --quiet --upgrade --target $(LM) torch
 	PYTHONPATH=$(LM) $(BIN)/python -m pytest tests/test_experiments_language_model.py
 
 tools: ## install Java and chromium, for the Spark and viewer tests (Debian, as root)

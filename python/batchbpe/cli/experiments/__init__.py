@@ -5,6 +5,7 @@ import typer
 from ..usage import Command, Group
 from .common import report
 from .grids import mixture, sweep
+from .language_model import language_model
 from .paper import batching, chunks, freq_cutoff, phrases, stop_words
 
 __all__ = ["experiments", "report"]
@@ -15,5 +16,5 @@ experiments = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (chunks, stop_words, freq_cutoff, batching, phrases, mixture, sweep):
+for _command in (chunks, stop_words, freq_cutoff, batching, phrases, mixture, sweep, language_model):
     experiments.command(cls=Command)(_command)
