@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .auditing import Audit, audit
+    from .auditing import Audit, audit, final_shares, residues
     from .display import Encoding
     from .evaluation import evaluate
     from .evaluation_table import EvaluationTable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .vocab_changes import Changes, changes
 
 _MODULES = {
-    "auditing": ["Audit", "audit"],
+    "auditing": ["Audit", "audit", "final_shares", "residues"],
     "display": ["Encoding"],
     "evaluation": ["evaluate"],
     "evaluation_table": ["EvaluationTable"],
@@ -53,12 +53,14 @@ __all__ = [
     "audit",
     "changes",
     "evaluate",
+    "final_shares",
     "find_tokens",
     "gini",
     "inspect_counts",
     "inspect_model",
     "parity",
     "renyi_entropy",
+    "residues",
 ]
 
 
