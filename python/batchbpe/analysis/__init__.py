@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .id_map import IdMap
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
+    from .vocab_atlas import Atlas, atlas
     from .vocab_changes import Changes, changes
 
 _MODULES = {
@@ -33,11 +34,13 @@ _MODULES = {
     "id_map": ["IdMap"],
     "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
     "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
+    "vocab_atlas": ["Atlas", "atlas"],
     "vocab_changes": ["Changes", "changes"],
 }
 
 __all__ = [
     "METRICS",
+    "Atlas",
     "Audit",
     "Changes",
     "CountsSummary",
@@ -50,6 +53,7 @@ __all__ = [
     "ModelSummary",
     "TextEncoder",
     "TokenInfo",
+    "atlas",
     "audit",
     "changes",
     "evaluate",
