@@ -1,6 +1,7 @@
 """The command `batchbpe`: parse arguments, call one function of the package per command, and print the result."""
 
 from .app import app, main
+from .atlas import atlas
 from .count import count
 from .decode import decode
 from .diff import diff
@@ -16,5 +17,21 @@ from .view import view
 
 __all__ = ["app", "main"]
 
-for _command in (count, train, encode, decode, inspect, diff, edit, view, evaluate, export, verify, experiment, report):
+_commands = (
+    count,
+    train,
+    encode,
+    decode,
+    inspect,
+    diff,
+    edit,
+    view,
+    evaluate,
+    atlas,
+    export,
+    verify,
+    experiment,
+    report,
+)
+for _command in _commands:
     app.command(cls=Command)(_command)

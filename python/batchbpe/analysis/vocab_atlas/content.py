@@ -129,10 +129,15 @@ def _metrics(model: Model, name: str, evaluation: EvaluationTable | None, facts:
     }
 
 
+def _examples(model: Model, ids: list[int]) -> list[int]:
+    """Return the first tokens, those of several bytes before single bytes, which say little."""
+    return sorted(ids, key=lambda token: len(model.vocab[token]) == 1)[:MAX_EXAMPLES]
+
+
 def _tokens(model: Model, tokens: Iterable[int]) -> dict[str, Any]:
     ids = list(tokens)
     return {
         "number": len(ids),
-        "examples": list(map(asdict, described(model, ids[:MAX_EXAMPLES]))),
+        "examples": list(map(asdict, described(model, _examples(model, ids)))),
         "ids": ids if len(ids) <= MAX_IDS else None,
     }

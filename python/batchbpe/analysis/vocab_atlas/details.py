@@ -36,8 +36,10 @@ def _rows(each: Vocabulary) -> Iterator[tuple[str, str]]:
     yield "split", f"<code>{text(each['split'])}</code>"
     if each["pattern"] != each["split"]:
         yield "pattern", f'<code class="long">{text(each["pattern"])}</code>'
-    kinds = ", ".join(f"{number:,} {kind}" for kind, number in each["numbers"].items() if number and kind != "tokens")
-    yield "numbers", text(kinds.replace(" largest id", " largest id"))
+    numbers = {kind: number for kind, number in each["numbers"].items() if number and kind != "tokens"}
+    largest = numbers.pop("largest id", 0)
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in numbers.items())
+    yield "numbers", text(f"{kinds}; the largest id is {largest:,}")
     if each["same_as"]:
         yield "same as", text(", ".join(each["same_as"]))
     for cause, found in each["unreachable"]["causes"].items():
@@ -49,7 +51,8 @@ def _rows(each: Vocabulary) -> Iterator[tuple[str, str]]:
             yield {"partial_utf8": "partial UTF-8"}.get(kind, kind), _tokens(each[kind])
     if each["missing_bytes"]:
         yield "missing bytes", _bytes(each["missing_bytes"], each["missing_utf8_bytes"])
-    yield "longest", " ".join(map(token, each["longest"]))
+    longest = (f"<span>{token(one)} <small>{one['bytes']:,}</small></span>" for one in each["longest"])
+    yield "longest, in bytes", f'<div class="longest">{" ".join(longest)}</div>'
     exact = [engine for engine, export in each["exports"].items() if export["exact"]]
     yield "exact exports", text(", ".join(exact) or "none")
     for engine, export in each["exports"].items():

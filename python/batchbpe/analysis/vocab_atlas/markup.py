@@ -67,7 +67,11 @@ def decimal(value: float | None, digits: int = 2, heat: float | None = None, tit
     >>> decimal(1234.5678).text, decimal(None).text
     ('1,234.57', '–')
     """
-    return Cell(value, NOTHING if value is None else f"{value:,.{digits}f}", heat, title)
+    return Cell(value, NOTHING if value is None else _signed(f"{value:,.{digits}f}"), heat, title)
+
+
+def _signed(number: str) -> str:
+    return number.replace("-", "−")
 
 
 def percent(value: float | None, digits: int = 1, heat: float | None = None, title: str = "") -> Cell:
@@ -105,15 +109,18 @@ def table(
     tall: whether the labels of the columns are vertical.
 
     """
-    labels = "".join(_label(label, meaning) for label, meaning in header)
+    is_text = [True, *(isinstance(cell.value, str) for cell in rows[0][1])]
+    labels = "".join(map(_label, header, is_text))
     body = "".join(f"<tr><th scope=row>{name}</th>{''.join(map(_cell, cells))}</tr>" for name, cells in rows)
     kind = f' class="{" ".join(filter(None, (tint and f"heat {tint}", "tall" * tall)))}"' if tint or tall else ""
-    return f'<div class="scroll" tabindex="0"><table{kind}><thead><tr>{labels}</tr></thead><tbody>{body}</tbody></table></div>'
+    rendered = f"<table{kind}><thead><tr>{labels}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll" tabindex="0">{rendered}</div>'
 
 
-def _label(label: str, meaning: str) -> str:
+def _label(column: tuple[str, str], is_text: bool) -> str:
+    label, meaning = column
     title = f' title="{text(meaning)}"' if meaning else ""
-    return f"<th scope=col{title}><span>{text(label)}</span></th>"
+    return f"<th scope=col{'' if is_text else ' class=n'}{title}><span>{text(label)}</span></th>"
 
 
 def _cell(cell: Cell) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import OutputExistsError, plural
+from ...errors import ArgumentError, OutputExistsError, opening, plural
 from ...storage.atomic import replacing_all, writing
 from ...util.progress import format_size
 from . import details
@@ -42,11 +42,11 @@ def json_beside(path: Path) -> Path:
     >>> json_beside(Path("atlas.html")).name
     'atlas.json'
     """
+    if path.suffix not in (".html", ".htm"):
+        raise ArgumentError("output", str(path), "must end with .html")
     beside = path.with_suffix(".json")
-    if beside == path:
-        raise OutputExistsError(f"the page and its JSON file would both be {path}", remedy="end the name with .html")
     if beside.exists():
-        with beside.open("rb") as file:
+        with opening(beside), beside.open("rb") as file:
             is_atlas = file.read(len(_START)) == _START.encode()
         if not is_atlas:
             reason = f"{beside} exists and is not of an atlas, but the results are written to it"
@@ -73,7 +73,8 @@ def page(content: Content) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
         f"<title>Tokenizer atlas</title><style>{style}</style></head>\n<body><header><h1>Tokenizer atlas</h1>"
         f"<p>{_summary(content)}</p><nav>{links}</nav></header>\n<main>{body}</main>\n"
         f"<script>{script}</script></body></html>\n"
@@ -116,6 +117,7 @@ def _number_of(kind: str) -> Callable[[Vocabulary], Cell]:
 
 def _overview(content: Content) -> Iterator[str]:
     columns = [
+        Column("split", "How text is split: the name of the pattern, and what happens before.", _split),
         Column("tokens", "Tokens of all kinds.", lambda each: integer(each["numbers"]["tokens"])),
         Column(
             "special",
@@ -144,13 +146,12 @@ def _overview(content: Content) -> Iterator[str]:
             lambda each: integer(len(each["missing_utf8_bytes"])),
         ),
         Column("duplicates", "Tokens with the same bytes as another token.", _number_of("duplicates")),
-        Column("split", "How text is split: the name of the pattern, and what happens before.", _split),
     ]
     if content["text"]:
-        columns[5:5] = [
+        columns[6:6] = [
             Column(
                 "residues",
-                "Tokens that encoding the text makes, but merges further at least nine times out of ten.",
+                "Tokens that encoding the text makes, but merges further more than nine times out of ten.",
                 _number_of("residues"),
             ),
             Column("unused", "Tokens that the text does not contain.", _number_of("unused")),
@@ -163,14 +164,18 @@ def _split(each: Vocabulary) -> Cell:
     return Cell(name, name if len(name) <= 24 else f"{name[:23]}…", title=name)
 
 
-_METRICS = {
+def _three_digits(value: float | None) -> Cell:
+    return decimal(value, 3)
+
+
+_METRICS: dict[str, tuple[str, Callable[[Any], Cell]]] = {
     "tokens": ("Number of tokens in the encoded text.", integer),
     "change": ("Change in the number of tokens relative to the first vocabulary, in percent.", decimal),
     "bytes_per_token": ("Compression; higher is better.", decimal),
     "tokens_per_word": ("Fertility; words are separated by whitespace.", decimal),
     "single_token_word_rate": ("Fraction of words that are one token after a space.", percent),
     "vocabulary_used": ("Number of different tokens in the text.", integer),
-    "renyi_efficiency": ("Rényi entropy of order 2.5 divided by its maximum; higher is more even.", decimal),
+    "renyi_efficiency": ("Rényi entropy of order 2.5 divided by its maximum; higher is more even.", _three_digits),
     "dropped": ("Bytes that the pattern does not match, and that encoding drops.", integer),
 }
 _LABELS = {
@@ -190,8 +195,7 @@ def _on_text(content: Content) -> Iterator[str]:
     is_lossy = any(each["metrics"]["dropped"] for each in content["vocabularies"])
 
     def column(name: str) -> Column:
-        meaning, cell = _METRICS[name]
-        show: Callable[[Any], Cell] = cell
+        meaning, show = _METRICS[name]
         return Column(_LABELS.get(name, name), meaning, lambda each: show(each["metrics"][name]))
 
     columns = [column(name) for name in _METRICS if is_lossy or name != "dropped"]
@@ -204,7 +208,7 @@ def _by_group(content: Content) -> Iterator[str]:
     unit, cost, names = groups["unit"], groups["cost"], list(groups["sizes"])
     vocabularies = content["vocabularies"]
     label = "Tokens" if unit == "text" else f"Tokens per {unit}"
-    yield f"<p>{label}. In each column, a darker cell is a vocabulary that needs more tokens than the others.</p>"
+    yield f"<p>{label}. In each column, a stronger color is a vocabulary that needs more tokens.</p>"
     yield _columns(content, [_cost_column(vocabularies, name, cost) for name in names], tint="cost")
     if groups["empty"]:
         yield f"<p>Without text, and left out: {text(', '.join(groups['empty']))}.</p>"
@@ -236,9 +240,10 @@ def _cost_column(vocabularies: list[Vocabulary], name: str, cost: str) -> Column
 
     def cell(each: Vocabulary) -> Cell:
         value = each["groups"][name][cost]
+        heat = between(value, min(values, default=0), max(values, default=0), logarithmic=True)
         if cost == "tokens_per_text":
-            return integer(each["groups"][name]["tokens"], between(value, min(values, default=0), max(values, default=0)))
-        return decimal(value, 3, between(value, min(values, default=0), max(values, default=0)))
+            return integer(each["groups"][name]["tokens"], heat)
+        return decimal(value, 3, heat)
 
     return Column(name, "", cell)
 
@@ -253,16 +258,23 @@ def _contents(content: Content) -> Iterator[str]:
     names = sorted((name for name, share in shares.items() if share), key=lambda name: -shares[name])
 
     def column(name: str) -> Column:
+        def share(each: Vocabulary) -> float:
+            part: float = each["contents"][name] / max(1, sum(each["contents"].values()))
+            return part
+
+        most = max(map(share, vocabularies))
+
         def cell(each: Vocabulary) -> Cell:
-            number = each["contents"][name]
-            share = number / max(1, sum(each["contents"].values()))
-            return Cell(number, f"{100 * share:.1f}" if number else "", share**0.5 if number else None, f"{number:,}")
+            number, fraction = each["contents"][name], share(each)
+            shown = "" if not number else "·" if fraction < 0.0005 else f"{100 * fraction:.1f}"
+            return Cell(number, shown, between(fraction, 0, most), f"{number:,} tokens")
 
         return Column(name, "", cell)
 
     yield (
-        "<p>Percent of the ordinary tokens (without special and added tokens), by the script of the first letter. Tokens "
-        "without letters are digits, only whitespace, symbols, or parts of characters, including single bytes.</p>"
+        "<p>Percent of the ordinary tokens (without special and added tokens), by the script of the first letter. "
+        "Tokens without letters are digits, only whitespace, symbols, or parts of characters, including single bytes. "
+        "In each column, a stronger color is a larger fraction.</p>"
     )
     yield _columns(content, list(map(column, names)), tint="contents", tall=True)
 
@@ -289,8 +301,8 @@ def _overlap(content: Content) -> Iterator[str]:
 
 def _engines(content: Content) -> Iterator[str]:
     yield (
-        "<p>Whether batchbpe can export the vocabulary so that the engine gives the same ids: found by trying the export, "
-        "not by running the engine. <code>batchbpe verify</code> runs engines and compares their ids. "
+        "<p>Whether batchbpe can export the vocabulary so that the engine gives the same ids: found by trying the "
+        "export, not by running the engine. <code>batchbpe verify</code> runs engines and compares their ids. "
         "● exact, ◐ with a condition, ○ not exact; the reasons are with each vocabulary below.</p>"
     )
 
@@ -298,7 +310,8 @@ def _engines(content: Content) -> Iterator[str]:
         def cell(each: Vocabulary) -> Cell:
             export = each["exports"][engine]
             sign = "○" if not export["exact"] else "◐" if export["reason"] else "●"
-            return Cell(int(export["exact"]), sign, (0.5 if export["reason"] else 1) * export["exact"], export["reason"])
+            heat = (0.5 if export["reason"] else 1) * export["exact"]
+            return Cell(int(export["exact"]), sign, heat, export["reason"])
 
         return Column(engine, "", cell)
 
