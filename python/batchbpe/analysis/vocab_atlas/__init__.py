@@ -75,7 +75,7 @@ def atlas(
     >>> found.shared.tolist(), found.evaluation["two"].tokens
     ([[256, 256], [256, 258]], 10)
     >>> found.facts["two"].longest[0].text
-    ' be'
+    ' b'
 
     """
     has_text = any(each is not None for each in (data, texts, files))
@@ -156,10 +156,9 @@ def short_names(given: Sequence[Any]) -> list[str]:
     for size in range(1, max(map(len, parts), default=0) + 1):
         names = ["/".join(each[-size:]) for each in parts]
         if len({*names}) == len(names):
-            break
-    shortest = ["/".join(each[-1:]) for each in parts]
-    chosen = [name if shortest.count(short) > 1 else short for name, short in zip(names, shortest, strict=True)]
-    return chosen if len({*chosen}) == len(chosen) else unique
+            repeated = [each[-1] for each in parts]
+            return [name if repeated.count(each[-1]) > 1 else each[-1] for name, each in zip(names, parts, strict=True)]
+    return unique
 
 
 def _load(source: Loadable, pattern: str | None) -> Any:

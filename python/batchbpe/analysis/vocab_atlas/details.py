@@ -11,7 +11,7 @@ MEANINGS = {
     "decode-only": "no merge makes them, and no rule looks them up",
     "added token": "their text contains an added token",
     "normalization": "their text is normalized to another",
-    "pattern": "their text is split into several chunks",
+    "pattern": "their text is split into several chunks, or dropped",
     "merges": "other merges come first",
 }
 """Why tokens are unreachable."""

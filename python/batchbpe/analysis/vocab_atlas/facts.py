@@ -129,11 +129,11 @@ def causes(model: Model, unreachable: Iterable[int]) -> dict[str, list[int]]:
     - decode-only: the file has no merge that makes the token, and no rule to look it up;
     - added token: its text contains an added token, which is found first;
     - normalization: its text is normalized to another;
-    - pattern: its text is split into several chunks (a longer text may still contain it within one);
+    - pattern: its text is split into several chunks, or dropped (a longer text may still contain it within one);
     - merges: other merges come first.
 
     >>> from batchbpe.analysis import audit
-    >>> model = Model("NFC > [a-z]+|.", {(97, 32): 256, (98, 99): 257, (97, 98): 258, (258, 99): 259})
+    >>> model = Model(r"[a-z]+|[^a-z]", {(97, 32): 256, (98, 99): 257, (97, 98): 258, (258, 99): 259})
     >>> causes(model, audit(Tokenizer(model)).unreachable)
     {'pattern': [256], 'merges': [259]}
     """
