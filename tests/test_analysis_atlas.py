@@ -139,7 +139,7 @@ def test_facts_equal_a_plain_computation(some: dict[str, Tokenizer]) -> None:
         ]
         assert each["unreachable"]["ids"] == sorted(unreachable)
         assert each["unreachable"]["number"] == len(unreachable)
-        by_cause = [found["ids"] for found in each["unreachable"]["causes"].values()]
+        by_cause = [found["ids"] for found in each["causes"].values()]
         assert sorted(chain.from_iterable(by_cause)) == each["unreachable"]["ids"]
         times = Counter(ordinary.values())
         assert each["duplicates"]["ids"] == sorted(token for token in ordinary if times[ordinary[token]] > 1)
@@ -159,13 +159,13 @@ def test_facts_equal_a_plain_computation(some: dict[str, Tokenizer]) -> None:
 
 def test_the_causes_of_unreachable_tokens() -> None:
     (each,) = atlas({"it": irregular()}).content["vocabularies"]
-    causes = {cause: found["ids"] for cause, found in each["unreachable"]["causes"].items()}
+    causes = {cause: found["ids"] for cause, found in each["causes"].items()}
     # 300 and the decode-only 404 have the bytes of the stop word "ab", which is looked up first.
     assert causes == {"decode-only": [403, 404], "normalization": [307], "pattern": [304], "merges": [300, 303]}
     assert each["missing_utf8_bytes"] == [4] and each["missing_bytes"] == [4, 0xC0, 0xFF]
     added = Model("[a-z]+", {(122, 122): 256, (256, 122): 257}, added_tokens={"zz": 258})
     (each,) = atlas(added).content["vocabularies"]
-    assert each["unreachable"]["causes"]["added token"]["ids"] == [256, 257]
+    assert each["causes"]["added token"]["ids"] == [256, 257]
 
 
 def test_overlap_equals_sets(some: dict[str, Tokenizer]) -> None:
@@ -205,7 +205,7 @@ def test_text_equals_a_plain_computation(some: dict[str, Tokenizer]) -> None:
 def test_a_token_that_the_pattern_splits_alone_can_be_in_a_text() -> None:
     model = Model(r"a b(?=c)|[\s\S]", {(97, 32): 256, (256, 98): 257})
     (each,) = atlas({"it": model}, texts="a bc").content["vocabularies"]
-    assert each["unreachable"]["causes"]["pattern"]["ids"] == [256, 257]
+    assert each["causes"]["pattern"]["ids"] == [256, 257]
     assert each["unreachable_in_text"]["ids"] == [257]
 
 
@@ -402,7 +402,8 @@ def test_equal_vocabularies_and_names(tmp_path: Path) -> None:
     found = atlas(paths)
     names = [*found.facts]
     assert len(names) == 4 and names[1].endswith("two/tokenizer.json")
-    assert found.facts[names[0]].same_as == [names[1], names[3]] and found.facts[names[2]].same_as == []
+    same_as = [each["same_as"] for each in found.content["vocabularies"]]
+    assert same_as == [[names[1], names[3]], [names[0], names[3]], [], [names[0], names[1]]]
     assert [*atlas(paths[:3]).facts] == ["one", "two", "three"]
     assert short_names([irregular(), irregular(), "x.json"]) == ["Model", "Model 2", "x.json"]
 

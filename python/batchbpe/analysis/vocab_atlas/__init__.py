@@ -83,24 +83,21 @@ def atlas(
         if value is not None and not has_text:
             raise ArgumentError(name, value, "needs a text", remedy=("pass ", Setting("data")))
     given = _named(tokenizers)
-    loaded: dict[str, Tokenizer] = {}
+    sources = {name: Path(each) for name, each in given.items() if isinstance(each, str | os.PathLike)}
     failures: dict[str, Exception] = {}
-    with bar("loading", len(given), show=progress) as update:
-        for done, (name, each) in enumerate(given.items()):
-            update(done, name)
-            try:
-                loaded[name] = Tokenizer(_load(each, pattern))
-            except (DataError, OSError) as error:
-                failures[name] = error
-    if not loaded:
-        first = next(iter(failures.values()))
-        if len(failures) == 1:
-            raise first
-        raise DataError(f"none of the {plural(len(failures), 'file')} can be loaded; the first: {first}")
+    facts: dict[str, Facts] = {}
+    union = Union()
     evaluation = None
+    tokenizers_by_name = _loaded(given, pattern, failures)
     if has_text:
+        with bar("loading", len(given), show=progress) as update:
+            together: dict[str, Tokenizer] = {}
+            for name, tokenizer in tokenizers_by_name:
+                together[name] = tokenizer
+                update(len(together) + len(failures), name)
+        _check_some(together, failures)
         evaluation = evaluate(
-            loaded,
+            together,
             data,
             texts=texts,
             files=files,
@@ -113,20 +110,37 @@ def atlas(
             progress=progress,
             **reading,
         )
-    sources = {name: Path(each) for name, each in given.items() if isinstance(each, str | os.PathLike)}
-    union = Union(ordinary(each.model).values() for each in loaded.values())
-    facts: dict[str, Facts] = {}
-    with bar("describing", len(loaded), show=progress) as update:
-        for index, (name, tokenizer) in enumerate(loaded.items()):
-            update(index, name)
-            facts[name] = facts_of(
-                tokenizer,
-                evaluation.audits[name] if evaluation else audit(tokenizer),
-                contents=union.contents(index),
-                same_as=[other for other in loaded if other != name and loaded[other].model == tokenizer.model],
-                source=sources.get(name),
-            )
-    return Atlas(loaded, facts, union.shared(), failures, evaluation, sources)
+        tokenizers_by_name = iter(together.items())
+    with bar("describing", len(given), show=progress) as update:
+        for name, tokenizer in tokenizers_by_name:
+            update(len(facts) + len(failures), name)
+            contents = union.add(ordinary(tokenizer.model).values())
+            audited = evaluation.audits[name] if evaluation else audit(tokenizer)
+            facts[name] = facts_of(tokenizer, audited, contents, sources.get(name))
+    _check_some(facts, failures)
+    return Atlas(facts, union.shared(), failures, evaluation, sources)
+
+
+def _loaded(
+    given: Mapping[str, Loadable], pattern: str | None, failures: dict[str, Exception]
+) -> Iterator[tuple[str, Tokenizer]]:
+    """Load one after another, so that not all need to be in memory."""
+    for name, source in given.items():
+        try:
+            tokenizer = Tokenizer(_load(source, pattern))
+        except (DataError, OSError) as error:
+            failures[name] = error
+            continue
+        yield name, tokenizer
+
+
+def _check_some(loaded: Mapping[str, object], failures: Mapping[str, Exception]) -> None:
+    """Raise unless something was loaded."""
+    if not loaded:
+        first = next(iter(failures.values()))
+        if len(failures) == 1:
+            raise first
+        raise DataError(f"none of the {plural(len(failures), 'file')} can be loaded; the first: {first}")
 
 
 def _named(given: Mapping[str, Loadable] | Loadable | Iterable[Loadable]) -> dict[str, Loadable]:
@@ -174,7 +188,6 @@ def _load(source: Loadable, pattern: str | None) -> Any:
 class Atlas:
     """Facts about vocabularies, by name; see `atlas`."""
 
-    tokenizers: Mapping[str, Tokenizer]
     facts: Mapping[str, Facts]
     shared: npt.NDArray[np.int64]
     """How many different ordinary tokens, by their bytes, the vocabularies of a row and a column have in common."""
@@ -188,7 +201,7 @@ class Atlas:
     @lazy
     def content(self) -> dict[str, Any]:
         """All results, JSON-ready: what `write` writes, and what the page shows."""
-        return content_of(self.tokenizers, self.facts, self.shared, self.failures, self.evaluation, self.sources)
+        return content_of(self.facts, self.shared, self.failures, self.evaluation, self.sources)
 
     def tables(self) -> Iterator[Table]:
         """Yield the overview, the tokens per group, the overlap in percent and the engines as tables of text."""

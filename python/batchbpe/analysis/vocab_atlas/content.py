@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,38 +11,30 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import __version__
-from ...model import Model
-from ...tokenizer import Tokenizer
 from ..evaluation_table import EvaluationTable
 from ..group_evaluation import GroupComparison
 from .exports import without_remedy
-from .facts import Facts, described
+from .facts import Facts, Tokens
 
 FORMAT, VERSION = "batchbpe-atlas", 1
-MAX_EXAMPLES = 12
-"""Number of tokens of a kind that are described; the ids of all are listed."""
 MAX_IDS = 20_000
 """Above this number, the ids are not listed."""
 
 
 def content_of(
-    tokenizers: Mapping[str, Tokenizer],
     facts: Mapping[str, Facts],
     shared: npt.NDArray[np.int64],
     failures: Mapping[str, Exception],
-    evaluation: EvaluationTable | None,
-    sources: Mapping[str, Path],
+    evaluation: EvaluationTable | None = None,
+    sources: Mapping[str, Path] | None = None,
 ) -> dict[str, Any]:
     """Return the content of the JSON file: see docs/atlas.md for its fields.
 
-    >>> content_of({}, {}, np.zeros((0, 0), np.int64), {"a.json": ValueError("damaged")}, None, {})["failures"]
+    >>> content_of({}, np.zeros((0, 0), np.int64), {"a.json": ValueError("damaged")})["failures"]
     [{'name': 'a.json', 'source': None, 'error': 'damaged'}]
     """
     groups = evaluation.groups if evaluation else None
-
-    def source(name: str) -> str | None:
-        return str(sources[name]) if name in sources else None
-
+    paths = {name: str(path) for name, path in (sources or {}).items()}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -51,9 +43,10 @@ def content_of(
         "vocabularies": [
             {
                 "name": name,
-                "source": source(name),
-                **_facts(tokenizers[name].model, each),
-                **_metrics(tokenizers[name].model, name, evaluation, each),
+                "source": paths.get(name),
+                "same_as": [other for other in facts if other != name and facts[other].identity == each.identity],
+                **_facts(each),
+                "metrics": None if evaluation is None else evaluation[name].metrics(evaluation[0]),
                 "groups": None if groups is None else groups.metrics(name),
                 "gini": None if groups is None else groups.tokenizers[name].gini,
             }
@@ -61,7 +54,8 @@ def content_of(
         ],
         "shared": shared.tolist(),
         "failures": [
-            {"name": name, "source": source(name), "error": without_remedy(error)} for name, error in failures.items()
+            {"name": name, "source": paths.get(name), "error": without_remedy(error)}
+            for name, error in failures.items()
         ],
     }
 
@@ -90,54 +84,19 @@ def _groups(groups: GroupComparison) -> dict[str, Any]:
     }
 
 
-def _facts(model: Model, facts: Facts) -> dict[str, Any]:
-    unreachable = [token for tokens in facts.unreachable.values() for token in tokens]
+def _facts(facts: Facts) -> dict[str, Any]:
+    values = {each.name: getattr(facts, each.name) for each in fields(facts)}
+    values["causes"] = {cause: _tokens(found) for cause, found in facts.causes.items()}
+    values["missing_utf8_bytes"] = facts.missing_utf8_bytes
+    values["longest"] = list(map(asdict, facts.longest))
+    values["exports"] = {engine: asdict(each) for engine, each in facts.exports.items()}
+    return {name: _tokens(value) if isinstance(value, Tokens) else value for name, value in values.items()}
+
+
+def _tokens(found: Tokens) -> dict[str, Any]:
+    number = len(found.ids)
     return {
-        "format": facts.format,
-        "split": facts.split,
-        "pattern": model.pattern,
-        "same_as": list(facts.same_as),
-        "numbers": dict(facts.numbers),
-        "mean_bytes": facts.mean_bytes,
-        "contents": dict(facts.contents),
-        "unreachable": {
-            **_tokens(model, sorted(unreachable)),
-            "causes": {cause: _tokens(model, tokens) for cause, tokens in facts.unreachable.items()},
-        },
-        "duplicates": _tokens(model, facts.duplicates),
-        "partial_utf8": _tokens(model, facts.partial_utf8),
-        "missing_bytes": facts.missing_bytes,
-        "missing_utf8_bytes": facts.missing_utf8_bytes,
-        "longest": list(map(asdict, facts.longest)),
-        "exports": {engine: asdict(each) for engine, each in facts.exports.items()},
-    }
-
-
-def _metrics(model: Model, name: str, evaluation: EvaluationTable | None, facts: Facts) -> dict[str, Any]:
-    """Return what is known only from the text; None if there is none."""
-    if evaluation is None:
-        return dict.fromkeys(("metrics", "unused", "scaffolds", "residues", "unreachable_in_text"))
-    audit, frequencies = evaluation.audits[name], evaluation[name].frequencies
-    used = set(np.flatnonzero(frequencies).tolist())
-    in_text = [token for tokens in facts.unreachable.values() for token in tokens if token in used]
-    return {
-        "metrics": evaluation[name].metrics(evaluation[0]),
-        "unused": _tokens(model, audit.unused or ()),
-        "scaffolds": _tokens(model, audit.scaffolds or ()),
-        "residues": _tokens(model, audit.residues or ()),
-        "unreachable_in_text": _tokens(model, sorted(in_text)),
-    }
-
-
-def _examples(model: Model, ids: list[int]) -> list[int]:
-    """Return the first tokens, those of several bytes before single bytes, which say little."""
-    return sorted(ids, key=lambda token: len(model.vocab[token]) == 1)[:MAX_EXAMPLES]
-
-
-def _tokens(model: Model, tokens: Iterable[int]) -> dict[str, Any]:
-    ids = list(tokens)
-    return {
-        "number": len(ids),
-        "examples": list(map(asdict, described(model, _examples(model, ids)))),
-        "ids": ids if len(ids) <= MAX_IDS else None,
+        "number": number,
+        "examples": list(map(asdict, found.examples)),
+        "ids": found.ids if number <= MAX_IDS else None,
     }

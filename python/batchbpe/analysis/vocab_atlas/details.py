@@ -42,7 +42,7 @@ def _rows(each: Vocabulary) -> Iterator[tuple[str, str]]:
     yield "numbers", text(f"{kinds}; the largest id is {largest:,}")
     if each["same_as"]:
         yield "same as", text(", ".join(each["same_as"]))
-    for cause, found in each["unreachable"]["causes"].items():
+    for cause, found in each["causes"].items():
         yield f"unreachable: {cause}", f"{_tokens(found)} <small>{MEANINGS[cause]}</small>"
     if (found := each["unreachable_in_text"]) and found["number"]:
         yield "unreachable alone, but in the text", _tokens(found)

@@ -1,16 +1,18 @@
-"""What one vocabulary contains, as far as it is known without a text, and how many tokens vocabularies share."""
+"""What one vocabulary contains, and how many tokens vocabularies share."""
 
 from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from ...formats import format_of
 from ...formats.pre_tokenizers import NOT_IN_UTF8
 from ...model import Model
 from ...tokenizer import Tokenizer
@@ -23,31 +25,62 @@ from .exports import Export, exports_of
 CONTENTS = (*SCRIPTS, "other letters", "digits", "whitespace", "symbols", "parts of characters")
 """What tokens contain: the script of the first letter, or, without letters, digits, only whitespace, or others."""
 CAUSES = ("decode-only", "added token", "normalization", "pattern", "merges")
-"""Why a token is unreachable, in the order in which a cause is looked for. `causes` explains them."""
+"""Why a token is unreachable, in the order in which a cause is looked for. `causes_of` explains them."""
+MAX_EXAMPLES = 12
+"""Number of tokens of a kind that are described."""
 Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Tokens:
+    """Tokens of a vocabulary.
+
+    >>> Tokens.of(Tokenizer.train("aaab", 257).model, [97, 256]).examples[0].text
+    'aa'
+    """
+
+    ids: list[int]
+    examples: list[TokenInfo]
+    """The first few; those of several bytes before single bytes, which say little."""
+
+    @classmethod
+    def of(cls, model: Model, ids: Iterable[int]) -> Tokens:
+        """Choose the examples."""
+        found = list(ids)
+        chosen = sorted(found, key=lambda token: len(model.vocab[token]) == 1)[:MAX_EXAMPLES]
+        return cls(found, _described(model, chosen))
+
+
+@dataclass(frozen=True)
 class Facts:
-    """What a vocabulary contains, without a text. Special and added tokens are only in `numbers`; see `facts_of`."""
+    """What a vocabulary contains. What is known only from a text is None without one. See `facts_of`."""
 
     format: str | None
     """The format of the file, if there is one."""
     split: str
+    """The name of the pattern, and what happens before."""
+    pattern: str
+    identity: str
+    """`Model.identity`: equal for vocabularies that are equal in everything that changes ids."""
     numbers: Mapping[str, int]
     """How many tokens there are, in total and of each kind; `largest id` and `merges listed` are no kinds."""
     mean_bytes: float
-    """Mean length of the ordinary tokens."""
-    same_as: Sequence[str]
-    """Other vocabularies that are equal in everything that changes ids."""
+    """Mean length of the ordinary tokens, which are all but special and added tokens."""
     contents: Mapping[str, int]
     """Number of ordinary tokens for each of `CONTENTS`."""
-    unreachable: Mapping[str, list[int]]
-    """Tokens whose own bytes are encoded differently, by cause."""
-    duplicates: list[int]
-    partial_utf8: list[int]
-    missing_bytes: list[int]
+    unreachable: Tokens
+    """Ordinary tokens whose own bytes are encoded differently."""
+    causes: Mapping[str, Tokens]
+    """Why: see `causes_of`."""
+    duplicates: Tokens
+    partial_utf8: Tokens
     longest: list[TokenInfo]
+    missing_bytes: list[int]
+    unused: Tokens | None
+    scaffolds: Tokens | None
+    residues: Tokens | None
+    unreachable_in_text: Tokens | None
+    """Tokens that are unreachable on their own and that the text contains."""
     exports: Mapping[str, Export]
     """Whether each engine can load an exact export."""
 
@@ -57,23 +90,48 @@ class Facts:
         return [byte for byte in self.missing_bytes if byte not in NOT_IN_UTF8]
 
 
-def facts_of(
-    tokenizer: Tokenizer, audit: Audit, *, contents: Codes, same_as: Sequence[str] = (), source: Path | None = None
-) -> Facts:
-    """Return the facts about a vocabulary. `contents` are those of its ordinary tokens; see `ordinary` and `Union`.
+def facts_of(tokenizer: Tokenizer, audit: Audit, contents: Codes, source: Path | None = None) -> Facts:
+    """Return the facts about a vocabulary. `contents` are those of its ordinary tokens; see `Union`.
 
     >>> from batchbpe.analysis import audit
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259, special_tokens=["<s>"])
-    >>> union = Union([ordinary(tokenizer.model).values()])
-    >>> facts = facts_of(tokenizer, audit(tokenizer), contents=union.contents(0))
+    >>> facts = facts_of(tokenizer, audit(tokenizer), Union().add(ordinary(tokenizer.model).values()))
     >>> facts.numbers["tokens"], facts.contents["Latin"], facts.contents["parts of characters"]
     (259, 54, 128)
     """
-    from ...formats import format_of
-
     model = tokenizer.model
     values = ordinary(model).values()
-    numbers = {
+    unused = None if audit.unused is None else set(audit.unused)
+    format = None if source is None else "transformers" if source.is_dir() else format_of(source)
+    listed = merges_listed(source) if source is not None and format in ("huggingface", "transformers") else None
+
+    def tokens(ids: list[int] | None) -> Tokens | None:
+        return None if ids is None else Tokens.of(model, ids)
+
+    return Facts(
+        format=format,
+        split=model.split.name,
+        pattern=model.pattern,
+        identity=model.identity,
+        numbers=_numbers(model) | ({} if listed is None else {"merges listed": listed}),
+        mean_bytes=sum(map(len, values)) / len(values) if values else 0.0,
+        contents=dict(zip(CONTENTS, np.bincount(contents, minlength=len(CONTENTS)).tolist(), strict=True)),
+        unreachable=Tokens.of(model, audit.unreachable),
+        causes={cause: Tokens.of(model, ids) for cause, ids in causes_of(model, audit.unreachable).items()},
+        duplicates=Tokens.of(model, audit.duplicates),
+        partial_utf8=Tokens.of(model, audit.partial_utf8),
+        longest=_described(model, audit.longest),
+        missing_bytes=[byte for byte, token in enumerate(model.byte_ids) if token is None],
+        unused=tokens(audit.unused),
+        scaffolds=tokens(audit.scaffolds),
+        residues=tokens(audit.residues),
+        unreachable_in_text=tokens(None if unused is None else [id for id in audit.unreachable if id not in unused]),
+        exports=exports_of(model),
+    )
+
+
+def _numbers(model: Model) -> dict[str, int]:
+    return {
         "tokens": model.vocab_size,
         "largest id": model.n_vocab - 1,
         "bytes": 256 - model.byte_ids.count(None),
@@ -85,23 +143,6 @@ def facts_of(
         "decode-only": len(model.decode_only),
         "hidden": len(model.hidden),
     }
-    format = None if source is None else "transformers" if source.is_dir() else format_of(source)
-    if source is not None and format in ("huggingface", "transformers") and (listed := merges_listed(source)):
-        numbers["merges listed"] = listed
-    return Facts(
-        format=format,
-        split=model.split.name,
-        numbers=numbers,
-        mean_bytes=sum(map(len, values)) / len(values) if values else 0.0,
-        same_as=same_as,
-        contents=dict(zip(CONTENTS, np.bincount(contents, minlength=len(CONTENTS)).tolist(), strict=True)),
-        unreachable=causes(model, audit.unreachable),
-        duplicates=audit.duplicates,
-        partial_utf8=audit.partial_utf8,
-        missing_bytes=[byte for byte, token in enumerate(model.byte_ids) if token is None],
-        longest=described(model, audit.longest),
-        exports=exports_of(model),
-    )
 
 
 def ordinary(model: Model) -> dict[int, bytes]:
@@ -114,16 +155,11 @@ def ordinary(model: Model) -> dict[int, bytes]:
     return {token: value for token, value in model.vocab.items() if token not in found}
 
 
-def described(model: Model, tokens: Iterable[int]) -> list[TokenInfo]:
-    """Describe tokens.
-
-    >>> described(Tokenizer.train("aaab", 257).model, [256])
-    [TokenInfo(id=256, text='aa', hex='6161', bytes=2)]
-    """
+def _described(model: Model, tokens: Iterable[int]) -> list[TokenInfo]:
     return [TokenInfo.of(token, model.vocab[token]) for token in tokens]
 
 
-def causes(model: Model, unreachable: Iterable[int]) -> dict[str, list[int]]:
+def causes_of(model: Model, unreachable: Iterable[int]) -> dict[str, list[int]]:
     """Return why tokens are unreachable: the first of `CAUSES` that applies.
 
     - decode-only: the file has no merge that makes the token, and no rule to look it up;
@@ -134,7 +170,7 @@ def causes(model: Model, unreachable: Iterable[int]) -> dict[str, list[int]]:
 
     >>> from batchbpe.analysis import audit
     >>> model = Model(r"[a-z]+|[^a-z]", {(97, 32): 256, (98, 99): 257, (97, 98): 258, (258, 99): 259})
-    >>> causes(model, audit(Tokenizer(model)).unreachable)
+    >>> causes_of(model, audit(Tokenizer(model)).unreachable)
     {'pattern': [256], 'merges': [259]}
     """
     found: dict[str, list[int]] = {}
@@ -173,43 +209,40 @@ def merges_listed(path: Path) -> int | None:
 class Union:
     """The tokens of several vocabularies, by their bytes.
 
-    >>> union = Union([[b"a", b"to"], [b"to", b"be", b"42"]])
+    >>> union = Union()
+    >>> [[CONTENTS[code] for code in union.add(values)] for values in ([b"a", b"to"], [b"to", b"42"])]
+    [['Latin', 'Latin'], ['Latin', 'digits']]
     >>> union.shared().tolist()
-    [[2, 1], [1, 3]]
-    >>> [CONTENTS[code] for code in union.contents(1)]
-    ['Latin', 'Latin', 'digits']
+    [[2, 1], [1, 2]]
     """
 
-    def __init__(self, vocabularies: Iterable[Iterable[bytes]]) -> None:
-        """Number the different tokens. A vocabulary may contain one several times."""
-        numbers: dict[bytes, int] = {}
-        self._numbers = [
-            np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64) for values in vocabularies
-        ]
-        self._contents = _content_codes([*numbers])
+    def __init__(self) -> None:
+        """Start without vocabularies."""
+        self._numbers: dict[bytes, int] = {}
+        self._contents: Codes = np.zeros(0, np.int64)
+        self._vocabularies: list[Codes] = []
 
-    def contents(self, index: int) -> Codes:
-        """Return the contents of each token of a vocabulary, as indices of `CONTENTS`."""
-        codes: Codes = self._contents[self._numbers[index]]
+    def add(self, values: Iterable[bytes]) -> Codes:
+        """Add a vocabulary, in which a token may occur several times. Return what each token contains."""
+        numbers = self._numbers
+        known = len(numbers)
+        found = np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
+        self._contents = np.concatenate([self._contents, _content_codes([*islice(numbers, known, None)])])
+        self._vocabularies.append(np.unique(found))
+        codes: Codes = self._contents[found]
         return codes
 
     def shared(self) -> Codes:
         """Return how many different tokens each vocabulary shares with each; on the diagonal, how many it has."""
-        size = len(self._numbers)
+        size = len(self._vocabularies)
         shared = np.zeros((size, size), np.int64)
-        for block in self._blocks():
-            shared += np.rint(block @ block.T).astype(np.int64)
-        return shared
-
-    def _blocks(self) -> Iterator[npt.NDArray[np.float32]]:
-        """Yield which vocabularies contain which tokens, for 2¹⁶ tokens at once: sums of ones are exact in float32."""
-        ordered = [np.unique(numbers) for numbers in self._numbers]
-        for start in range(0, len(self._contents), 1 << 16):
-            block = np.zeros((len(ordered), min(1 << 16, len(self._contents) - start)), np.float32)
-            for row, numbers in zip(block, ordered, strict=True):
+        for start in range(0, len(self._numbers), 1 << 16):  # sums of this many ones are exact in float32
+            block = np.zeros((size, 1 << 16), np.float32)
+            for row, numbers in zip(block, self._vocabularies, strict=True):
                 first, last = np.searchsorted(numbers, [start, start + len(row)])
                 row[numbers[first:last] - start] = 1
-            yield block
+            shared += np.rint(block @ block.T).astype(np.int64)
+        return shared
 
 
 def _content_codes(values: Sequence[bytes]) -> Codes:
