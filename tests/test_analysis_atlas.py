@@ -256,7 +256,8 @@ class Page(HTMLParser):
         self.attributes: list[tuple[str, str | None]] = []
         self.rows: dict[str, list[list[str | None]]] = {}
         self.words: list[str] = []
-        self.section = ""
+        self.shown: dict[str, list[str]] = {}
+        self.section, self.in_cell = "", False
         self.feed(page)
         self.close()
 
@@ -270,9 +271,16 @@ class Page(HTMLParser):
             self.rows.setdefault(self.section, []).append([])
         if tag == "td":
             self.rows[self.section][-1].append(given.get("data-v"))
+            self.shown.setdefault(self.section, []).append("")
+        self.in_cell = tag == "td"
+
+    def handle_endtag(self, tag: str) -> None:
+        self.in_cell = False
 
     def handle_data(self, data: str) -> None:
         self.words.append(data)
+        if self.in_cell:
+            self.shown[self.section][-1] += data
 
 
 def written(found: Any, folder: Path) -> tuple[str, Any]:
@@ -323,6 +331,20 @@ def test_the_page_shows_the_numbers_of_the_json_file(some: dict[str, Tokenizer],
     shown("overlap", *map(list, zip(*content["shared"], strict=True)))
     engines = vocabularies[0]["exports"]
     shown("engines", *([int(value) for value in column("exports", engine, "exact")] for engine in engines))
+
+
+def test_cells_are_formatted(tmp_path: Path) -> None:
+    small = Model("[a-z]+", {(97, 98): 256})
+    large = Model("[a-z]+", {(97, 98): 256, (98, 99): 257, (49, 50): 258, (0xD0, 0xB4): 259})
+    given = {"small": small, "large": large, "both": large}
+    shown = Page(written(atlas(given, texts={"en": "abab", "de": "acac"}, parity="en"), tmp_path)[0]).shown
+    assert shown["overlap"] == ["100", "100", "100", "99", "100", "100", "99", "100", "100"]
+    assert shown["groups"] == [
+        *("0.500", "1.000") * 3,  # tokens per character
+        *("1.00", "2.00", "0.167") * 3,
+    ]
+    assert shown["contents"][:2] == ["49.8", f"{100 * 53 / 257:.1f}"] and f"{100 * 54 / 260:.1f}" in shown["contents"]
+    assert shown["engines"][:7] == ["●", "●", "○", "●", "○", "○", "●"]
 
 
 def test_hostile_text_is_escaped(some: dict[str, Tokenizer], tmp_path: Path) -> None:

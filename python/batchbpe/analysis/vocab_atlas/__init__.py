@@ -88,6 +88,8 @@ def atlas(
     facts: dict[str, Facts] = {}
     union = Union()
     evaluation = None
+    if files is not None and not isinstance(files, str | os.PathLike | Mapping):
+        files = list(files)
     tokenizers_by_name = _loaded(given, pattern, failures)
     if has_text:
         with bar("loading", len(given), show=progress) as update:
@@ -118,7 +120,7 @@ def atlas(
             audited = evaluation.audits[name] if evaluation else audit(tokenizer)
             facts[name] = facts_of(tokenizer, audited, contents, sources.get(name))
     _check_some(facts, failures)
-    return Atlas(facts, union.shared(), failures, evaluation, sources)
+    return Atlas(facts, union.shared(), failures, evaluation, sources, _paths(files))
 
 
 def _loaded(
@@ -132,6 +134,16 @@ def _loaded(
             failures[name] = error
             continue
         yield name, tokenizer
+
+
+def _paths(files: Any) -> list[str]:
+    if isinstance(files, Mapping):
+        return [path for each in files.values() for path in _paths(each)]
+    return (
+        []
+        if files is None
+        else [os.fspath(each) for each in ([files] if isinstance(files, str | os.PathLike) else files)]
+    )
 
 
 def _check_some(loaded: Mapping[str, object], failures: Mapping[str, Exception]) -> None:
@@ -197,11 +209,13 @@ class Atlas:
     """Metrics on the text, by group if there are groups, and audits."""
     sources: Mapping[str, Path] = field(default_factory=dict)
     """The paths of those that were files."""
+    text_files: Sequence[str] = ()
+    """The paths of the text, if it was given as `files`."""
 
     @lazy
     def content(self) -> dict[str, Any]:
         """All results, JSON-ready: what `write` writes, and what the page shows."""
-        return content_of(self.facts, self.shared, self.failures, self.evaluation, self.sources)
+        return content_of(self.facts, self.shared, self.failures, self.evaluation, self.sources, self.text_files)
 
     def tables(self) -> Iterator[Table]:
         """Yield the overview, the tokens per group, the overlap in percent and the engines as tables of text."""

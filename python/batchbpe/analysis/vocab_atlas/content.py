@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ def content_of(
     failures: Mapping[str, Exception],
     evaluation: EvaluationTable | None = None,
     sources: Mapping[str, Path] | None = None,
+    text_files: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the content of the JSON file: see docs/atlas.md for its fields.
 
@@ -39,7 +40,7 @@ def content_of(
         "format": FORMAT,
         "version": VERSION,
         "batchbpe": __version__,
-        "text": None if evaluation is None else _text(evaluation),
+        "text": None if evaluation is None else {"files": list(text_files), **_text(evaluation)},
         "vocabularies": [
             {
                 "name": name,

@@ -10,7 +10,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from ...errors import ArgumentError, OutputExistsError, opening, plural
+from ...errors import ArgumentError, OutputExistsError, listed, opening, plural
 from ...storage.atomic import replacing_all, writing
 from ...util.progress import format_size
 from .content import FORMAT
@@ -88,5 +88,6 @@ def _summary(content: Content) -> str:
     if found := content["text"]:
         groups = found["groups"]
         among = f" in {plural(len(groups['sizes']), 'group')}" if groups else ""
-        parts.append(f"{format_size(found['bytes'])} of text{among}")
+        names = f" ({listed([Path(each).name for each in found['files']])})" if found["files"] else ""
+        parts.append(f"{format_size(found['bytes'])} of text{among}{names}")
     return text(" · ".join([*parts, f"batchbpe {content['batchbpe']}"]))

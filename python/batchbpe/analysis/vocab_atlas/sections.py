@@ -209,7 +209,8 @@ def _overlap(content: Content) -> Iterator[str]:
         for other, number in enumerate(shared[index]):
             share = number / max(1, shared[index][index])
             title = f"{number:,} tokens of {each['name']} in {vocabularies[other]['name']}"
-            cells.append(Cell(number, f"{100 * share:.0f}", None if other == index else share, title))
+            shown = "100" if share == 1 else ">99" if share > 0.995 else f"{100 * share:.0f}"
+            cells.append(Cell(number, shown, None if other == index else share, title))
         rows.append((f'<a href="#v{index}">{text(each["name"])}</a>', cells))
     header = [("vocabulary", ""), *((each["name"], "") for each in vocabularies)]
     yield table(rows, header, tint="overlap", tall=True)
