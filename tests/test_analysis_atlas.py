@@ -343,8 +343,8 @@ def test_cells_are_formatted(tmp_path: Path) -> None:
         *("0.500", "1.000") * 3,  # tokens per character
         *("1.00", "2.00", "0.167") * 3,
     ]
-    assert shown["contents"][:2] == ["49.8", f"{100 * 53 / 257:.1f}"] and f"{100 * 54 / 260:.1f}" in shown["contents"]
-    assert shown["engines"][:7] == ["●", "●", "○", "●", "○", "○", "●"]
+    assert {f"{100 * 128 / 257:.1f}", f"{100 * 53 / 257:.1f}", f"{100 * 54 / 260:.1f}"} <= {*shown["contents"]}
+    assert shown["engines"][:7] == ["●", "●", "○", "●", "○", "●", "●"]
 
 
 def test_hostile_text_is_escaped(some: dict[str, Tokenizer], tmp_path: Path) -> None:

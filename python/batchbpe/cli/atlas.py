@@ -45,7 +45,7 @@ def atlas(
 ) -> None:
     """Write one page about any number of tokenizers. The exit code is 1 if one cannot be loaded.
 
-    Example: batchbpe atlas mine.model cl100k_base.tiktoken folder --data texts.parquet --group-column language
+    Example: batchbpe atlas mine.model gpt2.json --data texts --by-file
     """
     from ..analysis.vocab_atlas import atlas
     from ..analysis.vocab_atlas.page import json_beside
