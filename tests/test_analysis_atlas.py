@@ -472,7 +472,13 @@ def test_tables_in_a_terminal_and_a_notebook(some: dict[str, Tokenizer]) -> None
 
 
 def test_arguments_that_need_a_text() -> None:
-    for options in ({"group_column": "language"}, {"by_file": True}, {"parity": "en"}):
+    for options in (
+        {"group_column": "language"},
+        {"by_file": True},
+        {"parity": "en"},
+        {"per": "byte"},
+        {"sample": 0.5},
+    ):
         with pytest.raises(ValueError, match="needs a text"):
             atlas(irregular(), **options)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must contain at least one tokenizer"):

@@ -92,7 +92,7 @@ def final_shares(model: Model, frequencies: npt.NDArray[Any]) -> npt.NDArray[np.
 
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 258)  # aa, then ab
     >>> final_shares(tokenizer.model, np.bincount(tokenizer.encode("aab"), minlength=258))[[97, 98, 256, 257]]
-    array([0., 0., 1., 1.])
+    array([ 0.,  1.,  1., nan])
     """
     final = np.zeros(model.next_id, np.float64)
     final[: len(frequencies)] = frequencies

@@ -23,7 +23,7 @@ SEARCHED = 256
 def script_codes(values: Iterable[bytes]) -> npt.NDArray[np.int8]:
     """Return the script of each token as an index of `SCRIPT_NAMES`.
 
-    >>> [SCRIPT_NAMES[code] for code in script_codes([b" the", "1\\u0434".encode(), b"42", b"\\xe2"])]
+    >>> [SCRIPT_NAMES[code] for code in script_codes([b" the", "1\\u0434a".encode(), b"42", b"\\xe2"])]
     ['Latin', 'Cyrillic', 'no letters', 'no letters']
     """
     texts = [value[:SEARCHED].decode("utf-8", "ignore") for value in values]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 COMMON = ("tokenizer.json", "tokenizer.model", "vocab.json", "tekken.json")
 """Names of files that many models have: a file with one of these is named after its folder."""
+_DEFAULTS = {"by_file": False, "per": "character", **asdict(ReadOptions()), **asdict(Sampling())}
 
 
 @accepting(ReadOptions, Sampling)
@@ -79,8 +80,9 @@ def atlas(
 
     """
     has_text = any(each is not None for each in (data, texts, files))
-    for name, value in {"group_column": group_column, "by_file": by_file or None, "parity": parity}.items():
-        if value is not None and not has_text:
+    needing_text = {"group_column": group_column, "by_file": by_file, "per": per, "parity": parity, **reading}
+    for name, value in needing_text.items():
+        if value != _DEFAULTS.get(name) and not has_text:
             raise ArgumentError(name, value, "needs a text", remedy=("pass ", Setting("data")))
     given = _named(tokenizers)
     sources = {name: Path(each) for name, each in given.items() if isinstance(each, str | os.PathLike)}
@@ -139,11 +141,8 @@ def _loaded(
 def _paths(files: Any) -> list[str]:
     if isinstance(files, Mapping):
         return [path for each in files.values() for path in _paths(each)]
-    return (
-        []
-        if files is None
-        else [os.fspath(each) for each in ([files] if isinstance(files, str | os.PathLike) else files)]
-    )
+    several = [files] if isinstance(files, str | os.PathLike) else files or ()
+    return [os.fspath(each) for each in several]
 
 
 def _check_some(loaded: Mapping[str, object], failures: Mapping[str, Exception]) -> None:

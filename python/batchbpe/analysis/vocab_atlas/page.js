@@ -1,4 +1,11 @@
 "use strict";
+/* Open the details that a link leads to, in browsers that do not. */
+function open() {
+  const target = /^#v\d+$/.test(location.hash) && document.querySelector(location.hash);
+  if (target) { target.closest("details").open = true; target.scrollIntoView(); }
+}
+addEventListener("hashchange", open);
+open();
 /* Click on the label of a column to sort the rows by it; numbers start with the largest. */
 for (const head of document.querySelectorAll("thead th")) {
   const label = head.firstChild;
