@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import ChunkCounts, Model, Tokenizer, evaluate, reference, train
-from batchbpe.analysis import audit
+from batchbpe.analysis import audit, final_shares
+from batchbpe.analysis import residues as find_residues
 from batchbpe.reference import Chunks, Pair
 
 FOLDER = Path(__file__).parents[1] / "examples" / "policies"
@@ -27,7 +28,7 @@ WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=9), st.integers(1, 5
 def load(name: str) -> Any:
     spec = spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec and spec.loader
-    sys.modules[name] = module_from_spec(spec)  # by name, because picky imports residues
+    sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
 
@@ -164,11 +165,11 @@ def test_final_shares_count_all_tokens_that_encoding_makes() -> None:
         for counter, tokens in zip((final, made), plain_encode(tokenizer.model, chunk), strict=True):
             counter.update({token: count * times for token, times in Counter(tokens).items()})
     frequencies = evaluate(tokenizer, texts=other)[0].frequencies
-    shares = residues.final_shares(tokenizer.model, frequencies).tolist()
+    shares = final_shares(tokenizer.model, frequencies).tolist()
     assert len(shares) == 600
     for token, share in enumerate(shares):
         assert isnan(share) if not made[token] else share == final[token] / made[token]
-    found = residues.residues(tokenizer.model, frequencies, 0.2)
+    found = find_residues(tokenizer.model, frequencies, 0.2)
     assert found == [token for token in range(256, 600) if made[token] and final[token] / made[token] < 0.2]
     without = Tokenizer(tokenizer.model.without(found))
     gone = {tokenizer.vocab[token] for token in found}

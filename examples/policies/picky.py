@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from residues import residues
 
 from batchbpe import ChunkCounts, Tokenizer, evaluate, train
+from batchbpe.analysis import residues
 from batchbpe.policies import Candidates, MergedBatch, continue_search
 
 

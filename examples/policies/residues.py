@@ -4,33 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sysconfig
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from batchbpe import ChunkCounts, Model, Tokenizer, evaluate
-
-
-def final_shares(model: Model, frequencies: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return which fraction of each token's occurrences stays. The others are steps to longer tokens.
-
-    `frequencies` are how often each id occurs in a text. The result is NaN for a token that encoding never makes.
-    """
-    final = np.zeros(model.next_id, np.float64)
-    final[: len(frequencies)] = frequencies
-    made = final.tolist()
-    for (first, last), token in reversed([*model.merges.items()]):
-        made[first] += made[token]
-        made[last] += made[token]
-    shares: npt.NDArray[np.float64] = np.divide(final, made, out=np.full(len(made), np.nan), where=np.array(made) > 0)
-    return shares
-
-
-def residues(model: Model, frequencies: npt.NDArray[Any], threshold: float = 0.1) -> list[int]:
-    """Return the tokens, other than bytes, of whose occurrences less than `threshold` stay."""
-    rare = np.flatnonzero(final_shares(model, frequencies) < threshold)
-    return [token for token in rare.tolist() if len(model.vocab.get(token, b"")) > 1]
+from batchbpe import ChunkCounts, Tokenizer, evaluate
+from batchbpe.analysis import residues
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .auditing import Audit, audit
+    from .auditing import Audit, audit, final_shares, residues
     from .display import Encoding
     from .evaluation import evaluate
     from .evaluation_table import EvaluationTable
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
     from .ngram import NgramBits, ngram_bits
+    from .vocab_atlas import Atlas, atlas
     from .vocab_changes import Changes, changes
 
 _MODULES = {
-    "auditing": ["Audit", "audit"],
+    "auditing": ["Audit", "audit", "final_shares", "residues"],
     "display": ["Encoding"],
     "evaluation": ["evaluate"],
     "evaluation_table": ["EvaluationTable"],
@@ -35,11 +36,13 @@ _MODULES = {
     "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
     "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
     "ngram": ["NgramBits", "ngram_bits"],
+    "vocab_atlas": ["Atlas", "atlas"],
     "vocab_changes": ["Changes", "changes"],
 }
 
 __all__ = [
     "METRICS",
+    "Atlas",
     "Audit",
     "Changes",
     "CountsSummary",
@@ -53,9 +56,11 @@ __all__ = [
     "NgramBits",
     "TextEncoder",
     "TokenInfo",
+    "atlas",
     "audit",
     "changes",
     "evaluate",
+    "final_shares",
     "find_tokens",
     "gini",
     "inspect_counts",
@@ -63,6 +68,7 @@ __all__ = [
     "ngram_bits",
     "parity",
     "renyi_entropy",
+    "residues",
 ]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +14,9 @@ from ..errors import ArgumentTypeError
 from ..model import Model
 from ..tokenizer import Tokenizer
 from ..util.utf8 import is_utf8
+
+RESIDUE = 0.1
+"""A token is a residue if a smaller fraction of its occurrences stays."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,8 @@ class Audit:
     """Tokens that do not occur in the text. None if no frequencies were given."""
     scaffolds: list[int] | None
     """Unused tokens from which a token in the text was made."""
+    residues: list[int] | None
+    """Tokens that encoding the text makes, but merges further nearly always; see `residues`."""
 
 
 def audit(tokenizer: Tokenizer, *, frequencies: npt.NDArray[np.uint64] | None = None) -> Audit:
@@ -74,7 +81,38 @@ def audit(tokenizer: Tokenizer, *, frequencies: npt.NDArray[np.uint64] | None = 
         longest=sorted(vocab, key=lambda token: (-len(vocab[token]), token))[:10],
         unused=unused,
         scaffolds=scaffolds,
+        residues=None if frequencies is None else residues(model, frequencies),
     )
+
+
+def final_shares(model: Model, frequencies: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return which fraction of each token's occurrences stays. The others are steps to longer tokens.
+
+    `frequencies` are how often each id occurs in a text. The result is NaN for a token that encoding never makes.
+
+    >>> tokenizer = Tokenizer.train("aaabdaaabac", 258)  # aa, then ab
+    >>> final_shares(tokenizer.model, np.bincount(tokenizer.encode("aab"), minlength=258))[[97, 98, 256, 257]]
+    array([ 0.,  1.,  1., nan])
+    """
+    final = np.zeros(model.next_id, np.float64)
+    final[: len(frequencies)] = frequencies
+    made = final.tolist()
+    for (first, last), token in reversed([*model.merges.items()]):
+        made[first] += made[token]
+        made[last] += made[token]
+    shares: npt.NDArray[np.float64] = np.divide(final, made, out=np.full(len(made), np.nan), where=np.array(made) > 0)
+    return shares
+
+
+def residues(model: Model, frequencies: npt.NDArray[Any], threshold: float = RESIDUE) -> list[int]:
+    """Return the tokens, other than bytes, of whose occurrences less than `threshold` stays (arXiv 2602.04706).
+
+    >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)  # aa, then ab, then aaab
+    >>> residues(tokenizer.model, np.bincount(tokenizer.encode("aaab"), minlength=259))
+    [256, 257]
+    """
+    rare = np.flatnonzero(final_shares(model, frequencies) < threshold)
+    return [token for token in rare.tolist() if len(model.vocab.get(token, b"")) > 1]
 
 
 def _unreachable(tokenizer: Tokenizer, vocab: dict[int, bytes]) -> list[int]:
@@ -82,7 +120,9 @@ def _unreachable(tokenizer: Tokenizer, vocab: dict[int, bytes]) -> list[int]:
     encoder = tokenizer.core_encoder
     texts = {token: value.decode("utf-8") for token, value in vocab.items() if is_utf8(value)}
     others = {token: value for token, value in vocab.items() if token not in texts}
-    ids, offsets = tokenizer.encode_batch_to_numpy(texts.values(), "none")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about tokens with bytes that the pattern does not match
+        ids, offsets = tokenizer.encode_batch_to_numpy(texts.values(), "none")
     encoded = dict(zip(texts, np.split(ids, offsets[1:-1]), strict=True))
     data = np.frombuffer(b"".join(others.values()), np.uint8)
     ids, sizes = encoder.encode_chunks(data, np.cumsum([0, *map(len, others.values())], dtype=np.int64), None)

@@ -166,7 +166,7 @@ class Evaluator:
         return [
             evaluate_text(name, tokenizer, self.text, threads=self._threads)
             if encodes_chunks(tokenizer)
-            else self._by_document[name].evaluate(self.text)
+            else self._by_document[name].evaluate(self.text, self._threads)
             for name, tokenizer in self._tokenizers.items()
         ]
 
@@ -190,11 +190,7 @@ def evaluate_text(name: str, tokenizer: Tokenizer, text: CountedText, *, threads
         warn((f"{name}: " if name else "") + dropped_text(dropped, split))
     single = None
     if text.words is not None:
-        spaced, offsets = _with_spaces(text.words)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # dropped text has been reported above, for the whole text
-            _, ends = encoder.encode_documents(spaced, offsets, "none", threads)
-        single = int(text.words.arrays.counts[np.diff(ends) == 1].sum())
+        single = _single_token_words(tokenizer, text.words, threads)
     return _evaluation(name, len(tokenizer.vocab), frequencies, text, single, dropped)
 
 
@@ -249,19 +245,23 @@ class _DocumentEncoder:
         self._frequencies: Frequencies = np.zeros(0, np.uint64)
 
     def add(self, text: str) -> None:
-        found = np.bincount(self._encode(text)).astype(np.uint64)
-        longer, shorter = sorted((self._frequencies, found), key=len, reverse=True)
-        self._frequencies = longer.copy()
-        self._frequencies[: len(shorter)] += shorter
+        ids = self._encode(text)
+        size = int(ids.max(initial=-1)) + 1
+        if size > len(self._frequencies):
+            self._frequencies = np.pad(self._frequencies, (0, size - len(self._frequencies)))
+        np.add.at(self._frequencies, ids, np.uint64(1))
 
     def _encode(self, text: str) -> npt.NDArray[np.int64]:
         return encoded(self._name, self._tokenizer, text)
 
-    def evaluate(self, text: CountedText) -> Evaluation:
+    def evaluate(self, text: CountedText, threads: int | None) -> Evaluation:
         words = text.words
-        single = (
-            None if words is None else sum(count for word, count in words.items() if len(self._encode(f" {word}")) == 1)
-        )
+        if words is None:
+            single = None
+        elif is_plain(self._tokenizer):
+            single = _single_token_words(self._tokenizer, words, threads)
+        else:
+            single = sum(count for word, count in words.items() if len(self._encode(f" {word}")) == 1)
         return _evaluation(self._name, self._vocab_size(), self._frequencies, text, single, 0)
 
     def _vocab_size(self) -> int:
@@ -286,6 +286,15 @@ def _evaluation(
         dropped=dropped,
         frequencies=frequencies,
     )
+
+
+def _single_token_words(tokenizer: Tokenizer, words: ChunkCounts, threads: int | None) -> int:
+    """Return the number of words that are one token after a space."""
+    spaced, offsets = _with_spaces(words)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # dropped text is reported for the whole text
+        _, ends = tokenizer.core_encoder.encode_documents(spaced, offsets, "none", threads)
+    return int(words.arrays.counts[np.diff(ends) == 1].sum())
 
 
 def _with_spaces(words: ChunkCounts) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

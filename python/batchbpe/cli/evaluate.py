@@ -5,23 +5,27 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..choices import Unit
 from ..errors import DataError
 from .app import command, load
 from .options import (
+    ByFile,
+    GroupColumn,
     Json,
+    Parity,
+    Per,
     Quiet,
     RankPattern,
     Threads,
+    check_groups,
     option,
     reads,
 )
 from .output import note, print_json
-from .usage import number, one_of, refuse
+from .usage import number, refuse
 
 if TYPE_CHECKING:
     from ..analysis import EvaluationTable
@@ -40,23 +44,10 @@ def evaluate(
     ],
     data: Annotated[list[str], option("Documents or chunk counts to encode. Can be repeated.", metavar="PATH")],
     *,
-    group_column: Annotated[
-        str | None, option("Table column or jsonl field with the groups to compare.", metavar="NAME")
-    ] = None,
-    by_file: Annotated[bool, option("Compare files; each file is a group.", "--by-file")] = False,
-    parity: Annotated[
-        str | None,
-        option("Reference group.", metavar="GROUP", show_default="the cheapest for the first model"),
-    ] = None,
-    per: Annotated[
-        Unit | None,
-        option(
-            "Unit of comparison: byte, character, word, or text if all groups have the same content.",
-            metavar="UNIT",
-            show_default="character",
-            **one_of(get_args(Unit)),
-        ),
-    ] = None,
+    group_column: GroupColumn = None,
+    by_file: ByFile = False,
+    parity: Parity = None,
+    per: Per = None,
     audit: Annotated[bool, option("Also list unused and suspicious tokens.", "--audit")] = False,
     ngram_train: Annotated[
         list[str] | None,
@@ -81,23 +72,18 @@ def evaluate(
     from ..data.options import ReadOptions
     from ..options import picked
 
-    grouped = bool(group_column or by_file)
     twice = next((path for path in models if models.count(path) > 1), None)
     refuse(
         {
             f"{twice} is given more than once": twice,
-            "--group-column cannot be combined with --by-file": group_column and by_file,
-            "--parity needs --group-column or --by-file": parity is not None and not grouped,
-            "--per needs --group-column or --by-file": per and not grouped,
-            "--limit-bytes has no effect on groups, which are read completely; remove it": "limit_bytes" in reading
-            and grouped,
             "--ngram-order needs --ngram-train": ngram_order and not ngram_train,
-            "--ngram-train cannot be combined with --group-column or --by-file": ngram_train and grouped,
+            "--ngram-train cannot be combined with --group-column or --by-file": ngram_train
+            and (group_column or by_file),
             "--ngram-train needs data that can be read twice, not standard input": ngram_train
             and "-" in [*data, *ngram_train],
-            "--sample cannot be combined with --group-column": group_column and reading.get("sample", 1) != 1,
         }
     )
+    check_groups(group_column, by_file, parity, per, reading)
     paths = dict(zip(unique_names(models), models, strict=True))
     result = evaluate(
         {name: _load(path, pattern, needed=len(models) == 1) for name, path in paths.items()},

@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from ..choices import Normalization
+from ..choices import Normalization, Unit
 from ..data.files import COMPRESSIONS
 from ..data.readers import FORMATS
 from ..formats.roles import RoleOptions
 from ..options import shell_options
 from ..util.surrogates import Errors
-from .usage import UsageError, number, one_of
+from .usage import UsageError, number, one_of, refuse
 
 Command = Callable[..., None]
 COUNTS = ".csv"
@@ -178,6 +178,40 @@ def _set(given: dict[str, Any]) -> dict[str, Any]:
         raise UsageError("--seed has no effect without --sample; remove it")
     errors = error_policy(given.pop("replace_errors"))
     return {name: value for name, value in given.items() if value is not None} | {"errors": errors}
+
+
+GroupColumn = Annotated[str | None, option("Table column or jsonl field with the groups to compare.", metavar="NAME")]
+ByFile = Annotated[bool, option("Compare files; each file is a group.", "--by-file")]
+Parity = Annotated[
+    str | None,
+    option("Reference group.", metavar="GROUP", show_default="the cheapest for the first model"),
+]
+Per = Annotated[
+    Unit | None,
+    option(
+        "Unit of comparison: byte, character, word, or text if all groups have the same content.",
+        metavar="UNIT",
+        show_default="character",
+        **one_of(get_args(Unit)),
+    ),
+]
+
+
+def check_groups(
+    group_column: str | None, by_file: bool, parity: str | None, per: Unit | None, reading: dict[str, Any]
+) -> None:
+    """Raise a usage error if options for groups cannot be combined."""
+    grouped = bool(group_column or by_file)
+    refuse(
+        {
+            "--group-column cannot be combined with --by-file": group_column and by_file,
+            "--parity needs --group-column or --by-file": parity is not None and not grouped,
+            "--per needs --group-column or --by-file": per and not grouped,
+            "--limit-bytes has no effect on groups, which are read completely; remove it": "limit_bytes" in reading
+            and grouped,
+            "--sample cannot be combined with --group-column": group_column and reading.get("sample", 1) != 1,
+        }
+    )
 
 
 Resume = Annotated[bool, option("Continue an interrupted job.", "--resume")]

@@ -22,6 +22,8 @@ PUNCTUATION = r"[!-/:-@\[-`{-~\p{P}]"
 _KIMI = PATTERNS["kimi"].replace(r"\p{Han}+|", r"[\p{Han}]+|", 1)
 for _classes in (r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"):
     _KIMI = _KIMI.replace(rf"(?:(?!\p{{Han}})[{_classes}])", rf"[{_classes}&&[^\p{{Han}}]]")
+KNOWN_TO_VERSION_1 = ("gpt2", "gpt4", "llama3", "qwen2", "o200k", "tekken", "kimi", "deepseek", "smollm")
+"""The named patterns whose spelling version 1.0.0rc3 of Hugging Face's library knows."""
 _REMEDY: Message = ("use ", Setting("format", "transformers"), " or ", Setting("format", "batchbpe"))
 
 

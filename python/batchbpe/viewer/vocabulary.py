@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,24 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..analysis.display import decoded
+from ..analysis.scripts import SCRIPT_NAMES, script_codes
 from ..errors import ArgumentError
-from ..patterns import split
 from ..tokenizer import Tokenizer
 from ..util.lazy import lazy
 
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 KINDS = ("byte", "stop word", "merge", "phrase", "special", "added", "decode-only", "hidden")
-SCRIPTS = (
-    *("Latin", "Cyrillic", "Greek", "Han", "Hiragana", "Katakana", "Hangul", "Arabic", "Hebrew", "Devanagari"),
-    *("Bengali", "Gurmukhi", "Gujarati", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala", "Thai", "Lao", "Khmer"),
-    *("Myanmar", "Tibetan", "Georgian", "Armenian", "Ethiopic"),
-)
-SCRIPT_NAMES = (*SCRIPTS, "other letters", "no letters")
-"""The script of a token is that of its first letter."""
 SORTS = ("id", "text", "bytes", "count")
-SEARCHED = 256
-"""Number of bytes of a token that are searched for its first letter."""
 
 
 @dataclass(frozen=True)
@@ -134,13 +124,7 @@ class Vocabulary:
 
     @lazy
     def _scripts(self) -> npt.NDArray[np.int8]:
-        texts = [value[:SEARCHED].decode("utf-8", "ignore") for value in self.values]
-        letters = "".join(c for c in set().union(*texts) if unicodedata.category(c)[0] == "L")
-        script_of = dict.fromkeys(letters, len(SCRIPTS))
-        for code, script in enumerate(SCRIPTS):
-            script_of.update(dict.fromkeys("".join(split(letters, rf"\p{{{script}}}+")), code))
-        none = len(SCRIPTS) + 1
-        return np.array([next((script_of[c] for c in text if c in script_of), none) for text in texts], np.int8)
+        return script_codes(self.values)
 
     def _find(self, query: Query, token_counts: TokenCounts | None = None) -> Indices:
         """Return the ids that a query selects. Without `token_counts`, no token is known to be unused."""
