@@ -223,3 +223,11 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "NFC > gpt2" in run("inspect mine.model").stdout
     failed = run("count a.txt -o b.csv --normalization nfc")
     assert "must be one of 'none', 'NFC', 'NFD', 'NFKC', 'NFKD', got 'nfc'" in failed.stderr
+
+
+def test_rank_files_do_not_lose_normalization_silently(tmp_path: Path) -> None:
+    model = Model(Split.of("NFC > gpt4"), {(97, 97): 256})
+    with pytest.raises(DataError, match=r"tiktoken stores a single regular expression, not NFC > gpt4"):
+        Tokenizer(model).export(tmp_path / "a.tiktoken", "tiktoken")
+    with pytest.warns(UserWarning, match="the rank file does not contain how text is split: NFC > gpt4"):
+        Tokenizer(model).export(tmp_path / "a.tiktoken", "tiktoken", allow_inexact=True)

@@ -162,7 +162,7 @@ def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
     if None in model.byte_ids:
         reason = f"tiktoken needs all 256 bytes, but the vocabulary lacks 0x{model.byte_ids.index(None):02X}"
         raise DataError(reason, remedy=("use ", Setting("format", "huggingface")))
-    if allow_inexact and (model.split.steps or model.split.normalization != "none" or model.split.prefix_space):
+    if allow_inexact and not model.split.is_bare:
         warn(f"the rank file does not contain how text is split: {model.split}")
     if allow_inexact:
         try:
@@ -231,8 +231,8 @@ def ranks_of(model: Model, allow_inexact: bool = False, remedy: Message = _KEEP_
         for token in model.phrases.values():
             ranks.setdefault(model.vocab[token], token)
         return ranks
+    check_bare_split(model.split, "tiktoken", remedy)
     if model.phrases:
-        check_bare_split(model.split, "tiktoken with phrases", remedy)
         check_not_in_chunks(model)
     check_supported(model, "tiktoken", SUPPORTED, remedy)
     _check_encoding(model, remedy)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from ...errors import DataError, UserError
 from ...formats import gguf, huggingface, minbpe, placeholders, spelling, tekken, tiktoken
-from ...formats.unsupported import check_bare_split
 from ...model import Model
 from ...patterns import PATTERNS
 
@@ -67,7 +66,6 @@ def without_remedy(error: Exception) -> str:
 
 
 def _tiktoken(model: Model) -> str:
-    check_bare_split(model.split, "tiktoken")
     tiktoken.ranks_of(model)
     return ""
 
