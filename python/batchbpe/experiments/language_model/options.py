@@ -18,7 +18,7 @@ class Options:
     """What is the same for all vocabularies.
 
     >>> Options.of(scale=8, layers=6)
-    Options(layers=6, width=256, context=512, training_bytes=48000000, heldout_bytes=1200000, step_bytes=23170, learning_rate=0.00141)
+    Options(layers=6, width=256, context=512, training_bytes=48000000, heldout_bytes=848528, step_bytes=23170, learning_rate=0.00141)
     """  # noqa: E501
 
     layers: int

@@ -28,6 +28,8 @@ POSITIONS = 10_000.0
 """Base of the wavelengths of rotary positions."""
 CACHED_LOGITS, MAX_LOGITS = 1 << 22, 1 << 28
 """Maximum number of logits that are computed at a time, on a processor and on other devices."""
+GRAIN = 128
+"""The number of positions is rounded up to a multiple: PyTorch keeps code in memory for every shape of a product."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,10 @@ class Transformer:
 
         with self._autocast():
             hidden = self._hidden(inputs)
-        is_used = targets.view(-1) >= 0
-        used = hidden.view(-1, self.shape.width)[is_used]
-        wanted = targets.view(-1)[is_used]
+        positions = (targets.view(-1) >= 0).nonzero()[:, 0]
+        number = len(positions)
+        positions = torch.cat([positions, positions[:1].expand(-number % GRAIN)])
+        used, wanted = hidden.view(-1, self.shape.width)[positions], targets.view(-1)[positions]
         output_gradient = self.gradients[1].view(self.vocabulary, self.shape.width)
         with torch.no_grad():
             features, output = used.to(self.dtype), self._input.to(self.dtype)
@@ -123,6 +126,7 @@ class Transformer:
                 torch.mm(features[part], output.T, out=logits)
                 torch.softmax(logits, -1, out=errors)
                 errors[self._rows[: len(errors)], wanted[part]] -= 1
+                errors[max(0, number - part.start) :] = 0
                 torch.mm(errors, output, out=self._product[: len(errors)])
                 gradient[part] = self._product[: len(errors)]
                 output_gradient += errors.T @ scaled[part]
