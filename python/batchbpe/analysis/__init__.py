@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .group_evaluation import GroupComparison, GroupEvaluation
     from .id_map import IdMap
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
+    from .lower_bound import Bound, bound
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
     from .vocab_changes import Changes, changes
 
@@ -32,6 +33,7 @@ _MODULES = {
     "group_evaluation": ["GroupComparison", "GroupEvaluation"],
     "id_map": ["IdMap"],
     "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
+    "lower_bound": ["Bound", "bound"],
     "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
     "vocab_changes": ["Changes", "changes"],
 }
@@ -39,6 +41,7 @@ _MODULES = {
 __all__ = [
     "METRICS",
     "Audit",
+    "Bound",
     "Changes",
     "CountsSummary",
     "Encoding",
@@ -51,6 +54,7 @@ __all__ = [
     "TextEncoder",
     "TokenInfo",
     "audit",
+    "bound",
     "changes",
     "evaluate",
     "find_tokens",

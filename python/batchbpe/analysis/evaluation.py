@@ -17,7 +17,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plura
 from ..options import accepting
 from ..tokenizer import Tokenizer
 from ..util.progress import Meter, bar, format_size
-from . import auditing, groups
+from . import auditing, groups, lower_bound
 from .evaluation_table import EvaluationTable
 from .evaluator import Evaluator, Tokenizers, named_tokenizers
 from .group_evaluation import compare_groups
@@ -39,6 +39,7 @@ def evaluate(
     per: Unit = "character",
     parity: str | None = None,
     audit: bool = False,
+    bound: bool = False,
     threads: int | None = None,
     progress: bool = False,
     **reading: Unpack[Reading],
@@ -62,6 +63,8 @@ def evaluate(
         in different languages.
     parity: the group with which the others are compared; by default the cheapest for the first tokenizer.
     audit: whether to find unused and suspicious tokens; see `Audit`. Only a `Tokenizer` can be audited.
+    bound: whether to compute how many tokens any vocabulary of the same size needs; see `lower_bound.bound`. This takes
+        minutes, and works for a `Tokenizer` without phrases.
     {reading}
     sample and limit_bytes select from each group. They cannot be combined with `group_column`.
     threads: number of threads; all cores by default.
@@ -83,6 +86,8 @@ def evaluate(
     named = named_tokenizers(tokenizers)
     if audit and not any(isinstance(each, Tokenizer) for each in named.values()):
         raise ArgumentError("audit", audit, "needs a Tokenizer, since other objects have no known vocabulary")
+    if bound:
+        lower_bound.check_tokenizers(named)
     corpus = Corpus.of(data, texts, files, reading)
     grouped = grouped_documents(corpus, group_column, by_file)
     _check_comparison(per, parity, grouped is not None)
@@ -112,6 +117,7 @@ def evaluate(
             for each, tokenizer in zip(evaluations, named.values(), strict=True)
             if audit and isinstance(tokenizer, Tokenizer)
         },
+        lower_bound.bounds(named, [each.text.chunks for each in full.values()], progress=progress) if bound else {},
     )
 
 

@@ -13,6 +13,7 @@ from .auditing import Audit
 from .display import quoted_token
 from .evaluator import TextEncoder
 from .group_evaluation import GroupComparison
+from .lower_bound import Bound, bounds_table
 from .metrics import METRICS, Evaluation
 from .plots import axes, styled
 from .tables import Table, formatted, html_table, text_table
@@ -47,6 +48,8 @@ class EvaluationTable(Sequence[Evaluation]):
     """Metrics by group, if the documents are grouped."""
     audits: Mapping[str, Audit] = field(default_factory=dict)
     """Tokens worth checking by tokenizer, if asked for."""
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
+    """How many tokens any vocabulary of the same size needs, by tokenizer, if asked for."""
 
     def __len__(self) -> int:
         """Return the number of tokenizers."""
@@ -143,6 +146,8 @@ class EvaluationTable(Sequence[Evaluation]):
             ["all groups" if self.groups else "", *self.tokenizers],
             [[label, *formatted(each[name] for each in metrics)] for name, label in labels.items()],
         )
+        if self.bounds:
+            yield bounds_table(self.bounds)
         for name, audit in self.audits.items():
             tokenizer: Any = self.tokenizers[name]
             yield [f"audit of {name}", "tokens", "examples"], list(_audited(audit, tokenizer))

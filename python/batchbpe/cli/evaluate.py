@@ -58,6 +58,9 @@ def evaluate(
         ),
     ] = None,
     audit: Annotated[bool, option("Also list unused and suspicious tokens.", "--audit")] = False,
+    bound: Annotated[
+        bool, option("Also bound the tokens of any vocabulary of the same size (takes minutes).", "--bound")
+    ] = False,
     pattern: RankPattern = None,
     reading: dict[str, Any],
     threads: Threads = None,
@@ -93,6 +96,7 @@ def evaluate(
         per=per or "character",
         parity=parity,
         audit=audit,
+        bound=bound,
         **reading,
         threads=threads,
         progress=not quiet,
@@ -107,11 +111,12 @@ def evaluate(
 
 def _as_json(result: EvaluationTable, name: str) -> dict[str, Any]:
     groups = result.groups
-    audit = {"audit": asdict(result.audits[name])} if name in result.audits else {}
+    extra = {"audit": asdict(result.audits[name])} if name in result.audits else {}
+    extra |= {"bound": asdict(result.bounds[name])} if name in result.bounds else {}
     if not groups:
-        return {"groups": {ALL: result[name].metrics(result[0])}, **audit}
+        return {"groups": {ALL: result[name].metrics(result[0])}, **extra}
     comparison = {"reference": groups.reference_group, "gini": groups.tokenizers[name].gini}
-    return {"groups": groups.metrics(name), **comparison, **audit}
+    return {"groups": groups.metrics(name), **comparison, **extra}
 
 
 def _load(path: Path, pattern: str | None, *, needed: bool) -> Tokenizer:
