@@ -1,6 +1,7 @@
 """`bound`: below the best vocabulary of an exhaustive search, and equal to the linear relaxation that HiGHS solves."""
 
 import itertools
+import json
 import random
 import re
 import tokenize
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import run
 
 from batchbpe import ChunkCounts, Model, Tokenizer, evaluate
 from batchbpe.analysis import Bound, bound
@@ -117,15 +119,21 @@ def test_any_prices_give_a_valid_bound(seed):
 def test_exactly_the_tokens_above_the_threshold_are_found(seed):
     rng, counts = np.random.default_rng(seed), random_counts(seed, chunks=9, longest=9)
     chunks = Chunks(counts, max_edges=10_000)
-    prices = rng.integers(0, 3 << (chunks.bits - 1), len(chunks.data))
+    prices = rng.integers(0, 1 << (chunks.bits + seed % 2), len(chunks.data))
     data, values = chunks.data.tobytes(), {}
     for first, length, count in zip(chunks.firsts, chunks.lengths, chunks.counts, strict=True):
         for i, j in itertools.combinations(range(first, first + length + 1), 2):
             gain = max(0, ((j - i - 1) << chunks.bits) - int(prices[i:j].sum()))
             if j - i > 1:
                 values[data[i:j]] = values.get(data[i:j], 0) + int(count) * gain
-    for threshold in (0, 1 << chunks.bits, 5 << chunks.bits):
+    unit = 1 << chunks.bits
+    for threshold, size in itertools.product((0, unit, 5 * unit), (1, 3, 10)):
+        best = sum(sorted(values.values())[-size:])
+        least = chunks.bytes * unit - int((chunks.weights * prices).sum()) - best
+        exact = max(counts.total, -(-least // unit))  # the formula, for these prices
         found = valuable_tokens(chunks, prices, threshold)
+        certificate = certified(chunks, prices, size, found.values, threshold)
+        assert certificate == exact if threshold == 0 else certificate <= exact
         spelled = [data[i : i + length] for i, length in zip(found.starts, found.lengths, strict=True)]
         assert {token: found.values[i] for token, i in zip(spelled, found.ids, strict=True)} == {
             token: value for token, value in values.items() if value > threshold
@@ -262,6 +270,17 @@ def test_evaluate_has_the_bounds():
     assert result.bounds["small"].encoded == result["small"].tokens
     assert "lower bound on tokens" in str(result)
     assert "lower bound on tokens" not in str(evaluate(small, texts=TEXT))
+
+
+def test_the_command_line_prints_the_bound(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text("to be or not to be", encoding="utf-8")
+    tokenizer = Tokenizer.train(str(path), 258)
+    tokenizer.save(tmp_path / "mine")
+    printed = run(["evaluate", f"{tmp_path}/mine.model", "--data", str(path), "--bound", "--quiet", "--json"])
+    found = json.loads(printed.stdout)[0]["bound"]
+    assert (found["tokens"], found["encoded"], found["size"]) == (11, 14, 2)
+    assert found["above"] == 100 * (14 / 11 - 1)
 
 
 def test_a_bound_that_has_not_converged_is_displayed_as_such():

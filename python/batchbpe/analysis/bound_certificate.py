@@ -133,6 +133,7 @@ def certified(chunks: Chunks, prices: Ints, size: int, values: Floats, threshold
     The sum of the K largest values is at most K·θ + Σ max(0, P_t − θ) for any θ ≥ 0. With θ at least the threshold,
     tokens that are not listed add nothing to it.
     """
+    assert threshold >= 0 and (prices >= 0).all(), "prices are not valid"
     slot = max(threshold, int(kth_largest(values, size)))
     excess = sum(int(value) - slot for value in values[values > slot].tolist())
     paid = int((chunks.weights * prices).sum())

@@ -111,8 +111,9 @@ def evaluate(
 
 def _as_json(result: EvaluationTable, name: str) -> dict[str, Any]:
     groups = result.groups
-    extra = {"audit": asdict(result.audits[name])} if name in result.audits else {}
-    extra |= {"bound": asdict(result.bounds[name])} if name in result.bounds else {}
+    extra: dict[str, Any] = {"audit": asdict(result.audits[name])} if name in result.audits else {}
+    if name in result.bounds:
+        extra["bound"] = asdict(result.bounds[name]) | {"above": result.bounds[name].above}
     if not groups:
         return {"groups": {ALL: result[name].metrics(result[0])}, **extra}
     comparison = {"reference": groups.reference_group, "gini": groups.tokenizers[name].gini}
