@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .group_evaluation import GroupComparison, GroupEvaluation
     from .id_map import IdMap
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
+    from .lower_bound import Bound, bound
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
     from .ngram import NgramBits, ngram_bits
     from .vocab_atlas import Atlas, atlas
@@ -34,6 +35,7 @@ _MODULES = {
     "group_evaluation": ["GroupComparison", "GroupEvaluation"],
     "id_map": ["IdMap"],
     "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
+    "lower_bound": ["Bound", "bound"],
     "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
     "ngram": ["NgramBits", "ngram_bits"],
     "vocab_atlas": ["Atlas", "atlas"],
@@ -44,6 +46,7 @@ __all__ = [
     "METRICS",
     "Atlas",
     "Audit",
+    "Bound",
     "Changes",
     "CountsSummary",
     "Encoding",
@@ -58,6 +61,7 @@ __all__ = [
     "TokenInfo",
     "atlas",
     "audit",
+    "bound",
     "changes",
     "evaluate",
     "final_shares",

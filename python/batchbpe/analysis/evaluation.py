@@ -18,7 +18,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plura
 from ..options import accepting
 from ..tokenizer import Tokenizer
 from ..util.progress import Meter, bar, format_size
-from . import auditing, groups
+from . import auditing, groups, lower_bound
 from .evaluation_table import EvaluationTable
 from .evaluator import Evaluator, TextEncoder, Tokenizers, named_tokenizers
 from .group_evaluation import compare_groups
@@ -44,6 +44,7 @@ def evaluate(
     audit: bool = False,
     ngram_train: Data | Corpus | None = None,
     ngram_order: int = 5,
+    bound: bool = False,
     threads: int | None = None,
     progress: bool = False,
     **reading: Unpack[Reading],
@@ -69,6 +70,8 @@ def evaluate(
     audit: whether to find unused and suspicious tokens; see `Audit`. Only a `Tokenizer` can be audited.
     ngram_train: documents to train n-gram models on, which then predict the data; see `ngram_bits`.
     ngram_order: number of tokens in the longest n-grams.
+    bound: whether to compute how many tokens any vocabulary of the same size needs; see `lower_bound.bound`. This takes
+        minutes, and works for a `Tokenizer` without phrases.
     {reading}
     sample and limit_bytes select from each group. They cannot be combined with `group_column`.
     threads: number of threads; all cores by default.
@@ -90,6 +93,8 @@ def evaluate(
     named = named_tokenizers(tokenizers)
     if audit and not any(isinstance(each, Tokenizer) for each in named.values()):
         raise ArgumentError("audit", audit, "needs a Tokenizer, since other objects have no known vocabulary")
+    if bound:
+        lower_bound.check_tokenizers(named)
     corpus = Corpus.of(data, texts, files, reading)
     grouped = grouped_documents(corpus, group_column, by_file)
     _check_comparison(per, parity, grouped is not None)
@@ -121,6 +126,7 @@ def evaluate(
             if audit and isinstance(tokenizer, Tokenizer)
         },
         _ngram_bits(ngram_train, ngram_order, corpus, named, threads, progress=progress),
+        lower_bound.bounds(named, [each.text.chunks for each in full.values()], progress=progress) if bound else {},
     )
 
 

@@ -13,6 +13,7 @@ from .auditing import Audit
 from .display import quoted_token
 from .evaluator import TextEncoder
 from .group_evaluation import GroupComparison
+from .lower_bound import Bound, bounds_table
 from .metrics import METRICS, Evaluation
 from .plots import axes, styled
 from .tables import Table, formatted, html_table, text_table
@@ -51,6 +52,8 @@ class EvaluationTable(Sequence[Evaluation]):
     """Tokens worth checking by tokenizer, if asked for."""
     ngrams: Mapping[str, NgramBits] = field(default_factory=dict)
     """Bits of the text in n-gram models by tokenizer, if asked for."""
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
+    """How many tokens any vocabulary of the same size needs, by tokenizer, if asked for."""
 
     def __len__(self) -> int:
         """Return the number of tokenizers."""
@@ -154,6 +157,8 @@ class EvaluationTable(Sequence[Evaluation]):
                 [f"{self.ngrams[self[0].name].order}-gram model", *self.tokenizers],
                 [["bits per byte", *formatted(bits)], ["change, %", *formatted(changes)]],
             )
+        if self.bounds:
+            yield bounds_table(self.bounds)
         for name, audit in self.audits.items():
             tokenizer: Any = self.tokenizers[name]
             yield [f"audit of {name}", "tokens", "examples"], list(_audited(audit, tokenizer))

@@ -56,6 +56,9 @@ def evaluate(
     ngram_order: Annotated[
         int | None, option("Tokens in the longest n-grams.", show_default="5", **number(int, least=1, most=100))
     ] = None,
+    bound: Annotated[
+        bool, option("Also bound the tokens of any vocabulary of the same size (takes minutes).", "--bound")
+    ] = False,
     pattern: RankPattern = None,
     reading: dict[str, Any],
     threads: Threads = None,
@@ -95,6 +98,7 @@ def evaluate(
         audit=audit,
         ngram_train=Corpus(files=ngram_train, options=picked(ReadOptions, reading)) if ngram_train else None,
         ngram_order=ngram_order or 5,
+        bound=bound,
         **reading,
         threads=threads,
         progress=not quiet,
@@ -109,13 +113,16 @@ def evaluate(
 
 def _as_json(result: EvaluationTable, name: str) -> dict[str, Any]:
     groups = result.groups
-    audit = {"audit": asdict(result.audits[name])} if name in result.audits else {}
+    extra: dict[str, Any] = {"audit": asdict(result.audits[name])} if name in result.audits else {}
+    if name in result.bounds:
+        extra["bound"] = asdict(result.bounds[name]) | {"above": result.bounds[name].above}
     if not groups:
         ngrams = result.ngrams.get(name)
         bits = {"ngram": {"order": ngrams.order, "bits_per_byte": ngrams.bits_per_byte}} if ngrams else {}
         return {"groups": {ALL: result[name].metrics(result[0])}, **audit, **bits}
+        return {"groups": {ALL: result[name].metrics(result[0])}, **extra}
     comparison = {"reference": groups.reference_group, "gini": groups.tokenizers[name].gini}
-    return {"groups": groups.metrics(name), **comparison, **audit}
+    return {"groups": groups.metrics(name), **comparison, **extra}
 
 
 def _load(path: Path, pattern: str | None, *, needed: bool) -> Tokenizer:
