@@ -116,10 +116,10 @@ def _as_json(result: EvaluationTable, name: str) -> dict[str, Any]:
     extra: dict[str, Any] = {"audit": asdict(result.audits[name])} if name in result.audits else {}
     if name in result.bounds:
         extra["bound"] = asdict(result.bounds[name]) | {"above": result.bounds[name].above}
+    if name in result.ngrams:
+        ngrams = result.ngrams[name]
+        extra["ngram"] = {"order": ngrams.order, "bits_per_byte": ngrams.bits_per_byte}
     if not groups:
-        ngrams = result.ngrams.get(name)
-        bits = {"ngram": {"order": ngrams.order, "bits_per_byte": ngrams.bits_per_byte}} if ngrams else {}
-        return {"groups": {ALL: result[name].metrics(result[0])}, **audit, **bits}
         return {"groups": {ALL: result[name].metrics(result[0])}, **extra}
     comparison = {"reference": groups.reference_group, "gini": groups.tokenizers[name].gini}
     return {"groups": groups.metrics(name), **comparison, **extra}
