@@ -24,7 +24,9 @@ def test_help_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
     assert [line.split()[0] for line in summaries] == [*commands]
     assert not [line for line in summaries if line.endswith("...")]
-    for name in commands:
+    experiments = commands.pop("experiment").commands
+    assert not [line for line in run("experiment --help").stdout.splitlines()[1:] if line.endswith("...")]
+    for name in [*commands, *(f"experiment {each}" for each in experiments)]:
         result = run(f"{name} --help")
         assert result.exit_code == 0
         assert re.match(

@@ -50,7 +50,7 @@ def language_model(
     threads: Threads = None,
     given: dict[str, Any],
 ) -> Result:
-    """Train small language models, and compare their bits per byte.
+    """Compare vocabularies by training small language models.
 
     The first vocabulary is the reference (docs/language-model.md).
 
