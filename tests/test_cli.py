@@ -32,7 +32,7 @@ def test_help_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
         assert re.match(
             rf"Usage: \w+ {name} \[OPTIONS\]( [A-Z]+)?( [A-Z]+(\.\.\.)?| \[[A-Z]+(\.\.\.)?\])?\n", result.stdout
         )
-        assert re.search(rf"\n\n  Example: batchbpe {name} .*\n\n", result.stdout)
+        assert re.search(rf"\n\n  Example: batchbpe {name} .*\n(  .*\n)?\n", result.stdout)
         assert not re.search(r"[<{]|x>=|<=x|default:\s+\(", result.stdout)
 
 
