@@ -127,7 +127,7 @@ def test_exactly_the_tokens_above_the_threshold_are_found(seed):
             if j - i > 1:
                 values[data[i:j]] = values.get(data[i:j], 0) + int(count) * gain
     unit = 1 << chunks.bits
-    for threshold, size in itertools.product((0, unit, 5 * unit), (1, 3, 10)):
+    for threshold, size in itertools.product((0, unit, 5 * unit, 20 * unit), (1, 3, 10)):
         best = sum(sorted(values.values())[-size:])
         least = chunks.bytes * unit - int((chunks.weights * prices).sum()) - best
         exact = max(counts.total, -(-least // unit))  # the formula, for these prices
@@ -200,15 +200,16 @@ def test_only_tokens_that_occur_in_chunks_count():
 
 def test_huge_counts_are_exact_or_refused():
     """Counts above 2^53 are not integers in floating point."""
-    chunks = ["abcab", "bcabc", "abc"]
 
     def scaled(factor):
-        data = np.frombuffer("".join(chunks).encode(), np.uint8)
+        data = np.frombuffer(b"abcabbcabcabc", np.uint8)
         counts = np.array([5, 3, 2], np.uint64) * np.uint64(factor)
         arrays = COUNTS.arrays._replace(data=data, offsets=np.array([0, 5, 10, 13]), counts=counts)
         return ChunkCounts(arrays)
 
-    factor = 10**12
+    for factor in (1, 10**6, 10**12):
+        chunks = Chunks(scaled(factor), max_edges=1000)
+        assert chunks.longest * chunks.bytes << chunks.bits < 1 << 53
     best = best_vocabulary(scaled(factor), 2)
     found = thorough(2, scaled(factor)).tokens
     assert found <= best

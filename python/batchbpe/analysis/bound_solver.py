@@ -18,7 +18,7 @@ from .bound_certificate import Chunks, Floats, Ints, Tokens, kth_largest
 PRIMAL_STEP = 0.5
 """Primal steps are longer by this factor and dual steps shorter. 0.25 to 1 converge about equally fast."""
 RELAXATION = 1.9
-"""How far to move along each step. Up to 2 converges; 1.9 needs 40% fewer steps than 1."""
+"""How far to move along each step. Up to 2 converges; 1.9 needs fewer steps than 1."""
 FIRST_PRICE = 0.7
 """The price of all positions at the start: the fraction of the tokens that vocabularies typically save."""
 

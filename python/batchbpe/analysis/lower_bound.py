@@ -23,7 +23,7 @@ from .evaluator import is_plain
 from .tables import Table, formatted
 
 STEPS = 50
-"""Steps between two computations of the bound, each of which takes as long as a few steps."""
+"""Steps between two computations of the bound, which take longer than a step."""
 FIRST_CANDIDATES = 40
 """The first candidates save at least 1/40 of what each of K equal tokens would save if they saved all bytes."""
 CANDIDATES = 5
@@ -84,7 +84,7 @@ def bound(
     tolerance: stop when 100 steps raise the bound by less than this fraction.
     max_steps: stop after this many steps.
     max_seconds: stop after about this many seconds. The result then depends on the speed of the machine.
-    max_edges: model as many chunks as have this many substrings in total. Memory is at most about 200 bytes for each.
+    max_edges: model as many chunks as have this many substrings in total. Memory is at most about 300 bytes for each.
     progress: whether to display a progress bar.
 
     >>> from batchbpe import ChunkCounts
