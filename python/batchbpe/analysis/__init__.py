@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .auditing import Audit, audit
+    from .batching_signs import BatchingSigns, batching_signs
     from .display import Encoding
     from .evaluation import evaluate
     from .evaluation_table import EvaluationTable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "auditing": ["Audit", "audit"],
+    "batching_signs": ["BatchingSigns", "batching_signs"],
     "display": ["Encoding"],
     "evaluation": ["evaluate"],
     "evaluation_table": ["EvaluationTable"],
@@ -39,6 +41,7 @@ _MODULES = {
 __all__ = [
     "METRICS",
     "Audit",
+    "BatchingSigns",
     "Changes",
     "CountsSummary",
     "Encoding",
@@ -51,6 +54,7 @@ __all__ = [
     "TextEncoder",
     "TokenInfo",
     "audit",
+    "batching_signs",
     "changes",
     "evaluate",
     "find_tokens",

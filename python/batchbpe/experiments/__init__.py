@@ -13,6 +13,7 @@ from .chunks import chunks
 from .data import ExperimentData
 from .freq_cutoff import freq_cutoff
 from .mixture import mixture
+from .mixture_inference import mixture_inference
 from .phrases import phrases
 from .report import report
 from .result import Result
@@ -26,6 +27,7 @@ EXPERIMENTS: Mapping[str, Callable[..., Result]] = {
     "batching": batching,
     "phrases": phrases,
     "mixture": mixture,
+    "mixture-inference": mixture_inference,
     "sweep": sweep,
 }
 """The experiments by name, as on the command line."""
@@ -38,6 +40,7 @@ __all__ = [
     "chunks",
     "freq_cutoff",
     "mixture",
+    "mixture_inference",
     "phrases",
     "report",
     "stop_words",

@@ -24,9 +24,10 @@ TITLES = {
     "batching": "Batching",
     "phrases": "Phrases",
     "mixture": "Mixture",
+    "mixture-inference": "Mixture inference",
     "sweep": "Parameter sweep",
 }
-NOT_IN_PAPER = ("phrases", "mixture", "sweep")
+NOT_IN_PAPER = ("phrases", "mixture", "mixture-inference", "sweep")
 """Experiments whose findings do not refer to claims of the paper."""
 FEW_ROWS, MAX_ROWS = 12, 60
 """Number of table rows that are displayed without a click, and maximum number."""

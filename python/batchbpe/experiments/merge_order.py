@@ -1,0 +1,271 @@
+"""What the order of merges says about the weights of groups: which merges have rivals that occur more often.
+
+The merges are applied to text of every group, batch by batch. If the groups have the weights that they had in training,
+the pairs of a batch are sorted by their number of occurrences before it, and no other pair occurs more often unless it
+could overlap a better one. A vocabulary trained one pair at a time is the simple case: each batch has one pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..analysis.batching_signs import run_end
+from ..counts import ChunkCounts
+from ..counts.counter import ChunkArrays
+from ..model import Model
+from ..policies import Ids
+from ..training.table import PairTable
+from .order_program import OrderProgram, Pair, Rates
+
+PER = 1_000_000
+"""Rates are occurrences per this number of bytes."""
+MAX_COUNT = 1 << 60
+"""About the sum of all counts in a weighted table, in bytes. Large factors make the order of pairs exact."""
+FIRST_SEARCH = 64
+"""Number of pairs to search for rivals at first; twice as many each time while there may be more."""
+MAX_RIVALS = 10
+"""Largest number of rivals of a merge that are added to the program at once, as in the publication."""
+TOLERANCE = 1e-6
+"""Violations of a row below this are ignored, absolute and relative to the rate of the merge."""
+WINDOW, JUMP = 5, 0.3
+"""A batch ends where rates rise: the median of so many logarithms, by at least this."""
+MAX_PASSES = 100
+"""Maximum number of times that the merges are applied for one cut into batches."""
+
+MAX_ROUNDS = 5
+"""Maximum number of cuts into batches that are tried."""
+
+Cut = list[int]
+"""Where each batch starts."""
+OnPass = Callable[[int, float], object]
+"""Receives the number of the pass over the merges, and the fraction of it that is done."""
+
+
+@dataclass(frozen=True)
+class MergeList:
+    """The merges of a vocabulary, and what the ids in them mean."""
+
+    merges: Sequence[Pair]
+    """The pairs in the order of merging, as `merge_sequence` returns them."""
+    stop_words: Sequence[bytes] = ()
+
+    @property
+    def first_id(self) -> int:
+        """The id that the first merge makes."""
+        return 256 + len(self.stop_words)
+
+    def table(self, counts: Mapping[str, ChunkCounts]) -> PairTable:
+        """Return the pairs of the text before the first merge."""
+        split = next(iter(counts.values())).split
+        ids = {word: token for token, word in enumerate(self.stop_words, start=256)}
+        base = Model(split, {}, ids) if ids else None
+        return PairTable(counts, base=base)
+
+
+class WeightedTable:
+    """A table of pairs in several groups, sorted by their rates in a mixture of the groups."""
+
+    def __init__(self, counts: Mapping[str, ChunkCounts], pairs: MergeList, weights: Rates) -> None:
+        """Multiply the counts of each group by an integer, so that the sums are those of the mixture.
+
+        A group of weight 0 is multiplied by 1, so that its counts remain known.
+        """
+        sizes = [each.total_bytes for each in counts.values()]
+        factors = [max(1, int(MAX_COUNT * weight / size)) for weight, size in zip(weights, sizes, strict=True)]
+        scaled = {
+            name: ChunkCounts(ChunkArrays(*each.arrays[:2], each.arrays.counts * np.uint64(factor), each.split))
+            for (name, each), factor in zip(counts.items(), factors, strict=True)
+        }
+        self._table = pairs.table(scaled)
+        self._factors = np.array(factors)
+        self._per_count = PER / np.array(sizes, float)
+        self._weights = weights
+
+    def rates(self, pairs: Sequence[Pair] | tuple[Ids, Ids]) -> Rates:
+        """Return how often pairs occur per million bytes of each group."""
+        return np.asarray(self._table.count_by_group(pairs) // self._factors * self._per_count)
+
+    def mixed(self, rates: Rates) -> Rates:
+        """Return the rates in the mixture."""
+        return np.asarray(rates @ self._weights)
+
+    def above(self, least: float) -> tuple[Ids, Ids, Rates]:
+        """Return the pairs whose rate in the mixture is higher, highest first, and their rates in each group."""
+        n = FIRST_SEARCH
+        while True:
+            first, last, _ = self._table.top(n)
+            rates = self.rates((first, last))
+            is_above = self.mixed(rates) > least
+            if len(first) < n or not is_above[-1]:
+                return first[is_above], last[is_above], rates[is_above]
+            n *= 2
+
+    def merge(self, pairs: Sequence[Pair]) -> None:
+        """Merge a batch, including pairs that do not occur."""
+        self._table.merge(pairs, absent=True)
+
+
+@dataclass(frozen=True)
+class Inference:
+    """The weights that explain the order of merges best."""
+
+    weights: Rates
+    merge_slacks: Mapping[int, float]
+    """How much more often each merge, by position, would have to occur per million bytes."""
+    rival_slacks: Mapping[Pair, float]
+    """How much less often other pairs would have to occur per million bytes."""
+    rates: Rates
+    """The rate of each merge in the mixture, before its batch."""
+    cut: Cut
+    """Where each batch starts."""
+    rows: int
+    passes: int
+    is_complete: bool
+    """Whether no row is violated, so that the weights are optimal for this cut."""
+    is_stable: bool = True
+    """Whether the weights lead to the same cut again."""
+
+
+def infer(
+    counts: Mapping[str, ChunkCounts], pairs: MergeList, cut: Cut, weights: Rates, *, on_pass: OnPass = lambda *_: None
+) -> Inference:
+    """Find the weights for a given cut into batches, starting from some weights."""
+    program = OrderProgram(len(counts))
+    known: set[tuple[int, Pair]] = set()
+    found: Rates = weights
+    for passes in range(1, MAX_PASSES + 1):
+        table = WeightedTable(counts, pairs, found)
+        differences: list[Rates] = []
+        keys: list[tuple[int, Pair]] = []
+        mixed: list[Rates] = []
+        merge_slacks, rival_slacks = program.merge_slacks, program.rival_slacks
+        for start, end in zip(cut, [*cut[1:], len(pairs.merges)], strict=True):
+            on_pass(passes, start / len(pairs.merges))
+            batch = pairs.merges[start:end]
+            rates = table.rates(batch)
+            mixed.append(table.mixed(rates))
+            slacks = np.array([merge_slacks.get(merge, 0.0) for merge in range(start, end)])
+            for merge, rival, rival_rates in _rivals(table, batch, rates, slacks, rival_slacks, start, known):
+                differences.append(rates[merge] - rival_rates)
+                keys.append((start + merge, rival))
+            table.merge(batch)
+        is_complete = not keys
+        if is_complete or passes == MAX_PASSES:
+            break
+        known.update(keys)
+        program.add(np.array(differences), [merge for merge, _ in keys], [rival for _, rival in keys])
+        program.solve()
+        found = program.weights
+    rates = np.concatenate(mixed)
+    return Inference(found, merge_slacks, rival_slacks, rates, cut, program.rows, passes, is_complete)
+
+
+def _rivals(
+    table: WeightedTable,
+    batch: Sequence[Pair],
+    rates: Rates,
+    slacks: Rates,
+    rival_slacks: Mapping[Pair, float],
+    start: int,
+    known: set[tuple[int, Pair]],
+) -> list[tuple[int, Pair, Rates]]:
+    """Return new rivals of the merges of a batch that occur more often: the merge, the pair, and its rates.
+
+    Merges that do not occur in any group have none, since the text says nothing about them.
+    """
+    needed = table.mixed(rates) + slacks
+    needed += TOLERANCE * (1 + needed)
+    occurs = rates.any(axis=1)
+    if not occurs.any():
+        return []
+    first, last, rival_rates = table.above(float(needed[occurs].min()))
+    rivals: list[Pair] = list(zip(first.tolist(), last.tolist(), strict=True))
+    until = _rival_until(batch, rivals, first, last)
+    excess = table.mixed(rival_rates) - np.array([rival_slacks.get(rival, 0.0) for rival in rivals])
+    best_first = np.argsort(-excess, kind="stable")
+    found: list[tuple[int, Pair, Rates]] = []
+    for merge in np.flatnonzero(occurs).tolist():
+        at = best_first[(excess[best_first] > needed[merge]) & (until[best_first] >= merge)]
+        new = (index for index in at.tolist() if (start + merge, rivals[index]) not in known)
+        found += [(merge, rivals[index], rival_rates[index]) for index, _ in zip(new, range(MAX_RIVALS), strict=False)]
+    return found
+
+
+def _rival_until(batch: Sequence[Pair], rivals: Sequence[Pair], first: Ids, last: Ids) -> npt.NDArray[np.intp]:
+    """Return for each pair, best first, the last merge of the batch that must occur at least as often.
+
+    This is the merge before the pair itself if it is in the batch; otherwise the first merge that it could overlap, or
+    the last one of the batch. If the pair could overlap a better pair that is not in the batch, it is only a rival of
+    the first merge, which is the best of all.
+    """
+    merged = np.array(batch)
+    size = int(max(merged.max(), first.max(initial=0), last.max(initial=0))) + 1
+    overlapped = np.minimum(
+        _earliest(merged[:, 1], size, len(batch) - 1)[first], _earliest(merged[:, 0], size, len(batch) - 1)[last]
+    )
+    rank = np.arange(len(rivals))
+    is_safe = (_earliest(last, size, len(rivals))[first] >= rank) & (_earliest(first, size, len(rivals))[last] >= rank)
+    position = {pair: index for index, pair in enumerate(batch)}
+    member = np.array([position.get(rival, -1) for rival in rivals], np.intp)
+    return np.where(member >= 0, member - 1, np.where(is_safe, overlapped, 0))
+
+
+def _earliest(tokens: npt.NDArray[np.integer], size: int, default: int) -> npt.NDArray[np.intp]:
+    """Return the first index of each token below `size`."""
+    earliest = np.full(size, default, np.intp)
+    earliest[tokens[::-1]] = np.arange(len(tokens))[::-1]  # of equal indices, the last assignment wins
+    return earliest
+
+
+def find_batches(
+    counts: Mapping[str, ChunkCounts], pairs: MergeList, weights: Rates, *, on_pass: OnPass = lambda *_: None
+) -> Cut:
+    """Cut merges into the batches in which they were probably made, given the weights of the groups.
+
+    A batch ends at the latest where a merge uses one of its tokens or could overlap another, and before that where the
+    rates of the pairs rise instead of falling.
+    """
+    table = WeightedTable(counts, pairs, weights)
+    cut: Cut = []
+    start = 0
+    while start < len(pairs.merges):
+        on_pass(0, start / len(pairs.merges))
+        end = run_end(pairs.merges, start, pairs.first_id)
+        rates = table.mixed(table.rates(pairs.merges[start:end]))
+        end = start + _first_rise(np.log(np.maximum(rates, TOLERANCE)))
+        cut.append(start)
+        table.merge(pairs.merges[start:end])
+        start = end
+    return cut
+
+
+def _first_rise(logs: Rates) -> int:
+    """Return the first position where a descending sequence starts again from a higher value, or its length.
+
+    >>> _first_rise(np.array([9, 8, 7, 7.1, 6, 9, 8, 8.0])), _first_rise(np.array([9.0, 8]))
+    (5, 2)
+    """
+    for position in range(1, len(logs)):
+        least = np.median(logs[max(0, position - WINDOW) : position]) + JUMP
+        if logs[position] > least and np.median(logs[position : position + WINDOW]) > least:
+            return position
+    return len(logs)
+
+
+def infer_batches(
+    counts: Mapping[str, ChunkCounts], pairs: MergeList, weights: Rates, *, on_pass: OnPass = lambda *_: None
+) -> Inference:
+    """Find the weights and the batches in turn, starting from some weights, until neither changes."""
+    cut = find_batches(counts, pairs, weights, on_pass=on_pass)
+    for round in range(1, MAX_ROUNDS + 1):
+        found = infer(counts, pairs, cut, weights, on_pass=on_pass)
+        weights = found.weights
+        new = find_batches(counts, pairs, weights, on_pass=on_pass)
+        if new == cut or round == MAX_ROUNDS:
+            break
+        cut = new
+    return replace(found, is_stable=new == cut)
