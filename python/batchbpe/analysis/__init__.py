@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .auditing import Audit, audit
-    from .batching_signs import BatchingSigns, batching_signs
     from .display import Encoding
     from .evaluation import evaluate
     from .evaluation_table import EvaluationTable
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
     from .group_evaluation import GroupComparison, GroupEvaluation
     from .id_map import IdMap
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
+    from .merge_runs import BatchingSigns, batching_signs
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
     from .vocab_changes import Changes, changes
 
 _MODULES = {
     "auditing": ["Audit", "audit"],
-    "batching_signs": ["BatchingSigns", "batching_signs"],
     "display": ["Encoding"],
     "evaluation": ["evaluate"],
     "evaluation_table": ["EvaluationTable"],
@@ -34,6 +33,7 @@ _MODULES = {
     "group_evaluation": ["GroupComparison", "GroupEvaluation"],
     "id_map": ["IdMap"],
     "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
+    "merge_runs": ["BatchingSigns", "batching_signs"],
     "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
     "vocab_changes": ["Changes", "changes"],
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..analysis.batching_signs import run_end
+from ..analysis.merge_runs import run_end
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays
 from ..model import Model
@@ -33,6 +33,8 @@ TOLERANCE = 1e-6
 """Violations of a row below this are ignored, absolute and relative to the rate of the merge."""
 WINDOW, JUMP = 5, 0.3
 """A batch ends where rates rise: the median of so many logarithms, by at least this."""
+FIRST_MERGES = 500
+"""Number of merges that determine the weights to start with, if there are many merges."""
 MAX_PASSES = 100
 """Maximum number of times that the merges are applied for one cut into batches."""
 
@@ -254,6 +256,27 @@ def _first_rise(logs: Rates) -> int:
         if logs[position] > least and np.median(logs[position : position + WINDOW]) > least:
             return position
     return len(logs)
+
+
+def infer_mixture(
+    counts: Mapping[str, ChunkCounts], pairs: MergeList, *, in_batches: bool, on_pass: OnPass = lambda *_: None
+) -> Inference:
+    """Find the weights, and the batches if there are any, starting from equal weights.
+
+    The weights that explain the first merges are a good start for explaining all of them with fewer rows.
+    """
+    weights: Rates = np.full(len(counts), 1 / len(counts))
+    method = infer_batches if in_batches else _infer_serially
+    if len(pairs.merges) > 2 * FIRST_MERGES:
+        first = replace(pairs, merges=pairs.merges[:FIRST_MERGES])
+        weights = method(counts, first, weights, on_pass=on_pass).weights
+    return method(counts, pairs, weights, on_pass=on_pass)
+
+
+def _infer_serially(
+    counts: Mapping[str, ChunkCounts], pairs: MergeList, weights: Rates, *, on_pass: OnPass
+) -> Inference:
+    return infer(counts, pairs, list(range(len(pairs.merges))), weights, on_pass=on_pass)
 
 
 def infer_batches(

@@ -14,9 +14,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from ..analysis.batching_signs import BatchingSigns, batching_signs, merge_sequence
 from ..analysis.evaluation import grouped_documents, reading_bar
 from ..analysis.groups import GroupedDocuments
+from ..analysis.merge_runs import BatchingSigns, batching_signs, merge_sequence
 from ..analysis.plots import COLORS, abbreviate_numbers, axes, styled
 from ..arguments import check_integer
 from ..counts import ChunkCounts
@@ -29,7 +29,7 @@ from ..tokenizer import Tokenizer
 from ..util.progress import bar
 from ..util.surrogates import Errors
 from .data import names_of
-from .merge_order import Inference, MergeList, infer, infer_batches
+from .merge_order import Inference, MergeList, infer_mixture
 from .order_program import solver
 from .result import Result
 
@@ -112,16 +112,12 @@ def mixture_inference(
     truth = None if true_mixture is None else _checked_truth(true_mixture, counts)
     signs = batching_signs(model)
     in_batches = bool(signs.in_batches) if order == "auto" else order == "batches"
-    equal = np.full(len(counts), 1 / len(counts))
     with bar("inferring", 0, show=progress) as update_bar:
 
         def on_pass(number: int, fraction: float) -> None:
             update_bar(0, f"{fraction:.0%} of pass {number} over the merges")
 
-        if in_batches:
-            found = infer_batches(counts, pairs, equal, on_pass=on_pass)
-        else:
-            found = infer(counts, pairs, list(range(len(pairs.merges))), equal, on_pass=on_pass)
+        found = infer_mixture(counts, pairs, in_batches=in_batches, on_pass=on_pass)
     if not found.rates.any():
         raise DataError("none of the merges occurs in the text", remedy="provide text like that of the vocabulary")
     sizes = {group: each.total_bytes for group, each in counts.items()}

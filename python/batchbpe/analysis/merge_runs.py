@@ -68,9 +68,8 @@ def merge_sequence(model: Model) -> list[tuple[int, int]]:
     pairs: list[tuple[int, int]] = []
     for number, ((first, last), token) in enumerate(model.merges.items(), start=256 + len(model.stop_words)):
         missing = next((part for part in (first, last) if part not in ids), None)
-        if missing is not None or token in ids:
-            what = f"uses token {missing} before it is made" if missing is not None else f"makes token {token} again"
-            reason = f"the order of the merges is not that of training: merge {len(pairs)}, ({first}, {last}), {what}"
+        if missing is not None:
+            reason = f"merge {len(pairs)}, ({first}, {last}), uses token {missing} before it is made"
             raise DataError(reason, remedy="use a vocabulary whose merges are in the order of training")
         ids[token] = number
         pairs.append((ids[first], ids[last]))
