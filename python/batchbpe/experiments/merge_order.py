@@ -120,8 +120,8 @@ class Inference:
     """How much more often each merge, by position, would have to occur per million bytes."""
     rival_slacks: Mapping[Pair, float]
     """How much less often other pairs would have to occur per million bytes."""
-    rates: Rates
-    """The rate of each merge in the mixture, before its batch."""
+    group_rates: Rates
+    """The rate of each merge in each group, before its batch."""
     cut: Cut
     """Where each batch starts."""
     rows: int
@@ -130,6 +130,11 @@ class Inference:
     """Whether no row is violated, so that the weights are optimal for this cut."""
     is_stable: bool = True
     """Whether the weights lead to the same cut again."""
+
+    @property
+    def rates(self) -> Rates:
+        """The rate of each merge in the mixture, before its batch."""
+        return np.asarray(self.group_rates @ self.weights)
 
 
 def infer(
@@ -143,13 +148,13 @@ def infer(
         table = WeightedTable(counts, pairs, found)
         differences: list[Rates] = []
         keys: list[tuple[int, Pair]] = []
-        mixed: list[Rates] = []
+        group_rates: list[Rates] = []
         merge_slacks, rival_slacks = program.merge_slacks, program.rival_slacks
         for start, end in zip(cut, [*cut[1:], len(pairs.merges)], strict=True):
             on_pass(passes, start / len(pairs.merges))
             batch = pairs.merges[start:end]
             rates = table.rates(batch)
-            mixed.append(table.mixed(rates))
+            group_rates.append(rates)
             slacks = np.array([merge_slacks.get(merge, 0.0) for merge in range(start, end)])
             for merge, rival, rival_rates in _rivals(table, batch, rates, slacks, rival_slacks, start, known):
                 differences.append(rates[merge] - rival_rates)
@@ -162,7 +167,7 @@ def infer(
         program.add(np.array(differences), [merge for merge, _ in keys], [rival for _, rival in keys])
         program.solve()
         found = program.weights
-    rates = np.concatenate(mixed)
+    rates = np.concatenate(group_rates)
     return Inference(found, merge_slacks, rival_slacks, rates, cut, program.rows, passes, is_complete)
 
 

@@ -30,7 +30,7 @@ from ..util.progress import bar
 from ..util.surrogates import Errors
 from .data import names_of
 from .merge_order import Inference, MergeList, infer_mixture
-from .order_program import solver
+from .order_program import Rates, solver
 from .result import Result
 
 MergeOrder = Literal["auto", "serial", "batches"]
@@ -39,6 +39,8 @@ MERGES = 2_000
 """Default number of merges that are used, from the first one."""
 MIN_BYTES = 100_000
 """Default number of bytes below which a group is left out."""
+SIMILAR = 0.1
+"""Groups whose distance is smaller may be confused."""
 RANGES = 10
 """Number of rows in the table of slacks."""
 
@@ -190,13 +192,24 @@ def _checked_truth(true_mixture: Mapping[str, float], groups: Mapping[str, Any])
 
 
 def _group_rows(found: Inference, sizes: Mapping[str, int], truth: Mapping[str, float] | None) -> list[dict[str, Any]]:
+    names, rates = list(sizes), found.group_rates
+    distances = np.array(
+        [[_distance(rates[:, one], rates[:, other]) for other in range(len(names))] for one in range(len(names))]
+    )
+    np.fill_diagonal(distances, np.inf)
     rows: list[dict[str, Any]] = []
-    for (group, size), weight in zip(sizes.items(), found.weights.tolist(), strict=True):
+    for (group, size), weight, distance in zip(sizes.items(), found.weights.tolist(), distances, strict=True):
         row: dict[str, Any] = {"group": group, "fraction": weight, "bytes": size}
+        row |= {"nearest_group": names[distance.argmin()], "distance": float(distance.min())}
         if truth is not None:
             row |= {"true_fraction": truth[group], "error": weight - truth[group]}
         rows.append(row)
     return sorted(rows, key=lambda row: -row["fraction"])
+
+
+def _distance(rates: Rates, others: Rates) -> float:
+    """Return how different two groups are: 0 if all merges are equally frequent, 1 if no merge occurs in both."""
+    return float(abs(rates - others).sum() / max((rates + others).sum(), np.finfo(float).tiny))
 
 
 def _ranges(found: Inference) -> list[dict[str, Any]]:
@@ -253,6 +266,9 @@ def _findings(
         findings["merges that do not occur in the text"] = f"{missing:,} of {len(found.rates):,}"
     if left_out:
         findings["groups left out"] = ", ".join(f"{group} ({size:,} bytes)" for group, size in left_out.items())
+    similar = [f"{row['group']} and {row['nearest_group']}" for row in rows if row["distance"] < SIMILAR]
+    if similar:
+        findings["similar groups, whose fractions may be confused"] = ", ".join(similar)
     if has_truth:
         mean = sum(row["error"] ** 2 for row in rows) / len(rows)
         largest = max(rows, key=lambda row: abs(row["error"]))
