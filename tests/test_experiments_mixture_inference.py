@@ -20,7 +20,7 @@ from batchbpe import PATTERNS, ChunkCounts, Model, Tokenizer
 from batchbpe.analysis import batching_signs
 from batchbpe.analysis.merge_runs import longest_runs, merge_sequence
 from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
-from batchbpe.experiments import mixture_inference, report
+from batchbpe.experiments import merge_order, mixture_inference, report
 from batchbpe.experiments.merge_order import Inference, MergeList, find_batches, infer, infer_batches
 from batchbpe.experiments.order_program import OrderProgram
 
@@ -134,6 +134,16 @@ def plain_optimum(counts: dict[str, ChunkCounts], merges: list[tuple[int, int]],
     solver.minimize(sum(slacks) + sum(of_rival.values()))
     assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
     return float(solver.getObjectiveValue())
+
+
+def test_of_many_merges_only_some_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_order, "MAX_COMPARED", 100)
+    result = mixture_inference(trained("serial"), halves()[1], merges=400, true_mixture=WEIGHTS)
+    compared = [row["compared"] for row in result.tables["merges"].to_pylist()]
+    assert sum(compared) == 100
+    assert compared[0] == 40
+    assert min(compared) > 0
+    assert max(abs(row["error"]) for row in result.table.to_pylist()) < 0.08
 
 
 def total_slack(found: Inference) -> float:

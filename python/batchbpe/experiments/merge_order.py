@@ -27,6 +27,8 @@ MAX_COUNT = 1 << 60
 """About the sum of all counts in a weighted table, in bytes. Large factors make the order of pairs exact."""
 FIRST_SEARCH = 64
 """Number of pairs to search for rivals at first; twice as many each time while there may be more."""
+MAX_COMPARED = 2_000
+"""Number of merges up to which each is compared with others. Of more merges, half of these are the first."""
 MAX_RIVALS = 10
 """Largest number of rivals of a merge that are added to the program at once, as in the publication."""
 TOLERANCE = 1e-6
@@ -41,6 +43,7 @@ MAX_PASSES = 100
 MAX_ROUNDS = 5
 """Maximum number of cuts into batches that are tried."""
 
+Compared = npt.NDArray[np.bool_]
 Cut = list[int]
 """Where each batch starts."""
 OnPass = Callable[[int, float], object]
@@ -120,6 +123,8 @@ class Inference:
     """How much more often each merge, by position, would have to occur per million bytes."""
     rival_slacks: Mapping[Pair, float]
     """How much less often other pairs would have to occur per million bytes."""
+    compared: Compared
+    """Which merges were compared with others."""
     group_rates: Rates
     """The rate of each merge in each group, before its batch."""
     cut: Cut
@@ -137,11 +142,26 @@ class Inference:
         return np.asarray(self.group_rates @ self.weights)
 
 
+def compared_merges(merges: int) -> Compared:
+    """Return which merges to compare with others: all, or of many merges the first and some of the rest.
+
+    >>> np.flatnonzero(compared_merges(8192))[[0, 999, 1000, 1001, -1]].tolist()
+    [0, 999, 1007, 1014, 8191]
+    """
+    compared = np.ones(merges, bool)
+    if merges > MAX_COMPARED:
+        first = MAX_COMPARED // 2
+        compared[first:] = False
+        compared[np.linspace(first, merges - 1, MAX_COMPARED - first + 1).astype(int)[1:]] = True
+    return compared
+
+
 def infer(
     counts: Mapping[str, ChunkCounts], pairs: MergeList, cut: Cut, weights: Rates, *, on_pass: OnPass = lambda *_: None
 ) -> Inference:
     """Find the weights for a given cut into batches, starting from some weights."""
     program = OrderProgram(len(counts))
+    compared = compared_merges(len(pairs.merges))
     known: set[tuple[int, Pair]] = set()
     found: Rates = weights
     for passes in range(1, MAX_PASSES + 1):
@@ -156,7 +176,8 @@ def infer(
             rates = table.rates(batch)
             group_rates.append(rates)
             slacks = np.array([merge_slacks.get(merge, 0.0) for merge in range(start, end)])
-            for merge, rival, rival_rates in _rivals(table, batch, rates, slacks, rival_slacks, start, known):
+            is_used = compared[start:end] & rates.any(axis=1)  # the text says nothing about merges that do not occur
+            for merge, rival, rival_rates in _rivals(table, batch, rates, slacks, is_used, rival_slacks, start, known):
                 differences.append(rates[merge] - rival_rates)
                 keys.append((start + merge, rival))
             table.merge(batch)
@@ -168,7 +189,7 @@ def infer(
         program.solve()
         found = program.weights
     rates = np.concatenate(group_rates)
-    return Inference(found, merge_slacks, rival_slacks, rates, cut, program.rows, passes, is_complete)
+    return Inference(found, merge_slacks, rival_slacks, compared, rates, cut, program.rows, passes, is_complete)
 
 
 def _rivals(
@@ -176,26 +197,23 @@ def _rivals(
     batch: Sequence[Pair],
     rates: Rates,
     slacks: Rates,
+    is_used: Compared,
     rival_slacks: Mapping[Pair, float],
     start: int,
     known: set[tuple[int, Pair]],
 ) -> list[tuple[int, Pair, Rates]]:
-    """Return new rivals of the merges of a batch that occur more often: the merge, the pair, and its rates.
-
-    Merges that do not occur in any group have none, since the text says nothing about them.
-    """
+    """Return new rivals of some merges of a batch that occur more often: the merge, the pair, and its rates."""
     needed = table.mixed(rates) + slacks
     needed += TOLERANCE * (1 + needed)
-    occurs = rates.any(axis=1)
-    if not occurs.any():
+    if not is_used.any():
         return []
-    first, last, rival_rates = table.above(float(needed[occurs].min()))
+    first, last, rival_rates = table.above(float(needed[is_used].min()))
     rivals: list[Pair] = list(zip(first.tolist(), last.tolist(), strict=True))
     until = _rival_until(batch, rivals, first, last)
     excess = table.mixed(rival_rates) - np.array([rival_slacks.get(rival, 0.0) for rival in rivals])
     best_first = np.argsort(-excess, kind="stable")
     found: list[tuple[int, Pair, Rates]] = []
-    for merge in np.flatnonzero(occurs).tolist():
+    for merge in np.flatnonzero(is_used).tolist():
         at = best_first[(excess[best_first] > needed[merge]) & (until[best_first] >= merge)]
         new = (index for index in at.tolist() if (start + merge, rivals[index]) not in known)
         found += [(merge, rivals[index], rival_rates[index]) for index, _ in zip(new, range(MAX_RIVALS), strict=False)]

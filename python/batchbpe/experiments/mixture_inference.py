@@ -223,6 +223,7 @@ def _ranges(found: Inference) -> list[dict[str, Any]]:
             "last_merge": high - 1,
             "batches": int(((starts >= low) & (starts < high)).sum()),
             "not_in_text": int((found.rates[low:high] == 0).sum()),
+            "compared": int(found.compared[low:high].sum()),
             "violated": int((slacks[low:high] > 0).sum()),
             "slack": float(slacks[low:high].sum()),
             "rate": float(found.rates[low:high].sum()),
@@ -246,7 +247,11 @@ def _findings(
 ) -> dict[str, str]:
     score = f"score {signs.score:.2f}"
     judged = {True: "in batches", False: "one at a time, or in small batches", None: "too few merges to tell"}
-    slack, rivals, rate = sum(found.merge_slacks.values()), sum(found.rival_slacks.values()), found.rates.sum()
+    slack, rivals, rate = (
+        sum(found.merge_slacks.values()),
+        sum(found.rival_slacks.values()),
+        found.rates[found.compared].sum(),
+    )
     missing = int((found.rates == 0).sum())
     findings = {
         "mixture, in bytes of text": ", ".join(f"{row['group']} {row['fraction']:.1%}" for row in rows),
