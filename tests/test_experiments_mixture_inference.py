@@ -21,8 +21,9 @@ from batchbpe.analysis import batching_signs
 from batchbpe.analysis.merge_runs import longest_runs, merge_sequence
 from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
 from batchbpe.experiments import merge_order, mixture_inference, report
-from batchbpe.experiments.merge_order import Inference, MergeList, find_batches, infer, infer_batches
+from batchbpe.experiments.merge_order import Inference, find_batches, infer, infer_batches
 from batchbpe.experiments.order_program import OrderProgram
+from batchbpe.experiments.weighted_table import MergeList
 
 highspy: Any = pytest.importorskip("highspy")
 

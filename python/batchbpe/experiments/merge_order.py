@@ -9,24 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
 from ..analysis.merge_runs import run_end
 from ..counts import ChunkCounts
-from ..counts.counter import ChunkArrays
-from ..model import Model
 from ..policies import Ids
-from ..training.table import PairTable
 from .order_program import OrderProgram, Pair, Rates
+from .weighted_table import MergeList, WeightedTable
 
-PER = 1_000_000
-"""Rates are occurrences per this number of bytes."""
-MAX_COUNT = 1 << 60
-"""About the sum of all counts in a weighted table, in bytes. Large factors make the order of pairs exact."""
 FIRST_SEARCH = 64
 """Number of pairs to search for rivals at first; twice as many each time while there may be more."""
+MAX_SEARCH = 1 << 13
+"""Number of pairs at which the search ends. The policies of the paper search fewer for a batch."""
 MAX_COMPARED = 2_000
 """Number of merges up to which each is compared with others. Of more merges, half of these are the first."""
 MAX_RIVALS = 10
@@ -48,70 +45,6 @@ Cut = list[int]
 """Where each batch starts."""
 OnPass = Callable[[int, float], object]
 """Receives the number of the pass over the merges, and the fraction of it that is done."""
-
-
-@dataclass(frozen=True)
-class MergeList:
-    """The merges of a vocabulary, and what the ids in them mean."""
-
-    merges: Sequence[Pair]
-    """The pairs in the order of merging, as `merge_sequence` returns them."""
-    stop_words: Sequence[bytes] = ()
-
-    @property
-    def first_id(self) -> int:
-        """The id that the first merge makes."""
-        return 256 + len(self.stop_words)
-
-    def table(self, counts: Mapping[str, ChunkCounts]) -> PairTable:
-        """Return the pairs of the text before the first merge."""
-        split = next(iter(counts.values())).split
-        ids = {word: token for token, word in enumerate(self.stop_words, start=256)}
-        base = Model(split, {}, ids) if ids else None
-        return PairTable(counts, base=base)
-
-
-class WeightedTable:
-    """A table of pairs in several groups, sorted by their rates in a mixture of the groups."""
-
-    def __init__(self, counts: Mapping[str, ChunkCounts], pairs: MergeList, weights: Rates) -> None:
-        """Multiply the counts of each group by an integer, so that the sums are those of the mixture.
-
-        A group of weight 0 is multiplied by 1, so that its counts remain known.
-        """
-        sizes = [each.total_bytes for each in counts.values()]
-        factors = [max(1, int(MAX_COUNT * weight / size)) for weight, size in zip(weights, sizes, strict=True)]
-        scaled = {
-            name: ChunkCounts(ChunkArrays(*each.arrays[:2], each.arrays.counts * np.uint64(factor), each.split))
-            for (name, each), factor in zip(counts.items(), factors, strict=True)
-        }
-        self._table = pairs.table(scaled)
-        self._factors = np.array(factors)
-        self._per_count = PER / np.array(sizes, float)
-        self._weights = weights
-
-    def rates(self, pairs: Sequence[Pair] | tuple[Ids, Ids]) -> Rates:
-        """Return how often pairs occur per million bytes of each group."""
-        return np.asarray(self._table.count_by_group(pairs) // self._factors * self._per_count)
-
-    def mixed(self, rates: Rates) -> Rates:
-        """Return the rates in the mixture."""
-        return np.asarray(rates @ self._weights)
-
-    def above(self, least: float) -> tuple[Ids, Ids, Rates]:
-        """Return the pairs whose rate in the mixture is higher, highest first, and their rates in each group."""
-        n = FIRST_SEARCH
-        while True:
-            first, last, _ = self._table.top(n)
-            rates = self.rates((first, last))
-            is_above = self.mixed(rates) > least
-            if len(first) < n or not is_above[-1]:
-                return first[is_above], last[is_above], rates[is_above]
-            n *= 2
-
-    def merge(self, pairs: Sequence[Pair]) -> None:
-        """Merge a batch, including pairs that do not occur."""
-        self._table.merge(pairs, absent=True)
 
 
 @dataclass(frozen=True)
@@ -202,22 +135,31 @@ def _rivals(
     start: int,
     known: set[tuple[int, Pair]],
 ) -> list[tuple[int, Pair, Rates]]:
-    """Return new rivals of some merges of a batch that occur more often: the merge, the pair, and its rates."""
+    """Return new rivals of some merges of a batch that occur more often: the merge, the pair, and its rates.
+
+    The search ends when each merge has enough of them, since a merge that hardly occurs has countless rivals.
+    """
+    found: list[tuple[int, Pair, Rates]] = []
+    used = np.flatnonzero(is_used).tolist()
+    if not used:
+        return found
     needed = table.mixed(rates) + slacks
     needed += TOLERANCE * (1 + needed)
-    if not is_used.any():
-        return []
-    first, last, rival_rates = table.above(float(needed[is_used].min()))
-    rivals: list[Pair] = list(zip(first.tolist(), last.tolist(), strict=True))
-    until = _rival_until(batch, rivals, first, last)
-    excess = table.mixed(rival_rates) - np.array([rival_slacks.get(rival, 0.0) for rival in rivals])
-    best_first = np.argsort(-excess, kind="stable")
-    found: list[tuple[int, Pair, Rates]] = []
-    for merge in np.flatnonzero(is_used).tolist():
-        at = best_first[(excess[best_first] > needed[merge]) & (until[best_first] >= merge)]
-        new = (index for index in at.tolist() if (start + merge, rivals[index]) not in known)
-        found += [(merge, rivals[index], rival_rates[index]) for index, _ in zip(new, range(MAX_RIVALS), strict=False)]
-    return found
+    n = FIRST_SEARCH
+    while True:
+        first, last, rival_rates = table.above(float(needed[used].min()), n)
+        rivals: list[Pair] = list(zip(first.tolist(), last.tolist(), strict=True))
+        until = _rival_until(batch, rivals, first, last)
+        excess = table.mixed(rival_rates) - np.array([rival_slacks.get(rival, 0.0) for rival in rivals])
+        best_first = np.argsort(-excess, kind="stable")
+        found.clear()
+        for merge in used:
+            at = best_first[(excess[best_first] > needed[merge]) & (until[best_first] >= merge)]
+            new = (index for index in at.tolist() if (start + merge, rivals[index]) not in known)
+            found += [(merge, rivals[index], rival_rates[index]) for index in islice(new, MAX_RIVALS)]
+        if len(rivals) < n or len(found) == MAX_RIVALS * len(used) or n >= MAX_SEARCH:
+            return found
+        n *= 2
 
 
 def _rival_until(batch: Sequence[Pair], rivals: Sequence[Pair], first: Ids, last: Ids) -> npt.NDArray[np.intp]:

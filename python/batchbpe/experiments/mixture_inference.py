@@ -29,9 +29,10 @@ from ..tokenizer import Tokenizer
 from ..util.progress import bar
 from ..util.surrogates import Errors
 from .data import names_of
-from .merge_order import Inference, MergeList, infer_mixture
+from .merge_order import Inference, infer_mixture
 from .order_program import Rates, solver
 from .result import Result
+from .weighted_table import MergeList
 
 MergeOrder = Literal["auto", "serial", "batches"]
 """How the pairs of a vocabulary were chosen: one at a time or in batches; by default, `batching_signs` decides."""
