@@ -170,6 +170,18 @@ def test_hyp_rows_added_lazily_give_the_optimum_of_the_whole_published_program(
     assert plain_optimum(counts, merges, found.weights) == pytest.approx(best, rel=1e-4, abs=1)
 
 
+@pytest.mark.parametrize("policy", ["serial", "continue_search"])
+def test_the_published_program_has_the_same_optimum_on_real_text(policy: str) -> None:
+    merges = merge_sequence(trained(policy).model)[:12]
+    counts = small(halves()[1], 40)
+    found = infer(counts, MergeList(merges), list(range(len(merges))), equal_weights(3))
+    best = plain_optimum(counts, merges)
+    assert found.merge_slacks
+    assert found.rival_slacks
+    assert total_slack(found) == pytest.approx(best, rel=1e-5)
+    assert plain_optimum(counts, merges, found.weights) == pytest.approx(best, rel=1e-5)
+
+
 def violated(
     counts: dict[str, ChunkCounts], merges: list[tuple[int, int]], found: Inference
 ) -> list[tuple[int, tuple[int, int]]]:
@@ -199,9 +211,9 @@ def violated(
     return problems
 
 
-def small(counts: dict[str, ChunkCounts]) -> dict[str, ChunkCounts]:
+def small(counts: dict[str, ChunkCounts], n: int = 150) -> dict[str, ChunkCounts]:
     """The most frequent chunks, so that plain Python is fast enough."""
-    return {name: ChunkCounts.count(dict(each.most_common(150)), each.split) for name, each in counts.items()}
+    return {name: ChunkCounts.count(dict(each.most_common(n)), each.split) for name, each in counts.items()}
 
 
 def test_no_row_is_violated_at_the_solution_for_batches() -> None:
@@ -296,6 +308,22 @@ def test_the_result_states_what_was_used(tmp_path: Path) -> None:
     assert "Mixture inference" in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
+def test_groups_that_do_not_cover_the_training_text_are_noticed() -> None:
+    covered = mixture_inference(trained("serial"), halves()[1], merges=200)
+    two = {name: counts for name, counts in halves()[1].items() if name != "code"}
+    assert "caution" in mixture_inference(trained("serial"), two, merges=200).findings
+    assert "caution" not in covered.findings
+
+
+def test_similar_groups_are_named() -> None:
+    groups = {"one": halves()[0]["words"], "other": halves()[1]["words"], "docs": halves()[1]["docs"]}
+    result = mixture_inference(trained("serial"), groups, merges=100)
+    assert result.findings["similar groups, whose fractions may be confused"] in (
+        "one and other, other and one",
+        "other and one, one and other",
+    )
+
+
 def test_merges_that_do_not_occur_are_counted_and_say_nothing() -> None:
     counts = {"a": ChunkCounts.count("ab ab ab cd"), "b": ChunkCounts.count("cd cd cd ab")}
     found = infer(counts, MergeList([(120, 121), (97, 98)]), [0, 1], equal_weights(2))
@@ -383,8 +411,10 @@ def test_ctrl_c_cancels_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     program = OrderProgram(2)
     cancelled = []
 
-    def interrupted(_: float) -> None:
-        raise KeyboardInterrupt
+    def interrupted(_: float) -> tuple[bool, None]:
+        if not cancelled:
+            raise KeyboardInterrupt
+        return True, None
 
     monkeypatch.setattr(program._highs, "wait", interrupted)
     monkeypatch.setattr(program._highs, "cancelSolve", lambda: cancelled.append(True))

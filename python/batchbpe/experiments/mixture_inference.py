@@ -40,6 +40,8 @@ MERGES = 2_000
 """Default number of merges that are used, from the first one."""
 MIN_BYTES = 100_000
 """Default number of bytes below which a group is left out."""
+UNEXPLAINED = 0.05
+"""If a larger fraction of the occurrences of the merges is unexplained, the fractions may be far off."""
 SIMILAR = 0.1
 """Groups whose distance is smaller may be confused."""
 RANGES = 10
@@ -260,6 +262,10 @@ def _findings(
         "unexplained occurrences": f"{slack / rate:.1%} of those of the merges, and as many as {rivals / rate:.1%} of "
         "pairs that were not merged in their place",
     }
+    if slack / rate > UNEXPLAINED:
+        findings["caution"] = (
+            "the groups explain the order poorly; use more text, other groups, or text like the original"
+        )
     if order == "auto" and signs.in_batches is None:
         findings["assumed order"] = "one at a time; set it if the vocabulary was trained in batches"
     if in_batches:

@@ -23,6 +23,8 @@ Rates = npt.NDArray[np.float64]
 """How often pairs occur per million bytes of each group: a row per pair, a column per group."""
 INTERRUPTIBLE = 0.1
 """Seconds after which Ctrl-C stops the solver."""
+LONGEST_STEP = 0.5
+"""Seconds to wait for the solver to stop, which it does after the current iteration."""
 
 
 def solver() -> Any:
@@ -102,12 +104,13 @@ class OrderProgram:
 
     def solve(self) -> None:
         """Minimize the sum of the slacks. Ctrl-C stops the solver."""
-        self._highs.startSolve()
         try:
+            self._highs.startSolve()
             while not self._highs.wait(INTERRUPTIBLE)[0]:
                 pass
         except BaseException:
             self._highs.cancelSolve()
+            self._highs.wait(LONGEST_STEP)  # a thread that outlives the interpreter could hang
             raise
         status = self._highs.getModelStatus()
         if status != self._optimal:
