@@ -52,7 +52,7 @@ EXCEPTIONS = {
 }
 
 HEAVY = {"IPython", "datasets", "matplotlib", "pandas", "regex", "rich", "tiktoken", "tokenizers", "transformers"}
-HEAVY |= {"gigatoken", "llama_cpp", "mistral_common"}
+HEAVY |= {"gigatoken", "highspy", "llama_cpp", "mistral_common"}
 HEAVY |= {"jinja2", "py4j", "pyspark", "starlette", "torch", "uvicorn"}
 HEAVY_EXCEPTIONS = {
     ("reference", "regex"),

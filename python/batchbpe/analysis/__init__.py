@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .id_map import IdMap
     from .inspection import CountsSummary, ModelSummary, TokenInfo, find_tokens, inspect_counts, inspect_model
     from .lower_bound import Bound, bound
+    from .merge_runs import BatchingSigns, batching_signs
     from .metrics import METRICS, Evaluation, gini, parity, renyi_entropy
     from .ngram import NgramBits, ngram_bits
     from .vocab_atlas import Atlas, atlas
@@ -36,6 +37,7 @@ _MODULES = {
     "id_map": ["IdMap"],
     "inspection": ["CountsSummary", "ModelSummary", "TokenInfo", "find_tokens", "inspect_counts", "inspect_model"],
     "lower_bound": ["Bound", "bound"],
+    "merge_runs": ["BatchingSigns", "batching_signs"],
     "metrics": ["METRICS", "Evaluation", "gini", "parity", "renyi_entropy"],
     "ngram": ["NgramBits", "ngram_bits"],
     "vocab_atlas": ["Atlas", "atlas"],
@@ -47,6 +49,7 @@ __all__ = [
     "Atlas",
     "Audit",
     "Bound",
+    "BatchingSigns",
     "Changes",
     "CountsSummary",
     "Encoding",
@@ -62,6 +65,7 @@ __all__ = [
     "atlas",
     "audit",
     "bound",
+    "batching_signs",
     "changes",
     "evaluate",
     "final_shares",

@@ -12,6 +12,7 @@ from .data import ExperimentData
 from .freq_cutoff import freq_cutoff
 from .language_model import language_model
 from .mixture import mixture
+from .mixture_inference import mixture_inference
 from .phrases import phrases
 from .report import report
 from .result import Result
@@ -26,6 +27,7 @@ __all__ = [
     "freq_cutoff",
     "language_model",
     "mixture",
+    "mixture_inference",
     "phrases",
     "report",
     "stop_words",

@@ -24,6 +24,7 @@ TITLES = {
     "batching": "Batching",
     "phrases": "Phrases",
     "mixture": "Mixture",
+    "mixture-inference": "Mixture inference",
     "sweep": "Parameter sweep",
     "language-model": "Language model",
 }

@@ -1,0 +1,318 @@
+"""Infer how much of each language, or of other groups, a vocabulary was trained on, from the order of its merges.
+
+The method is that of "Data Mixture Inference: What do BPE Tokenizers Reveal about their Training Data?" (Hayase et al.
+2024), extended to vocabularies that were trained in batches. See docs/mixture-inference.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from ..analysis.evaluation import grouped_documents, reading_bar
+from ..analysis.groups import GroupedDocuments
+from ..analysis.merge_runs import BatchingSigns, batching_signs, merge_sequence
+from ..analysis.plots import COLORS, abbreviate_numbers, axes, styled
+from ..arguments import check_integer
+from ..counts import ChunkCounts
+from ..counts.counter import ChunkCounter
+from ..data.corpus import Corpus, Data, Files
+from ..data.options import ReadOptions
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, listed, plural
+from ..model import Model
+from ..tokenizer import Tokenizer
+from ..util.progress import bar
+from ..util.surrogates import Errors
+from .data import names_of
+from .merge_order import Inference, infer_mixture
+from .order_program import Rates, solver
+from .result import Result
+from .weighted_table import MergeList
+
+MergeOrder = Literal["auto", "serial", "batches"]
+"""How the pairs of a vocabulary were chosen: one at a time or in batches; by default, `batching_signs` decides."""
+MERGES = 2_000
+"""Default number of merges that are used, from the first one."""
+MIN_BYTES = 100_000
+"""Default number of bytes below which a group is left out."""
+UNEXPLAINED = 0.05
+"""If a larger fraction of the occurrences of the merges is unexplained, the fractions may be far off."""
+SIMILAR = 0.1
+"""Groups whose distance is smaller may be confused."""
+RANGES = 10
+"""Number of rows in the table of slacks."""
+
+
+@styled
+def mixture_inference(
+    tokenizer: Tokenizer | Model,
+    groups: Mapping[str, Data] | Data | None = None,
+    *,
+    texts: Mapping[str, str | Iterable[str]] | None = None,
+    files: Mapping[str, Files] | Files | None = None,
+    group_column: str | None = None,
+    by_file: bool = False,
+    merges: int = MERGES,
+    order: MergeOrder = "auto",
+    min_bytes: int = MIN_BYTES,
+    true_mixture: Mapping[str, float] | None = None,
+    text_column: str = "text",
+    document: str = "file",
+    errors: Errors = "strict",
+    progress: bool = False,
+) -> Result:
+    """Infer the fraction of each group in the text that a vocabulary was trained on.
+
+    The fractions are of the bytes of the text. They are only meaningful if the groups cover what the vocabulary was
+    trained on, and the text of each group resembles what was used. Requires highspy (`batchbpe[solver]`).
+
+    Parameters
+    ----------
+    tokenizer: the vocabulary.
+    groups: text by group; or, with `group_column` or `by_file`, anything that `ChunkCounts.count` accepts. Chunk counts
+        must have the pattern of the vocabulary.
+    texts, files: as in `evaluate`, instead of `groups`.
+    group_column: column of tables, or field of jsonl files, that contains the group of each document.
+    by_file: whether each file is a group.
+    merges: number of merges to use, from the first one.
+    order: whether the vocabulary was trained one pair at a time ("serial") or in batches ("batches"). By default,
+        `batchbpe.analysis.batching_signs` decides.
+    min_bytes: leave out groups with less text. The findings list them.
+    true_mixture: the true fractions, if they are known, to report the error.
+    text_column, document, errors: as in `ChunkCounts.count`.
+    progress: whether to display a progress bar.
+
+    >>> from batchbpe import ChunkCounts
+    >>> en, de = ChunkCounts.count("to be or not to be " * 9), ChunkCounts.count("Sein oder Nichtsein " * 9)
+    >>> vocab = Tokenizer.train(ChunkCounts.mix({"en": (en, 0.7), "de": (de, 0.3)}), 266, policy="serial")
+    >>> result = mixture_inference(vocab, {"en": en, "de": de}, min_bytes=1)
+    >>> result.table["group"].to_pylist()
+    ['en', 'de']
+
+    """
+    model = getattr(tokenizer, "model", tokenizer)
+    if not isinstance(model, Model):
+        raise ArgumentTypeError("tokenizer", tokenizer, "must be a Tokenizer or a Model")
+    _check_options(merges, order, min_bytes)
+    solver()  # before reading the text
+    pairs = _merge_list(model, merges)
+    corpus = Corpus(groups, texts, files, ReadOptions(text_column, document=document, errors=errors))
+    found_groups = grouped_documents(corpus, group_column, by_file)
+    if found_groups is None:
+        remedy = ("or use ", Setting("group_column"), " or ", Setting("by_file"))
+        raise ArgumentTypeError("groups", corpus.given, "must be a dict of group names and their data", remedy=remedy)
+    sources, grouped = found_groups
+    with reading_bar(sources, show=progress) as update:
+        counted = _counted(grouped, model, errors, update)
+    counts = {group: each for group, each in counted.items() if each.total_bytes >= min_bytes}
+    left_out = {group: each.total_bytes for group, each in counted.items() if group not in counts}
+    if len(counts) < 2:
+        reason = f"at least two groups must have {min_bytes:,} bytes of text, got {listed(counts)}"
+        raise DataError(reason, remedy=("provide more text, or lower ", Setting("min_bytes")))
+    truth = None if true_mixture is None else _checked_truth(true_mixture, counts)
+    signs = batching_signs(model)
+    in_batches = bool(signs.in_batches) if order == "auto" else order == "batches"
+    with bar("inferring", 0, show=progress) as update_bar:
+
+        def on_pass(number: int, fraction: float) -> None:
+            update_bar(0, f"{fraction:.0%} of pass {number} over the merges")
+
+        found = infer_mixture(counts, pairs, in_batches=in_batches, on_pass=on_pass)
+    if not found.rates.any():
+        raise DataError("none of the merges occurs in the text", remedy="provide text like that of the vocabulary")
+    sizes = {group: each.total_bytes for group, each in counts.items()}
+    rows = _group_rows(found, sizes, truth)
+    ranges = _ranges(found)
+    parameters = {
+        "data": names_of(sources),
+        "groups": {group: f"{size:,} bytes" for group, size in sizes.items()},
+        "left out": {group: f"{size:,} bytes" for group, size in left_out.items()},
+        "pattern": model.split.name,
+        "merges": len(pairs.merges),
+        "order": "batches" if in_batches else "serial",
+        "rows": found.rows,
+        "passes": found.passes,
+    }
+    return Result(
+        "mixture-inference",
+        parameters,
+        {"groups": pa.Table.from_pylist(rows), "merges": pa.Table.from_pylist(ranges)},
+        {"groups": _bars(rows), "slack": _slack_figure(found)},
+        _findings(found, rows, signs, in_batches, order, left_out, truth is not None),
+    )
+
+
+def _check_options(merges: int, order: str, min_bytes: int) -> None:
+    check_integer("merges", merges, least=1)
+    check_integer("min_bytes", min_bytes, least=1)
+    if order not in get_args(MergeOrder):
+        raise ArgumentError("order", order, f"must be one of {', '.join(map(repr, get_args(MergeOrder)))}")
+
+
+def _merge_list(model: Model, merges: int) -> MergeList:
+    """Return the first merges of a model, or raise if their order is not that of plain training."""
+    if not model.merges:
+        raise DataError("the vocabulary has no merges, whose order would reveal the mixture")
+    if model.hidden:
+        hidden = plural(len(model.hidden), "hidden token")
+        raise DataError(
+            f"the vocabulary has {hidden}, so it was not trained by merging alone",
+            remedy="use a vocabulary without hidden tokens",
+        )
+    words = sorted(model.stop_words, key=model.stop_words.__getitem__)
+    return MergeList(merge_sequence(model)[:merges], words)
+
+
+def _counted(grouped: GroupedDocuments, model: Model, errors: Errors, update: Any) -> dict[str, ChunkCounts]:
+    """Count the documents of each group like the vocabulary splits text."""
+    counters: dict[str, ChunkCounter] = {}
+    for source, parts in grouped:
+        with source.blamed():
+            for group, documents in parts:
+                if group not in counters:
+                    counters[group] = ChunkCounter(model.split, list(model.found_tokens), errors)
+                counters[group].add(documents)
+                update()
+    return {group: ChunkCounts(counter.finish()) for group, counter in sorted(counters.items())}
+
+
+def _checked_truth(true_mixture: Mapping[str, float], groups: Mapping[str, Any]) -> dict[str, float]:
+    """Return the true fraction of each group, normalized."""
+    if not isinstance(true_mixture, Mapping):
+        raise ArgumentTypeError("true_mixture", true_mixture, "must be a dict of group names and fractions")
+    unknown = [group for group in true_mixture if group not in groups]
+    if unknown:
+        raise ArgumentError("true_mixture", unknown[0], f"must only contain groups ({listed(groups)})")
+    values = list(true_mixture.values())
+    if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in values) or not sum(values):
+        raise ArgumentError("true_mixture", dict(true_mixture), "must contain numbers of at least 0, not all 0")
+    return {group: true_mixture.get(group, 0) / sum(values) for group in groups}
+
+
+def _group_rows(found: Inference, sizes: Mapping[str, int], truth: Mapping[str, float] | None) -> list[dict[str, Any]]:
+    names, rates = list(sizes), found.group_rates
+    distances = np.array(
+        [[_distance(rates[:, one], rates[:, other]) for other in range(len(names))] for one in range(len(names))]
+    )
+    np.fill_diagonal(distances, np.inf)
+    rows: list[dict[str, Any]] = []
+    for (group, size), weight, distance in zip(sizes.items(), found.weights.tolist(), distances, strict=True):
+        row: dict[str, Any] = {"group": group, "fraction": weight, "bytes": size}
+        row |= {"nearest_group": names[distance.argmin()], "distance": float(distance.min())}
+        if truth is not None:
+            row |= {"true_fraction": truth[group], "error": weight - truth[group]}
+        rows.append(row)
+    return sorted(rows, key=lambda row: -row["fraction"])
+
+
+def _distance(rates: Rates, others: Rates) -> float:
+    """Return how different two groups are: 0 if all merges are equally frequent, 1 if no merge occurs in both."""
+    return float(abs(rates - others).sum() / max((rates + others).sum(), np.finfo(float).tiny))
+
+
+def _ranges(found: Inference) -> list[dict[str, Any]]:
+    """Return how well the weights explain the merges, by range."""
+    slacks = _slacks(found)
+    edges = np.unique(np.linspace(0, len(slacks), RANGES + 1).astype(int)).tolist()
+    starts = np.array(found.cut)
+    return [
+        {
+            "first_merge": low,
+            "last_merge": high - 1,
+            "batches": int(((starts >= low) & (starts < high)).sum()),
+            "not_in_text": int((found.rates[low:high] == 0).sum()),
+            "compared": int(found.compared[low:high].sum()),
+            "violated": int((slacks[low:high] > 0).sum()),
+            "slack": float(slacks[low:high].sum()),
+            "rate": float(found.rates[low:high].sum()),
+        }
+        for low, high in pairwise(edges)
+    ]
+
+
+def _slacks(found: Inference) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.array([found.merge_slacks.get(merge, 0.0) for merge in range(len(found.rates))])
+
+
+def _findings(
+    found: Inference,
+    rows: Sequence[Mapping[str, Any]],
+    signs: BatchingSigns,
+    in_batches: bool,
+    order: MergeOrder,
+    left_out: Mapping[str, int],
+    has_truth: bool,
+) -> dict[str, str]:
+    score = f"score {signs.score:.2f}"
+    judged = {True: "in batches", False: "one at a time, or in small batches", None: "too few merges to tell"}
+    slack, rivals, rate = (
+        sum(found.merge_slacks.values()),
+        sum(found.rival_slacks.values()),
+        found.rates[found.compared].sum(),
+    )
+    missing = int((found.rates == 0).sum())
+    findings = {
+        "mixture, in bytes of text": ", ".join(f"{row['group']} {row['fraction']:.1%}" for row in rows),
+        "how pairs were chosen, judging by the order of merges": f"{judged[signs.in_batches]} ({score})",
+        "unexplained occurrences": f"{slack / rate:.1%} of those of the merges, and as many as {rivals / rate:.1%} of "
+        "pairs that were not merged in their place",
+    }
+    if slack / rate > UNEXPLAINED:
+        findings["caution"] = (
+            "the groups explain the order poorly; use more text, other groups, or text like the original"
+        )
+    if order == "auto" and signs.in_batches is None:
+        findings["assumed order"] = "one at a time; set it if the vocabulary was trained in batches"
+    if in_batches:
+        findings["batches found"] = f"{len(found.cut):,}"
+        if not found.is_stable:
+            findings["partial result"] = "the batches did not settle; compare with other numbers of merges"
+    if not found.is_complete:
+        findings["partial result"] = f"stopped after {found.passes} passes; the weights are not optimal"
+    if missing:
+        findings["merges that do not occur in the text"] = f"{missing:,} of {len(found.rates):,}"
+    if left_out:
+        findings["groups left out"] = ", ".join(f"{group} ({size:,} bytes)" for group, size in left_out.items())
+    similar = [f"{row['group']} and {row['nearest_group']}" for row in rows if row["distance"] < SIMILAR]
+    if similar:
+        findings["similar groups, whose fractions may be confused"] = ", ".join(similar)
+    if has_truth:
+        mean = sum(row["error"] ** 2 for row in rows) / len(rows)
+        largest = max(rows, key=lambda row: abs(row["error"]))
+        exponent = f"{math.log10(mean):.2f}" if mean else "−∞"
+        findings["error"] = (
+            f"log10 of the mean squared error {exponent}; largest {largest['error']:+.4f} ({largest['group']})"
+        )
+    return findings
+
+
+def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
+    figure, (panel,) = axes(height=max(2.4, 0.34 * len(rows) + 1))
+    at = np.arange(len(rows))
+    has_truth = "true_fraction" in rows[0]
+    panel.barh(at - 0.2 * has_truth, [row["fraction"] for row in rows], 0.4 if has_truth else 0.7, label="inferred")
+    if has_truth:
+        panel.barh(at + 0.2, [row["true_fraction"] for row in rows], 0.4, color=COLORS[4], label="true")
+        panel.legend()
+    panel.set_yticks(at, [row["group"] for row in rows])
+    panel.invert_yaxis()
+    panel.set(xlabel="fraction of the bytes of the training text")
+    return figure
+
+
+def _slack_figure(found: Inference) -> Any:
+    figure, (panel,) = axes(height=3.4)
+    slacks = _slacks(found)
+    violated = np.flatnonzero(slacks)
+    panel.plot(np.arange(len(found.rates)), found.rates, linewidth=0.8, color=COLORS[4], label="rate of the merge")
+    panel.plot(violated, slacks[violated], ".", markersize=3, color=COLORS[1], label="slack")
+    panel.set_yscale("log")
+    panel.set(xlabel="merge", ylabel="per million bytes")
+    abbreviate_numbers(panel.xaxis)
+    panel.legend()
+    return figure
