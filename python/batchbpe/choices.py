@@ -16,6 +16,8 @@ Unit = Literal["text", "byte", "character", "word"]
 """Unit of text whose cost in tokens is compared between groups."""
 Objective = Literal["total", "worst", "gini", "bytes-per-token"]
 """What the search for a mixture optimizes."""
+MergeOrder = Literal["auto", "serial", "batches"]
+"""How the pairs of a vocabulary were chosen: one at a time or in batches; auto detects it."""
 Normalization = Literal["none", "NFC", "NFD", "NFKC", "NFKD"]
 """Unicode normalization form of a text before it is split."""
 Behavior = Literal["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from ..analysis.groups import GroupedDocuments
 from ..analysis.merge_runs import BatchingSigns, batching_signs, merge_sequence
 from ..analysis.plots import COLORS, abbreviate_numbers, axes, styled
 from ..arguments import check_integer
+from ..choices import MergeOrder
 from ..counts import ChunkCounts
 from ..counts.counter import ChunkCounter
 from ..data.corpus import Corpus, Data, Files
@@ -34,8 +35,6 @@ from .order_program import Rates, solver
 from .result import Result
 from .weighted_table import MergeList
 
-MergeOrder = Literal["auto", "serial", "batches"]
-"""How the pairs of a vocabulary were chosen: one at a time or in batches; by default, `batching_signs` decides."""
 MERGES = 2_000
 """Default number of merges that are used, from the first one."""
 MIN_BYTES = 100_000

@@ -38,7 +38,7 @@ VOCAB_SIZE = 50_304
 MAX_ROWS = 24
 """Maximum number of printed rows of a table."""
 
-Data = Annotated[list[str], option("Documents or chunk counts to train on. Can be repeated.", metavar="PATH")]
+Data = Annotated[list[str], option("Documents or chunk counts. Can be repeated.", metavar="PATH")]
 Heldout = Annotated[list[str] | None, option("Held-out documents to evaluate on. Can be repeated.", metavar="PATH")]
 HeldoutShare = Annotated[
     float | None,
