@@ -351,8 +351,12 @@ def test_shards_that_were_not_recorded_are_removed(
     files, out, options = sorted(folder.iterdir()), tmp_path / "out", EncodeOptions(shard_tokens=5000, validation=0.3)
     stop_after(2, folder, out, files, monkeypatch)
     assert (out / "train" / "shard_000002.bin").exists()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("batchbpe.jobs.encode._EncodeJob.encode", lambda *_: os.kill(os.getpid(), 2))
+        patch.setattr("batchbpe.jobs.encode._EncodeJob.encode", interrupted)
         encode_files(TOKENIZER, sources(files), out, options, resume=True)
     assert not [*out.rglob("shard_000002.bin")]
 
