@@ -162,7 +162,9 @@ def test_hyp_rows_added_lazily_give_the_optimum_of_the_whole_published_program(
     counts = {str(number): ChunkCounts.count(texts=words, threads=1) for number, words in enumerate(groups)}
     vocab = Tokenizer.train(ChunkCounts.count(texts=training, threads=1), 260, policy="serial", threads=1)
     merges = merge_sequence(vocab.model)
-    found = infer(counts, MergeList(merges), list(range(len(merges))), equal_weights(len(counts)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merge_order, "GAP", 0)
+        found = infer(counts, MergeList(merges), list(range(len(merges))), equal_weights(len(counts)))
     assert found.is_complete
     assert found.weights.sum() == pytest.approx(1)
     best = plain_optimum(counts, merges)
@@ -171,11 +173,17 @@ def test_hyp_rows_added_lazily_give_the_optimum_of_the_whole_published_program(
 
 
 @pytest.mark.parametrize("policy", ["serial", "continue_search"])
-def test_the_published_program_has_the_same_optimum_on_real_text(policy: str) -> None:
+def test_the_published_program_has_the_same_optimum_on_real_text(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     merges = merge_sequence(trained(policy).model)[:12]
     counts = small(halves()[1], 40)
-    found = infer(counts, MergeList(merges), list(range(len(merges))), equal_weights(3))
     best = plain_optimum(counts, merges)
+    for gap in (0.2, 0.01):
+        monkeypatch.setattr(merge_order, "GAP", gap)
+        found = infer(counts, MergeList(merges), list(range(len(merges))), equal_weights(3))
+        assert total_slack(found) <= best * 1.00001
+        assert best <= plain_optimum(counts, merges, found.weights) <= total_slack(found) * (1 + gap)
+    monkeypatch.setattr(merge_order, "GAP", 0)
+    found = infer(counts, MergeList(merges), list(range(len(merges))), equal_weights(3))
     assert found.merge_slacks
     assert found.rival_slacks
     assert total_slack(found) == pytest.approx(best, rel=1e-5)
@@ -216,7 +224,8 @@ def small(counts: dict[str, ChunkCounts], n: int = 150) -> dict[str, ChunkCounts
     return {name: ChunkCounts.count(dict(each.most_common(n)), each.split) for name, each in counts.items()}
 
 
-def test_no_row_is_violated_at_the_solution_for_batches() -> None:
+def test_no_row_is_violated_at_the_solution_for_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_order, "GAP", 0)
     merges = merge_sequence(trained("continue_search").model)[:60]
     counts = small(halves()[1])
     found = infer_batches(counts, MergeList(merges), equal_weights(3))

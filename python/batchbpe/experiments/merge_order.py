@@ -30,6 +30,8 @@ MAX_RIVALS = 10
 """Largest number of rivals of a merge that are added to the program at once, as in the publication."""
 TOLERANCE = 1e-6
 """Violations of a row below this are ignored, absolute and relative to the rate of the merge."""
+GAP = 1e-3
+"""Rows are added until the sum of slacks is at most this fraction above its minimum."""
 WINDOW, JUMP = 5, 0.3
 """A batch ends where rates rise: the median of so many logarithms, by at least this."""
 FIRST_MERGES = 500
@@ -65,7 +67,7 @@ class Inference:
     rows: int
     passes: int
     is_complete: bool
-    """Whether no row is violated, so that the weights are optimal for this cut."""
+    """Whether the sum of slacks is at most `GAP` above its minimum for this cut."""
     is_stable: bool = True
     """Whether the weights lead to the same cut again."""
 
@@ -92,7 +94,11 @@ def compared_merges(merges: int) -> Compared:
 def infer(
     counts: Mapping[str, ChunkCounts], pairs: MergeList, cut: Cut, weights: Rates, *, on_pass: OnPass = lambda *_: None
 ) -> Inference:
-    """Find the weights for a given cut into batches, starting from some weights."""
+    """Find the weights for a given cut into batches, starting from some weights.
+
+    Each solution is a lower bound of the minimum. Raising the slack of each merge by its largest violation is an upper
+    bound.
+    """
     program = OrderProgram(len(counts))
     compared = compared_merges(len(pairs.merges))
     known: set[tuple[int, Pair]] = set()
@@ -101,6 +107,7 @@ def infer(
         table = WeightedTable(counts, pairs, found)
         differences: list[Rates] = []
         keys: list[tuple[int, Pair]] = []
+        missing: dict[int, float] = {}  # the largest violation of each merge
         group_rates: list[Rates] = []
         merge_slacks, rival_slacks = program.merge_slacks, program.rival_slacks
         for start, end in zip(cut, [*cut[1:], len(pairs.merges)], strict=True):
@@ -113,8 +120,12 @@ def infer(
             for merge, rival, rival_rates in _rivals(table, batch, rates, slacks, is_used, rival_slacks, start, known):
                 differences.append(rates[merge] - rival_rates)
                 keys.append((start + merge, rival))
+                slack = slacks[merge] + rival_slacks.get(rival, 0.0)
+                violation = -float(table.mixed(differences[-1])) - slack
+                missing[start + merge] = max(violation, missing.get(start + merge, 0.0))
             table.merge(batch)
-        is_complete = not keys
+        total = sum(merge_slacks.values()) + sum(rival_slacks.values())
+        is_complete = not keys or sum(missing.values()) <= GAP * total
         if is_complete or passes == MAX_PASSES:
             break
         known.update(keys)
