@@ -136,3 +136,32 @@ def test_nothing_is_started_without_matplotlib(tmp_path: Path, monkeypatch: pyte
     wrong = run("chunks", "--data", str(tmp_path / "a.txt"), "-o", str(tmp_path / "x"), code=1)
     assert wrong == "error: figures require matplotlib; run pip install 'batchbpe[plots]'\n"
     assert not (tmp_path / "x").exists()
+
+
+def test_mixture_inference_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("en.txt").write_text("to be or not to be, that is the question " * 20)
+    Path("de.txt").write_text("Sein oder Nichtsein, das ist hier die Frage " * 20)
+    Tokenizer.train(files=["en.txt", "de.txt"], vocab_size=280, policy="serial").save("mine")
+    given = ["mixture-inference", "--tokenizer", "mine.model", "--data", "en.txt", "--data", "de.txt", "-o", "out"]
+    assert "needs --group-column or --by-file" in run(*given, code=2)
+    assert "--min-bytes" in run(*given, "--by-file", code=None) and not Path("out").exists()
+    found = json.loads(run(*given, "--by-file", "--min-bytes", "1", "--order", "serial", "--json"))
+    table = next(file for file in found["files"] if file.endswith(".csv"))
+    with Path(table).open(newline="") as file:
+        shares = {row["group"]: float(row["fraction"]) for row in csv.DictReader(file)}
+    assert shares.keys() == {"en", "de"} and sum(shares.values()) == pytest.approx(1)
+    assert shares["en"] == pytest.approx(41 / 85, abs=0.2)
+
+
+def test_language_model_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be or not to be " * 50)
+    given = ["language-model", "--data", "a.txt", "-o", "out"]
+    assert "language-model needs --tokenizer, --grid or both" in run(*given, code=2)
+    assert "--vocab-size has no effect without --grid" in run(*given, "-n", "300", "--tokenizer", "x", code=2)
+    assert "--width must be a multiple of 64, got 65" in run(*given, "--grid", "policy=serial", "--width", "65", code=2)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    missing = run(*given, "--grid", "policy=serial", code=1)
+    assert missing == "error: training language models requires PyTorch; run pip install 'batchbpe[lm]'\n"
+    assert not Path("out").exists()
