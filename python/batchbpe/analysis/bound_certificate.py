@@ -1,7 +1,7 @@
 """The certificate behind `bound`: prices of byte positions → a number of tokens that no vocabulary can undercut.
 
 Each byte position k of each unique chunk has a price z_k ≥ 0. A token that covers the positions i to j of a chunk saves
-j − i − 1 tokens, of which the prices of these positions pay a part. What remains, or 0, is the token's gain there. Its
+j − i − 1 tokens, and the prices of these positions pay for a part. What remains, or 0, is the token's gain there. Its
 gains in all chunks, multiplied by the counts of the chunks, are its value P_t. Then any K tokens and any segmentation
 need at least
 

@@ -33,7 +33,7 @@ TOLERANCE = 1e-6
 GAP = 1e-3
 """Rows are added until the sum of slacks is at most this fraction above its minimum."""
 WINDOW, JUMP = 5, 0.3
-"""A batch ends where rates rise: the median of so many logarithms, by at least this."""
+"""A batch ends where rates rise: the median of WINDOW logarithms by at least JUMP."""
 FIRST_MERGES = 500
 """Number of merges that determine the weights to start with, if there are many merges."""
 MAX_PASSES = 100

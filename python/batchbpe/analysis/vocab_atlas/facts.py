@@ -63,7 +63,7 @@ class Facts:
     identity: str
     """`Model.identity`: equal for vocabularies that are equal in everything that changes ids."""
     numbers: Mapping[str, int]
-    """How many tokens there are, in total and of each kind; `largest id` and `merges listed` are no kinds."""
+    """How many tokens there are, in total and of each kind; `largest id` and `merges listed` are not kinds."""
     mean_bytes: float
     """Mean length of the ordinary tokens, which are all but special and added tokens."""
     contents: Mapping[str, int]

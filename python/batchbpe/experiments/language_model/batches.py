@@ -157,7 +157,7 @@ class Window:
 
 
 def packed(stream: Ids, context: int) -> tuple[Ids, Ids]:
-    """Return inputs and targets: rows of the ids of a step, of which the last is padded.
+    """Return inputs and targets: rows of the ids of a step. The last row is padded.
 
     >>> packed(np.array([5, 6, 7, 8]), 2)
     (array([[5, 6],

@@ -79,7 +79,7 @@ def choose(documents: Iterable[bytes], most: int, seed: int) -> list[bytes]:
     ([b'be', b'or'], 3)
     """
     generator = np.random.default_rng(seed)
-    kept: list[tuple[float, int, bytes]] = []  # those with the smallest numbers, of which the largest is first
+    kept: list[tuple[float, int, bytes]] = []  # those with the smallest numbers, the largest of them first
     size = 0
     for index, text in enumerate(documents):
         number = float(generator.random())
