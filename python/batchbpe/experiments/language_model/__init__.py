@@ -29,7 +29,7 @@ from .figures import figures
 from .options import Options, check_device
 from .runs import SavedRuns
 from .tables import Compared, findings, tables
-from .texts import Texts
+from .texts import MORE_DOCUMENTS, Texts
 from .training import train_model
 
 SEEDS = 3
@@ -170,14 +170,7 @@ def _documents(
     if isinstance(data, ExperimentData):
         documents = data.documents
         if documents is None:
-            remedy = (
-                "provide more documents, or ",
-                Setting("heldout"),
-                "; ",
-                Setting("document"),
-                " splits text files",
-            )
-            raise DataError("language models need documents, some of which are held out", remedy=remedy)
+            raise DataError("language models need documents, some of which are held out", remedy=MORE_DOCUMENTS)
         return documents
     corpus = Corpus(data, texts, files, reading)
     other = None if heldout is None else Corpus(heldout, options=reading)

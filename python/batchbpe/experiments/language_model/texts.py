@@ -23,6 +23,9 @@ MIN_STEPS = 32
 MIN_DOCUMENTS = 2
 """Minimum number of held-out documents: with a single one, the noise of documents is unknown."""
 
+MORE_DOCUMENTS = ("provide more documents, or ", Setting("heldout"), "; ", Setting("document"), " splits text files")
+"""How to have held-out documents."""
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -38,15 +41,8 @@ class Texts:
         """Choose documents at random, with about the bytes that `options` say. If `is_exact`, fewer are an error."""
         held = choose(_bytes_of(documents.heldout(), errors), options.heldout_bytes, seed)
         if len(held) < MIN_DOCUMENTS:
-            remedy = (
-                "provide more documents, or ",
-                Setting("heldout"),
-                "; ",
-                Setting("document"),
-                " splits text files",
-            )
             reason = f"there must be at least {MIN_DOCUMENTS} held-out documents with text, got {len(held)}"
-            raise DataError(reason, remedy=remedy)
+            raise DataError(reason, remedy=MORE_DOCUMENTS)
         training = choose(_bytes_of(documents.training(), errors), options.training_bytes, seed)
         size = sum(map(len, training))
         if size < options.training_bytes and is_exact:
