@@ -14,7 +14,7 @@ from ...analysis.plots import styled
 from ...arguments import check_integer, check_threads
 from ...data.corpus import Corpus, Data, Files
 from ...data.options import ReadOptions
-from ...errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
+from ...errors import ArgumentError, ArgumentTypeError, DataError, plural
 from ...storage.atomic import writing
 from ...storage.locks import locked
 from ...tokenizer import Tokenizer
