@@ -188,7 +188,7 @@ def short_names(given: Sequence[Any]) -> list[str]:
 
 def _load(source: Loadable, pattern: str | None) -> Any:
     try:
-        return load_any("tokenizers", source)
+        return load_any("tokenizers", source, remedy="")
     except DataError:
         if pattern and isinstance(source, str | os.PathLike) and Path(source).is_file() and is_rank_file(Path(source)):
             return tiktoken.load(source, Split.of(pattern))
