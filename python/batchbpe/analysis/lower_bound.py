@@ -147,7 +147,8 @@ def check_tokenizers(tokenizers: Mapping[str, object]) -> dict[str, Tokenizer]:
         try:
             multi_byte_tokens(tokenizer)
         except UserError as error:
-            raise DataError(f"{name} has no bound: the tokenizer {error.reason}", remedy=error.remedy) from None
+            remedy = error.remedy or "leave it out"
+            raise DataError(f"{name} has no bound: the tokenizer {error.reason}", remedy=remedy) from None
     return dict(tokenizers)  # type: ignore[arg-type]
 
 
