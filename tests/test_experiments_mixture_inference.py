@@ -333,6 +333,13 @@ def test_similar_groups_are_named() -> None:
     )
 
 
+def test_an_order_that_says_nothing_is_noticed() -> None:
+    same = {"a": ChunkCounts.count("ab ab cd"), "b": ChunkCounts.count("ab ab cd")}
+    result = mixture_inference(Tokenizer.train("ab ab ab", 257), same, min_bytes=1)
+    assert {"undetermined", "similar groups, whose fractions may be confused"} <= result.findings.keys()
+    assert "undetermined" not in mixture_inference(trained("serial"), halves()[1], merges=50).findings
+
+
 def test_merges_that_do_not_occur_are_counted_and_say_nothing() -> None:
     counts = {"a": ChunkCounts.count("ab ab ab cd"), "b": ChunkCounts.count("cd cd cd ab")}
     found = infer(counts, MergeList([(120, 121), (97, 98)]), [0, 1], equal_weights(2))

@@ -23,7 +23,7 @@ from .weighted_table import MergeList, WeightedTable
 FIRST_SEARCH = 64
 """Number of pairs to search for rivals at first; twice as many each time while there may be more."""
 MAX_SEARCH = 1 << 13
-"""Number of pairs at which the search ends. The policies of the paper search fewer for a batch."""
+"""Number of pairs at which the search ends. Up to this vocabulary size, the paper's policies do not search more."""
 MAX_COMPARED = 2_000
 """Number of merges up to which each is compared with others. Of more merges, half of these are the first."""
 MAX_RIVALS = 10
@@ -38,7 +38,6 @@ FIRST_MERGES = 500
 """Number of merges that determine the weights to start with, if there are many merges."""
 MAX_PASSES = 100
 """Maximum number of times that the merges are applied for one cut into batches."""
-
 MAX_ROUNDS = 5
 """Maximum number of cuts into batches that are tried."""
 

@@ -119,10 +119,11 @@ def mixture_inference(
     with bar("inferring", 0, show=progress) as update_bar:
 
         def on_pass(number: int, fraction: float) -> None:
-            update_bar(0, f"{fraction:.0%} of pass {number} over the merges")
+            what = f"pass {number} over the merges" if number else "finding batches"
+            update_bar(0, f"{what}, {fraction:.0%}")
 
         found = infer_mixture(counts, pairs, in_batches=in_batches, on_pass=on_pass)
-    if not found.rates.any():
+    if not found.rates[found.compared].any():
         raise DataError("none of the merges occurs in the text", remedy="provide text like that of the vocabulary")
     sizes = {group: each.total_bytes for group, each in counts.items()}
     rows = _group_rows(found, sizes, truth)
@@ -224,7 +225,7 @@ def _ranges(found: Inference) -> list[dict[str, Any]]:
             "first_merge": low,
             "last_merge": high - 1,
             "batches": int(((starts >= low) & (starts < high)).sum()),
-            "not_in_text": int((found.rates[low:high] == 0).sum()),
+            "not_in_text": int((~found.group_rates[low:high].any(axis=1)).sum()),
             "compared": int(found.compared[low:high].sum()),
             "violated": int((slacks[low:high] > 0).sum()),
             "slack": float(slacks[low:high].sum()),
@@ -254,13 +255,17 @@ def _findings(
         sum(found.rival_slacks.values()),
         found.rates[found.compared].sum(),
     )
-    missing = int((found.rates == 0).sum())
+    missing = int((~found.group_rates.any(axis=1)).sum())
     findings = {
         "mixture, in bytes of text": ", ".join(f"{row['group']} {row['fraction']:.1%}" for row in rows),
         "how pairs were chosen, judging by the order of merges": f"{judged[signs.in_batches]} ({score})",
         "unexplained occurrences": f"{slack / rate:.1%} of those of the merges, and as many as {rivals / rate:.1%} of "
         "pairs that were not merged in their place",
     }
+    if not found.rows:
+        findings["undetermined"] = (
+            "these fractions explain all merges, and others may, too; use more merges or other groups"
+        )
     if slack / rate > UNEXPLAINED:
         findings["caution"] = (
             "the groups explain the order poorly; use more text, other groups, or text like the original"
