@@ -36,8 +36,8 @@ def example() -> Any:
 
 
 def test_figures_are_what_the_script_draws(files: dict[str, str]) -> None:
-    found = {path.name: path.read_bytes() for path in (DOCS / "figures").glob("*.svg")}
-    assert found == {name: content.encode() for name, content in files.items()}, "make docs"
+    found = {path.name: path.read_text(encoding="utf-8") for path in (DOCS / "figures").glob("*.svg")}
+    assert found == files, "make docs"
 
 
 def test_figures_are_small_described_and_shown_with_a_text(files: dict[str, str]) -> None:

@@ -71,10 +71,10 @@ def phrases(example: Example) -> Figure:
     figure.y += 12
     figure.heading("Phrases, merged in these runs")
     inside = boundaries_of(example.split.pattern).is_inside
-    for ids, phrase in tokenizer.phrases.items():
+    for its_chunks, phrase in tokenizer.phrases.items():
         x = MARGIN + 44.0
         figure.text(MARGIN, figure.y + 16, str(phrase), "blue")
-        texts = [tokenizer.decode([token]) for token in ids]
+        texts = [tokenizer.decode([token]) for token in its_chunks]
         for n, text in enumerate(texts):
             if n:
                 assert not inside(texts[n - 1] + text)

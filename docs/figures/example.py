@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from batchbpe import ChunkCounts, Model, PairTable, Tokenizer, reference
 from batchbpe.policies import Candidates, continue_search
@@ -17,7 +18,7 @@ STOP_WORDS = 1
 CUTOFF = 2
 VOCAB_SIZE = 280
 PHRASES = 6
-OPTIONS = {"stop_list_size": STOP_WORDS, "freq_cutoff": CUTOFF}
+OPTIONS: Any = {"stop_list_size": STOP_WORDS, "freq_cutoff": CUTOFF}
 
 Pair = tuple[int, int]
 
@@ -48,6 +49,7 @@ class Example:
         self.vocab = self.plain.vocab
         self.kept = self.counts.at_least(CUTOFF)
         self.tokenizer = Tokenizer.train(texts=[TEXT], vocab_size=VOCAB_SIZE + PHRASES, phrases=PHRASES, **OPTIONS)
+        assert self.tokenizer.model.merges == self.model.merges
 
     def _choose(self, candidates: Candidates) -> Candidates:
         batch = continue_search(candidates)
@@ -76,8 +78,9 @@ class Example:
         while True:
             found = [merges.get(pair) for pair in itertools.pairwise(ids)]
             yield list(ids), found
-            if not any(found):
+            best = min((token for token in found if token), default=None)
+            if best is None:
                 break
-            at = found.index(min(token for token in found if token))
-            ids[at : at + 2] = [found[at]]
+            at = found.index(best)
+            ids[at : at + 2] = [best]
         assert ids == self.plain.encode(chunk)

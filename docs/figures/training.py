@@ -109,7 +109,7 @@ def batches(path: Path) -> Figure:
         y = round(bottom - size * scale, 1)
         figure.line([(left, y), (RIGHT, y)])
         figure.text(left - 6, y + 5, str(size), "muted", "end")
-    points = [(left, bottom)]
+    points: list[tuple[float, float]] = [(left, bottom)]
     for n, size in enumerate(sizes):
         y = round(bottom - size * scale, 1)
         points += [(round(left + n * step, 1), y), (round(left + (n + 1) * step, 1), y)]
