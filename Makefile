@@ -72,8 +72,9 @@ format: $(DEV) ## format the code in both languages
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(BUILD) ## generate docs/cli.md
+docs: $(BUILD) ## generate docs/cli.md and docs/figures
 	$(BIN)/python docs/make_cli.py
+	$(BIN)/python docs/make_figures.py
 
 bench: $(BUILD) ## compare with other tools on DATA=folder, ONLY=jobs, QUICK=1 (see benchmarks/README.md)
 	$(BIN)/pip install --quiet --group bench
