@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKING = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "benchmarks").glob("*.md"))]
-ABSENT = [name for name in ("litgpt", "mistral_common", "torch") if not find_spec(name)]  # in tests/frameworks
+ABSENT = [name for name in ("litgpt", "mistral_common", "rustbpe", "sentencepiece", "torch") if not find_spec(name)]
 NEED_SPARK = ("scale.md",)  # tested by test_spark.py
 TEXT = Path(re.__file__).read_text(encoding="utf-8")
 

@@ -211,6 +211,6 @@ def test_jinja2_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_documentation_lists_the_names() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "migration.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "retrain.md").read_text(encoding="utf-8")
     for role, names in RECOGNIZED.items():
         assert f"- {role}: {', '.join(f'`{name}`' for name in names)}" in " ".join(page.split())

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchbpe import PATTERNS, ChunkCounts, _core, split
+from batchbpe.errors import DataError
 from batchbpe.formats.chains import CHAINS, DIGITS, known
 from batchbpe.formats.portability import check_portable
 from batchbpe.patterns import explain
@@ -190,6 +191,14 @@ def test_hyp_set_operations(content: str, start: str, text: str) -> None:
     matches = pre_tokenizers.Split(Regex(pattern), "removed", invert=True).pre_tokenize_str(text)
     assert chunks(pattern, text, None) == [text[start:end] for _, (start, end) in matches]
     check_portable(pattern, "Oniguruma")
+
+
+@pytest.mark.parametrize("tool", ["minbpe", "Oniguruma"])
+@pytest.mark.parametrize("pattern", [r" ?[^\s\p{L}]{2,}|[\s\S]", r" ?\p{L}{2,}|[\s\S]", r" ?\n{2,}|[\s\S]"])
+def test_a_repeated_set_after_a_repetition_is_portable(pattern: str, tool: str) -> None:
+    check_portable(pattern, tool)
+    with pytest.raises(DataError, match="a repetition of a repetition"):
+        check_portable(pattern.replace("{2,}", "{2,}{3}"), tool)
 
 
 @given(text=MIXED)

@@ -62,8 +62,9 @@ def check_portable(pattern: str, tool: str) -> None:
     if pattern in _PORTABLE:
         return
     check_not_empty(pattern, tool)
-    plain = re.sub(r"\\[pP]\{[^}]*\}|\\.", "", pattern).replace("[^", "[")
-    outside_sets = re.sub(r"\[[^\]]*\]", "", plain)
+    # Each escape and each set becomes one character, so that what is next to it stays apart.
+    plain = re.sub(r"\\[pP]\{[^}]*\}|\\.", ".", pattern).replace("[^", "[")
+    outside_sets = re.sub(r"\[[^\]]*\]", ".", plain)
     searches = [(_ESCAPES, "an escape", pattern)]
     risks = _RISKS if tool == "Oniguruma" else _RISKS | _RISKS_OF_OTHERS
     searches += ((risk, name, plain if name == "a set operation" else outside_sets) for risk, name in risks.items())
