@@ -13,7 +13,8 @@ NOTHING = "–"
 _NOTEBOOK_STYLE = (  # a notebook would align all cells to the right, and join the spaces of a token
     "<style>.batchbpe td,.batchbpe th{text-align:left!important}"
     ".batchbpe .number{text-align:right!important;font-variant-numeric:tabular-nums}"
-    ".batchbpe td{white-space:pre-wrap}</style>"
+    ".batchbpe td{white-space:pre-wrap}.batchbpe td:first-child{white-space:pre}"
+    ".batchbpe .table{max-width:100%;overflow-x:auto}</style>"
 )
 
 
@@ -100,7 +101,8 @@ def text_tables(tables: Iterable[Table]) -> str:
 
 def notebook_tables(tables: Iterable[Table]) -> str:
     """Render tables for a notebook."""
-    return f'<div class="batchbpe">{_NOTEBOOK_STYLE}{"".join(map(html_table, tables))}</div>'
+    style = "display:flex;flex-wrap:wrap;gap:0 3em;align-items:flex-start"
+    return f'{_NOTEBOOK_STYLE}<div class="batchbpe" style="{style}">{"".join(map(html_table, tables))}</div>'
 
 
 def html_table(table: Table) -> str:

@@ -221,7 +221,7 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         """Display the size and the most frequent chunks in a notebook."""
         from ..analysis.inspection import inspect_counts
 
-        return inspect_counts(self)._repr_html_()
+        return inspect_counts(self, top=5)._repr_html_()
 
     def __add__(self, other: object) -> ChunkCounts:
         """Add up the counts of two datasets."""
