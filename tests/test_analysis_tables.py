@@ -20,6 +20,7 @@ from batchbpe.analysis import (
 )
 from batchbpe.analysis.tree_html import MAX_LINES
 from batchbpe.model import Model
+from batchbpe.verification.results import Result, Verification
 
 WORDS = [f"{first}{last}" for first in ("to", "be", "or", "not", "sein") for last in ("", "ing", "<b>", "ed", " &")]
 TEXTS = [" ".join(WORDS[:number]) * 9 for number in range(5, len(WORDS))]
@@ -140,6 +141,14 @@ def test_a_merge_tree_is_bounded() -> None:
         html = Model(split="a+", merges=merges).merge_tree(token)._repr_html_()
         Balance(html)
         assert html.count("</span>") <= MAX_LINES and "more tokens" in html
+
+
+def test_a_verification_shows_what_each_engine_gave() -> None:
+    results = [Result("tiktoken", "0.14.0", "a.tiktoken", "equal", texts=1234, tokens=9)]
+    text = repr(Verification("mine.model", "0.1.0", 600, 600, results, ["config.json is too small"]))
+    assert re.search(r"\ntiktoken +0\.14\.0 +a\.tiktoken +1,234 +9 +equal\n", text)
+    assert text.splitlines()[-2].split(maxsplit=1) == ["problem", "config.json is too small"]
+    assert text.splitlines()[-1].startswith("conclusion  The files do not fit together")
 
 
 def test_ipython_draws_a_merge_tree() -> None:

@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
-
-nbformat, errors = pytest.importorskip("nbformat"), pytest.importorskip("nbclient.exceptions")
-pytest.importorskip("ipykernel")
+from nbclient.exceptions import CellExecutionError
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "examples" / "notebooks"))
@@ -107,7 +106,7 @@ def test_an_error_in_a_cell_is_raised(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.ipynb"
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
         path.write_text(nbformat.writes(notebook), encoding="utf-8")
-        with pytest.raises(errors.CellExecutionError, match=r"ValueError|CalledProcessError"):
+        with pytest.raises(CellExecutionError, match=r"ValueError|CalledProcessError"):
             script.executed(path, tmp_path)
 
 
