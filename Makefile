@@ -13,7 +13,7 @@ SECONDS ?= 60
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 FUZZ := split count encode ranks csv
 
-.PHONY: help demo test test-models test-frameworks test-lm tools lint format docs bench bench-instructions fuzz coverage clean
+.PHONY: help demo test test-models test-frameworks test-lm tools lint format docs notebooks bench bench-instructions fuzz coverage clean
 
 help: ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
@@ -75,6 +75,9 @@ format: $(DEV) ## format the code in both languages
 docs: $(BUILD) ## generate docs/cli.md and docs/figures
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_figures.py
+
+notebooks: $(DEV) $(BUILD) ## execute examples/notebooks, and write the outputs into them
+	$(BIN)/python examples/notebooks/run.py
 
 bench: $(BUILD) ## compare with other tools on DATA=folder, ONLY=jobs, QUICK=1 (see benchmarks/README.md)
 	$(BIN)/pip install --quiet --group bench

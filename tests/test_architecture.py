@@ -44,11 +44,16 @@ EXCEPTIONS = {
     ("training.train", "phrases.options"),
     ("training.train", "phrases.training"),
     # Imports inside functions:
+    ("counts", "analysis.inspection"),
     ("model.surgery", "formats.carried"),
     ("model.surgery", "formats.roles"),
+    ("model.tree", "analysis.tree_html"),
+    ("policies.candidates", "analysis.display"),
+    ("policies.candidates", "analysis.tables"),
     ("tokenizer", "analysis.comparison"),
     ("tokenizer", "analysis.display"),
     ("tokenizer", "analysis.id_map"),
+    ("tokenizer", "analysis.inspection"),
 }
 
 HEAVY = {"IPython", "datasets", "matplotlib", "pandas", "regex", "rich", "tiktoken", "tokenizers", "transformers"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,26 @@ from ..errors import ArgumentTypeError
 from ..model import Model
 from ..tokenizer import Tokenizer
 from ..util.utf8 import is_utf8
+from .display import quoted_token
+from .tables import Table, Tabular
 
 RESIDUE = 0.1
 """A token is a residue if a smaller fraction of its occurrences stays."""
+MAX_EXAMPLES = 8
+"""Number of tokens of each kind that are displayed."""
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Tabular):
     """Ids of tokens worth checking. Special tokens are excluded.
 
-    >>> audit(Tokenizer.train("aaabdaaabac", 259)).longest[:2]
+    >>> found = audit(Tokenizer.train("aaabdaaabac", 259))
+    >>> found.longest[:2]
     [258, 256]
+    >>> print("\\n".join(str(found).splitlines()[:3]))
+    audit          tokens  examples
+    unreachable         0
+    duplicates          0
     """
 
     unreachable: list[int]
@@ -41,6 +51,31 @@ class Audit:
     """Unused tokens from which a token in the text was made."""
     residues: list[int] | None
     """Tokens that encoding the text makes, but merges further nearly always; see `residues`."""
+    vocab: InitVar[Mapping[int, bytes]]
+    """The bytes of each token, for display."""
+
+    def __post_init__(self, vocab: Mapping[int, bytes]) -> None:
+        """Keep the tokens that are displayed."""
+        shown = {token: vocab[token] for ids in self._kinds().values() for token in ids[:MAX_EXAMPLES]}
+        object.__setattr__(self, "_shown", shown)
+
+    def _kinds(self) -> dict[str, list[int]]:
+        """Return the ids of each kind that was looked for."""
+        return {each.name: ids for each in fields(self) if (ids := getattr(self, each.name)) is not None}
+
+    def table(self, title: str = "audit") -> Table:
+        """Return the number of tokens and examples of each kind."""
+        shown: Mapping[int, bytes] = self._shown  # type: ignore[attr-defined]
+        rows = []
+        for kind, ids in self._kinds().items():
+            examples = [f"{token} {quoted_token(shown[token])}" for token in ids[:MAX_EXAMPLES]]
+            more = ["…"] * (len(ids) > MAX_EXAMPLES)
+            rows.append([{"partial_utf8": "partial UTF-8"}.get(kind, kind), f"{len(ids):,}", " ".join(examples + more)])
+        return [title, "tokens", "examples"], rows
+
+    def tables(self) -> list[Table]:
+        """Return the table."""
+        return [self.table()]
 
 
 def audit(tokenizer: Tokenizer, *, frequencies: npt.NDArray[np.uint64] | None = None) -> Audit:
@@ -82,6 +117,7 @@ def audit(tokenizer: Tokenizer, *, frequencies: npt.NDArray[np.uint64] | None = 
         unused=unused,
         scaffolds=scaffolds,
         residues=None if frequencies is None else residues(model, frequencies),
+        vocab=model.vocab,
     )
 
 

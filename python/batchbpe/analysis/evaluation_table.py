@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import nan
 from typing import TYPE_CHECKING, Any, overload
 
 from ..errors import ArgumentError, listed
-from ..tokenizer import Tokenizer
 from .auditing import Audit
-from .display import quoted_token
 from .evaluator import TextEncoder
 from .group_evaluation import GroupComparison
 from .lower_bound import Bound, bounds_table
 from .metrics import METRICS, Evaluation
 from .plots import axes, styled
-from .tables import Table, formatted, html_table, text_table
+from .tables import Table, Tabular, formatted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from .ngram import NgramBits
 
-MAX_EXAMPLES = 8
-"""Number of tokens that an audit displays of each kind."""
-
 
 @dataclass(frozen=True, repr=False, eq=False)
-class EvaluationTable(Sequence[Evaluation]):
+class EvaluationTable(Tabular, Sequence[Evaluation]):
     """The metrics of each tokenizer, by index or by name. The first tokenizer is the reference for changes in length.
 
     >>> from batchbpe import evaluate
@@ -70,14 +65,6 @@ class EvaluationTable(Sequence[Evaluation]):
         if index not in self.tokenizers:
             raise KeyError(f"no tokenizer {index!r} among {listed(self.tokenizers)}")
         return next(each for each in self if each.name == index)
-
-    def __repr__(self) -> str:
-        """Return the tables as text."""
-        return "\n\n".join(map(text_table, self._tables()))
-
-    def _repr_html_(self) -> str:
-        """Display the tables in a notebook."""
-        return "".join(map(html_table, self._tables()))
 
     def to_pandas(self) -> Any:
         """Return all metrics as a data frame: a row for each tokenizer, or for each tokenizer and group.
@@ -140,7 +127,8 @@ class EvaluationTable(Sequence[Evaluation]):
         """Return the metrics of a tokenizer by group. Without groups, there is one with an empty name."""
         return self.groups.metrics(name) if self.groups else {"": self[name].metrics(self[0])}
 
-    def _tables(self) -> Iterator[Table]:
+    def tables(self) -> Iterator[Table]:
+        """Yield the tables: those of the groups first, then the metrics, then what was asked for."""
         if self.groups:
             yield from self.groups.tables()
         metrics = [each.metrics(self[0]) for each in self]
@@ -160,12 +148,4 @@ class EvaluationTable(Sequence[Evaluation]):
         if self.bounds:
             yield bounds_table(self.bounds)
         for name, audit in self.audits.items():
-            tokenizer: Any = self.tokenizers[name]
-            yield [f"audit of {name}", "tokens", "examples"], list(_audited(audit, tokenizer))
-
-
-def _audited(audit: Audit, tokenizer: Tokenizer) -> Iterator[list[str]]:
-    for kind, ids in asdict(audit).items():
-        examples = [f"{token} {quoted_token(tokenizer.vocab[token])}" for token in ids[:MAX_EXAMPLES]]
-        more = ["…"] * (len(ids) > MAX_EXAMPLES)
-        yield [{"partial_utf8": "partial UTF-8"}.get(kind, kind), f"{len(ids):,}", " ".join(examples + more)]
+            yield audit.table(f"audit of {name}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from ..choices import Unit
 from ..errors import ArgumentError, listed
 from .metrics import Evaluation, gini, parity
-from .tables import Table, formatted
+from .tables import Table, Tabular, formatted
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class GroupEvaluation:
     """
 
     name: str
-    evaluations: Mapping[str, Evaluation]
+    evaluations: Mapping[str, Evaluation] = field(repr=False)
     """Metrics by group."""
     costs: Mapping[str, float]
     """Tokens per unit by group. Groups without units or tokens are missing."""
@@ -36,8 +36,8 @@ class GroupEvaluation:
         return gini(list(self.costs.values()))
 
 
-@dataclass(frozen=True)
-class GroupComparison:
+@dataclass(frozen=True, repr=False)
+class GroupComparison(Tabular):
     """Metrics of tokenizers by group, from the cheapest group for the first tokenizer to the most expensive.
 
     >>> from batchbpe import Tokenizer, evaluate

@@ -21,17 +21,20 @@ from ..storage.atomic import replacing
 from ..tokenizer import Tokenizer
 from ..util.lazy import lazy
 from ..util.utf8 import is_utf8
+from .tables import Table, Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Ids = npt.NDArray[np.int64]
+MAX_EXAMPLES = 5
+"""Number of tokens of each change that are displayed."""
 _ORDINARY = ("stop words", "bytes and merges", "phrases")
 _KINDS = (*_ORDINARY, "added", "decode-only", "special")
 """Kinds of tokens, in the order in which a token with the same bytes is looked for."""
 
 
-class IdMap:
+class IdMap(Tabular):
     """The parts of each new id in the old vocabulary; see `Tokenizer.id_map`.
 
     >>> from batchbpe import Tokenizer
@@ -158,6 +161,13 @@ class IdMap:
         check_suffix("path", path)
         with replacing(path) as temporary:
             write_table(self.table(), temporary, Path(path).suffix)
+
+    def tables(self) -> Iterator[Table]:
+        """Yield the number of tokens for each change, and examples."""
+        from .id_table import example_tables, examples
+
+        yield ["change", "tokens"], [[change, f"{number:,}"] for change, number in self.counts.items()]
+        yield from example_tables(self, examples(self, MAX_EXAMPLES))
 
     def __repr__(self) -> str:
         """Show the number of tokens for each change."""

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arguments import check_path
 from ..errors import ArgumentError
 from ..util.arrow import int64_array
-from .display import decoded
+from .display import decoded, quoted_token
 from .id_map import IdMap, Ids, rows_of
+from .tables import NOTHING, Table
 
 SUFFIXES = (".parquet", ".csv", ".json")
+CHANGES = {"added": "parts", "moved": "old id", "removed": "replaced by"}
+"""What is displayed of each change, besides the id and the token."""
+MAX_PARTS = 8
+"""Maximum number of parts that are displayed."""
 
 
 def check_suffix(parameter: str, path: str | os.PathLike[str]) -> None:
@@ -69,6 +76,34 @@ def _lists(ids: Ids, sizes: Ids) -> Any:
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     buffers = [None, pa.py_buffer(offsets.data)]
     return pa.Array.from_buffers(pa.large_list(pa.int64()), len(sizes), buffers, children=[int64_array(ids)])
+
+
+def examples(id_map: IdMap, limit: int) -> dict[str, pa.Table]:
+    """Return the first rows of the table for each change."""
+    table = id_map.table()
+    found = {change: table.filter(pc.equal(table["change"], pa.scalar(change))).slice(0, limit) for change in CHANGES}
+    return {change: rows.drop_columns("change") for change, rows in found.items()}
+
+
+def example_tables(id_map: IdMap, found: Mapping[str, pa.Table]) -> Iterator[Table]:
+    """Yield a table for display of each change that has examples.
+
+    >>> one, two = (Tokenizer.train("aaabdaaabac", size) for size in (257, 258))
+    >>> id_map = two.id_map(one)
+    >>> [*example_tables(id_map, examples(id_map, 1))]
+    [(['added', 'token', 'parts'], [['257', "'ab'", "97 'a' + 98 'b'"]])]
+    """
+    for change, table in found.items():
+        is_removed = change == "removed"
+        vocab = (id_map.tokenizer if is_removed else id_map.base).vocab
+        cells = []
+        for row in table.to_pylist():
+            parts = [f"{part} {quoted_token(vocab[part])}" for part in row["parts"][:MAX_PARTS]]
+            parts += ["…"] * (len(row["parts"]) > MAX_PARTS)
+            last = str(row["old_id"]) if change == "moved" else " + ".join(parts) or NOTHING
+            cells.append([str(row["old_id" if is_removed else "id"]), quoted_token(row["bytes"]), last])
+        if cells:
+            yield [change, "token", CHANGES[change]], cells
 
 
 def json_rows(table: pa.Table) -> list[dict[str, Any]]:

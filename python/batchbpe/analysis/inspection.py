@@ -18,6 +18,8 @@ from ..model.tree import MergeTree
 from ..patterns import explain
 from ..tokenizer import Tokenizer
 from .display import decoded
+from .inspection_tables import counts_tables, model_tables, token_table
+from .tables import Table, Tabular, notebook_tables
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,13 @@ class TokenInfo:
     def of(cls, token: int, value: Any) -> TokenInfo:
         """Describe a token by its id and bytes."""
         return cls(token, decoded(value), value.hex(), len(value))
+
+
+class FoundTokens(list[TokenInfo]):
+    """A list of tokens, which a notebook displays as a table."""
+
+    def _repr_html_(self) -> str:
+        return notebook_tables([token_table(self)])
 
 
 @dataclass(frozen=True)
@@ -63,8 +72,8 @@ class ChunkInfo:
         return cls(count, decoded(value), value.hex(), len(value))
 
 
-@dataclass(frozen=True)
-class ModelSummary:
+@dataclass(frozen=True, repr=False)
+class ModelSummary(Tabular):
     """Contents of a vocabulary; see `inspect_model`.
 
     >>> inspect_model(Tokenizer.train("aaab", 257)).tokens
@@ -95,6 +104,10 @@ class ModelSummary:
     training: Mapping[str, Any]
     """Options and data size that training recorded."""
 
+    def tables(self) -> Iterator[Table]:
+        """Yield a table of all fields."""
+        return model_tables(self)
+
 
 @dataclass(frozen=True)
 class TrainingLog:
@@ -121,8 +134,8 @@ class CountRange:
     unique: int
 
 
-@dataclass(frozen=True)
-class CountsSummary:
+@dataclass(frozen=True, repr=False)
+class CountsSummary(Tabular):
     """Contents of chunk counts; see `inspect_counts`.
 
     >>> inspect_counts("to be or not to be").total
@@ -141,6 +154,10 @@ class CountsSummary:
     most_frequent: tuple[ChunkInfo, ...]
     rarest: tuple[ChunkInfo, ...]
     distribution: tuple[CountRange, ...]
+
+    def tables(self) -> Iterator[Table]:
+        """Yield the figures, the distribution and the chunks."""
+        return counts_tables(self)
 
 
 def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
@@ -196,7 +213,7 @@ def _longest(model: Model, tokens: Iterable[int]) -> TokenInfo | None:
     return None if longest is None else TokenInfo.of(longest, model.vocab[longest])
 
 
-def find_tokens(tokenizer: Tokenizer, *, search: str | None = None, longest: int | None = None) -> list[TokenInfo]:
+def find_tokens(tokenizer: Tokenizer, *, search: str | None = None, longest: int | None = None) -> FoundTokens:
     """Return the tokens that contain `search`, by default all; with `longest`, the n longest of them.
 
     >>> find_tokens(Tokenizer.train("aaabdaaabac", 258), search="ab")
@@ -209,7 +226,7 @@ def find_tokens(tokenizer: Tokenizer, *, search: str | None = None, longest: int
         rows = [(token, value) for token, value in rows if search.encode() in value]
     if longest is not None:
         rows = sorted(rows, key=lambda row: (-len(row[1]), row[0]))[:longest]
-    return [TokenInfo.of(token, value) for token, value in rows]
+    return FoundTokens(TokenInfo.of(token, value) for token, value in rows)
 
 
 def tree_nodes(tree: MergeTree) -> Iterator[TreeNode]:

@@ -20,7 +20,7 @@ from ..util.progress import bar
 from .bound_certificate import Chunks, Ints, certified, valuable_tokens
 from .bound_solver import Relaxation
 from .evaluator import is_plain
-from .tables import Table, formatted
+from .tables import Table, Tabular, formatted
 
 STEPS = 50
 """Steps between two computations of the bound, which take longer than a step."""
@@ -31,7 +31,7 @@ CANDIDATES = 5
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(Tabular):
     """A certified lower bound on the number of tokens, and how it was found.
 
     >>> from batchbpe import ChunkCounts, Tokenizer
@@ -59,6 +59,12 @@ class Bound:
     def above(self) -> float | None:
         """How far the tokenizer is above the bound, in percent. The best vocabulary is between the two."""
         return 100 * (self.encoded / self.tokens - 1) if self.encoded is not None else None
+
+    def tables(self) -> list[Table]:
+        """Return the bound, and what the tokenizer needs if one was given."""
+        header, rows = bounds_table({"tokens": self})
+        encoded = [["tokens of this tokenizer", f"{self.encoded:,}"], rows[-1]] if self.encoded is not None else []
+        return [(header, [*rows[:-1], *encoded])]
 
 
 def bound(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ..errors import ArgumentTypeError, DataError
 from ..model import Model
 from ..tokenizer import Tokenizer
+from .tables import Table, Tabular
 
 Pairs = Sequence[tuple[int, int]]
 MAX_MERGES = 4096
@@ -24,7 +25,7 @@ THRESHOLD = 1.9
 
 
 @dataclass(frozen=True)
-class BatchingSigns:
+class BatchingSigns(Tabular):
     """What the order of merges says about batches; see `batching_signs`."""
 
     merges: int
@@ -38,6 +39,17 @@ class BatchingSigns:
 
     False does not exclude batches of a few pairs, nor policies with nearly the order of `serial`, such as `exact`.
     """
+
+    def tables(self) -> list[Table]:
+        """Return the figures and the conclusion."""
+        conclusion = {True: "yes", False: "no", None: f"fewer than {MIN_MERGES} merges"}[self.in_batches]
+        rows = [
+            ["merges examined", f"{self.merges:,}"],
+            ["mean run", f"{self.mean_run:,.3f}"],
+            ["score", f"{self.score:,.3f}"],
+            [f"in batches (score above {THRESHOLD})", conclusion],
+        ]
+        return [(["order of merges", ""], rows)]
 
 
 def batching_signs(tokenizer: Tokenizer | Model) -> BatchingSigns:

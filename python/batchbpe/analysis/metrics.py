@@ -11,13 +11,14 @@ import numpy.typing as npt
 from ..choices import Unit
 from ..errors import ArgumentError
 from ..util.lazy import lazy
+from .tables import Table, Tabular, formatted
 
 ALPHA = 2.5
 """Order of the Rényi entropy. This one correlates best with translation quality."""
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Tabular):
     """Metrics of one tokenizer on one text.
 
     >>> from batchbpe import Tokenizer, evaluate
@@ -89,6 +90,11 @@ class Evaluation:
     def _max_entropy(self) -> float:
         return float(np.log(max(2, self.vocab_size)))
 
+    def tables(self) -> list[Table]:
+        """Return the metrics, except those that compare with another tokenizer."""
+        values = {name: value for name, value in self.metrics(self).items() if name not in RELATIVE}
+        return [(["", self.name], [[METRICS[name], *formatted([value])] for name, value in values.items()])]
+
     def change(self, reference: Evaluation) -> float | None:
         """Return the change in encoded length relative to another tokenizer, in percent (the paper's metric)."""
         return 100 * (self.tokens - reference.tokens) / reference.tokens if reference.tokens else None
@@ -142,6 +148,8 @@ def total(parts: Sequence[Evaluation]) -> Evaluation:
     )
 
 
+RELATIVE = ("change", "normalized_length")
+"""The metrics that compare with another tokenizer."""
 METRICS: Mapping[str, str] = {
     "vocab_size": "vocabulary size",
     "tokens": "tokens",

@@ -25,6 +25,7 @@ from ..util.surrogates import Errors, combine_documents
 from .counted_text import texts_of
 from .evaluation import check_text
 from .evaluator import TextEncoder, TokenizerLike, encoded, is_plain, named_tokenizers
+from .tables import Table, Tabular
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,7 +39,7 @@ MARK = (1 << 32) - 1
 
 
 @dataclass(frozen=True, eq=False)
-class NgramBits:
+class NgramBits(Tabular):
     """What an n-gram model needs for held-out documents, each with its end. Documents without text are left out."""
 
     order: int
@@ -60,6 +61,17 @@ class NgramBits:
     def bits_per_byte(self) -> float:
         """Bits of all held-out documents divided by their bytes; lower is better."""
         return float(self.bits.sum() / self.bytes.sum())
+
+    def tables(self) -> list[Table]:
+        """Return the result, and the number of n-grams of each length."""
+        rows = {
+            "bits per byte": f"{self.bits_per_byte:.4f}",
+            "held-out documents": f"{len(self.bits):,}",
+            "held-out tokens": f"{self.tokens:,}",
+            "training tokens": f"{self.training_tokens:,}",
+        }
+        sizes = {f"different {length}-grams": f"{size:,}" for length, size in enumerate(self.ngrams, start=1)}
+        return [([f"{self.order}-gram model", ""], [[*row] for row in (rows | sizes).items()])]
 
 
 @accepting(ReadOptions, Sampling)

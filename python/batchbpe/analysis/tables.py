@@ -10,6 +10,38 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """The header and the rows. All cells are strings."""
 NOTHING = "–"
 """A cell without a value."""
+_NOTEBOOK_STYLE = (  # a notebook would align all cells to the right, and join the spaces of a token
+    "<style>.batchbpe td,.batchbpe th{text-align:left!important}"
+    ".batchbpe .number{text-align:right!important;font-variant-numeric:tabular-nums}"
+    ".batchbpe td{white-space:pre-wrap}.batchbpe td:first-child{white-space:pre}"
+    ".batchbpe .table{max-width:100%;overflow-x:auto}</style>"
+)
+
+
+class Tabular:
+    """A result that consists of tables, which a notebook displays.
+
+    Its `repr` consists of the tables as text, unless the class has a shorter one.
+
+    >>> class Counts(Tabular):
+    ...     def tables(self):
+    ...         yield ["word", "count"], [["to", "2"]]
+    >>> Counts()
+    word  count
+    to        2
+    """
+
+    def tables(self) -> Iterable[Table]:
+        """Return the tables."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Return the tables as text."""
+        return text_tables(self.tables())
+
+    def _repr_html_(self) -> str:
+        """Display the tables in a notebook."""
+        return notebook_tables(self.tables())
 
 
 def formatted(values: Iterable[float | None]) -> list[str]:
@@ -60,6 +92,17 @@ def _printable(cell: str) -> str:
 def _width(text: str) -> int:
     """Return the number of columns that a text takes in a terminal."""
     return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def text_tables(tables: Iterable[Table]) -> str:
+    """Render tables as text, with an empty line between them."""
+    return "\n\n".join(map(text_table, tables))
+
+
+def notebook_tables(tables: Iterable[Table]) -> str:
+    """Render tables for a notebook."""
+    style = "display:flex;flex-wrap:wrap;gap:0 3em;align-items:flex-start"
+    return f'{_NOTEBOOK_STYLE}<div class="batchbpe" style="{style}">{"".join(map(html_table, tables))}</div>'
 
 
 def html_table(table: Table) -> str:

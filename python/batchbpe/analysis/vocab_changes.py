@@ -23,8 +23,10 @@ from ..util.surrogates import combine_documents
 from ..util.utf8 import is_utf8
 from .comparison import Comparison
 from .counted_text import repeatable, texts_of
+from .display import quoted_token
 from .evaluation import check_text, reading_bar
 from .id_map import IdMap, Ids
+from .tables import Table, Tabular
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -45,8 +47,8 @@ class Example:
     """Its tokens now."""
 
 
-@dataclass(frozen=True)
-class Changes:
+@dataclass(frozen=True, repr=False)
+class Changes(Tabular):
     """What a new vocabulary changes.
 
     >>> from batchbpe import Tokenizer
@@ -72,6 +74,32 @@ class Changes:
     """Number of tokens of the data now."""
     examples: tuple[Example, ...]
     """The longest parts that are encoded differently, from up to 100 texts."""
+
+    @property
+    def summary(self) -> dict[str, int | str]:
+        """The numbers by what they count, for display."""
+        before, after = self.id_map.base, self.id_map.tokenizer
+        rows: dict[str, int | str] = {"tokens": f"{len(before):,} → {len(after):,}", **self.id_map.counts}
+        if after.model.hidden:
+            rows["hidden"] = len(after.model.hidden)
+        if self.texts:
+            share = 100 * self.changed / self.texts
+            rows[f"{self.unit}s encoded differently"] = f"{self.changed:,} of {self.texts:,} ({share:.2f}%)"
+            change = 100 * (self.tokens_after / max(1, self.tokens_before) - 1)
+            rows["tokens of the data"] = f"{self.tokens_before:,} → {self.tokens_after:,} ({change:+.2f}%)"
+        return rows
+
+    def tables(self) -> Iterator[Table]:
+        """Yield the summary, and the examples if there are any."""
+        rows = self.summary.items()
+        yield ["vocabulary", ""], [[name, value if isinstance(value, str) else f"{value:,}"] for name, value in rows]
+        if self.examples:
+            yield self.examples_table()
+
+    def examples_table(self) -> Table:
+        """Return the tokens of each example before and after."""
+        pairs = [(each.before, each.after) for each in self.examples]
+        return ["before", "after"], [[" + ".join(map(quoted_token, tokens)) for tokens in pair] for pair in pairs]
 
 
 @accepting(ReadOptions, Sampling)

@@ -15,14 +15,7 @@ from .output import note, print_json, print_rows, print_table
 from .usage import UsageError, number
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from ..analysis.id_map import IdMap
-
-CHANGES = {"added": "parts", "moved": "old id", "removed": "replaced by"}
-"""What is shown of each change, besides the id and the token."""
-MAX_PARTS = 8
-"""Maximum number of parts that are printed."""
 
 
 @command
@@ -42,7 +35,7 @@ def diff(
 
     Example: batchbpe diff gpt2.json mine.model -o ids.parquet
     """
-    from ..analysis.id_table import check_suffix, json_rows
+    from ..analysis.id_table import check_suffix, example_tables, examples, json_rows
     from ..storage.atomic import check_writable
 
     if output is not None:
@@ -54,14 +47,16 @@ def diff(
     id_map = new_tokenizer.id_map(base_tokenizer)
     if output is not None:
         id_map.save(output)
-    examples = _examples(id_map, limit)
+    found = examples(id_map, limit)
     if json:
         sizes = {"base_tokens": len(base_tokenizer), "new_tokens": len(new_tokenizer)}
-        rows = {change: json_rows(table) for change, table in examples.items()}
+        rows = {change: json_rows(table) for change, table in found.items()}
         print_json(sizes | id_map.counts | {"examples": rows})
     else:
         _print_summary({"base": str(base), "new": str(new)}, id_map)
-        _print_examples(examples, id_map)
+        for columns, cells in example_tables(id_map, found):
+            sys.stdout.write("\n")
+            print_table([*columns], [[*row] for row in cells])
     if output is not None:
         note(str(output), json)
 
@@ -69,16 +64,6 @@ def diff(
 def _files(*models: Path) -> Iterator[Path]:
     for model in models:
         yield from model.iterdir() if model.is_dir() else [model]
-
-
-def _examples(id_map: IdMap, limit: int) -> dict[str, pa.Table]:
-    """Return the first rows of the table for each change."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    table = id_map.table()
-    found = {change: table.filter(pc.equal(table["change"], pa.scalar(change))).slice(0, limit) for change in CHANGES}
-    return {change: rows.drop_columns("change") for change, rows in found.items()}
 
 
 def _print_summary(names: dict[str, str], id_map: IdMap) -> None:
@@ -97,22 +82,3 @@ def _print_summary(names: dict[str, str], id_map: IdMap) -> None:
     if len(parts) and not parts.all():
         rows["added tokens without parts"] = int((parts == 0).sum())
     print_rows("", rows)
-
-
-def _print_examples(examples: dict[str, pa.Table], id_map: IdMap) -> None:
-    from ..analysis.display import quoted_token
-
-    for change, table in examples.items():
-        rows = table.to_pylist()
-        is_removed = change == "removed"
-        vocab = (id_map.tokenizer if is_removed else id_map.base).vocab
-        cells = []
-        for row in rows:
-            parts = [f"{part} {quoted_token(vocab[part])}" for part in row["parts"][:MAX_PARTS]]
-            parts += ["…"] * (len(row["parts"]) > MAX_PARTS)
-            last = str(row["old_id"]) if change == "moved" else " + ".join(parts) or None
-            token = quoted_token(row["bytes"])
-            cells.append([str(row["old_id" if is_removed else "id"]), token, last])
-        if rows:
-            sys.stdout.write("\n")
-            print_table([change, "token", CHANGES[change]], cells)

@@ -160,21 +160,8 @@ def _as_json(found: Changes) -> dict[str, Any]:
 
 
 def _print_changes(found: Changes) -> None:
-    from ..analysis.display import quoted_token
-
-    before, after = found.id_map.base, found.id_map.tokenizer
-    rows: dict[str, Any] = {"tokens": f"{len(before):,} → {len(after):,}", **found.id_map.counts}
-    if after.model.hidden:
-        rows["hidden"] = len(after.model.hidden)
-    if found.texts:
-        share = 100 * found.changed / found.texts
-        rows[f"{found.unit}s encoded differently"] = f"{found.changed:,} of {found.texts:,} ({share:.2f}%)"
-        change = 100 * (found.tokens_after / max(1, found.tokens_before) - 1)
-        rows["tokens of the data"] = f"{found.tokens_before:,} → {found.tokens_after:,} ({change:+.2f}%)"
-    print_rows("", rows)
+    print_rows("", found.summary)
     if found.examples:
         sys.stdout.write("\n")
-        cells = [
-            [" + ".join(map(quoted_token, tokens)) for tokens in (each.before, each.after)] for each in found.examples
-        ]
-        print_table(["before", "after"], cells)
+        columns, cells = found.examples_table()
+        print_table([*columns], [[*row] for row in cells])

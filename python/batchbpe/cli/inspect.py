@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import ArgumentError, listed, plural
+from ..errors import ArgumentError, listed
 from ..formats import FORMATS, Format
 from ..formats.native import IN_FOLDER
 from ..formats.roles import RoleOptions
@@ -19,7 +19,7 @@ from .output import note, print_json, print_rows, print_table
 from .usage import UsageError, number, one_of
 
 if TYPE_CHECKING:
-    from ..analysis.inspection import ChunkInfo, CountsSummary, ModelSummary, TokenInfo
+    from ..analysis.inspection import CountsSummary, ModelSummary
     from ..tokenizer import Tokenizer
 
 
@@ -46,6 +46,7 @@ def inspect(
     """
     from .. import analysis
     from ..analysis.inspection import tree_nodes
+    from ..analysis.inspection_tables import quoted
     from ..counts import ChunkCounts
 
     views = {"token": token, "id": id, "longest": longest, "search": search}
@@ -75,7 +76,7 @@ def inspect(
         if json:
             print_json([asdict(each) for each in found])
         else:
-            print_table(["id", "token", "bytes"], [[each.id, _quoted(each), each.bytes] for each in found])
+            print_table(["id", "token", "bytes"], [[each.id, quoted(each), each.bytes] for each in found])
     else:
         _print_model(str(file), analysis.inspect_model(tokenizer), json)
 
@@ -91,57 +92,22 @@ def _single_token(tokenizer: Tokenizer, text: str) -> int:
         raise ArgumentError("token", text, "must be a single token", remedy=remedy) from None
 
 
-def _quoted(item: TokenInfo | ChunkInfo) -> str:
-    from ..analysis.display import quoted_token
-
-    return quoted_token(bytes.fromhex(item.hex))
-
-
 def _print_model(title: str, summary: ModelSummary, json: bool) -> None:
-    from ..analysis.inspection import training_log
+    from ..analysis.inspection_tables import model_rows
 
-    rows = asdict(summary)
     if json:
-        print_json(rows)
-        return
-    rows["pattern"] = rows.pop("split")
-    for kind in ("special_tokens", "added_tokens"):  # a name may contain control characters
-        names = {name if name.isprintable() else repr(name)[1:-1]: token for name, token in rows[kind].items()}
-        rows[kind] = names
-    for name, token in {"longest_merge": summary.longest_merge, "longest_phrase": summary.longest_phrase}.items():
-        rows[name] = token and f"{_quoted(token)} ({plural(token.bytes, 'byte')})"
-    if log := training_log(summary.training):
-        rows["training"]["batches"] = len(log.size)
-    for name in ("added_tokens", "roles", "chat_template"):
-        if not rows[name]:
-            del rows[name]
-    if not summary.phrases:
-        del rows["phrases"], rows["longest_phrase"]
-    if not summary.hidden:
-        del rows["hidden"]
-    print_rows(title, {name.replace("_", " "): value for name, value in rows.items()})
+        print_json(asdict(summary))
+    else:
+        print_rows(title, model_rows(summary))
 
 
 def _print_counts(title: str, summary: CountsSummary) -> None:
-    ranges = {
-        f"{each.least:,} to {each.most:,}" if each.least < each.most else str(each.least): each.unique
-        for each in summary.distribution
-    }
-    rows = {
-        "total chunks": summary.total,
-        "unique chunks": summary.unique,
-        "pattern": summary.split,
-        **{
-            f"fraction in the {int(n):,} most frequent chunks": fraction
-            for n, fraction in summary.share_of_most_frequent.items()
-        },
-        "longest chunk": plural(summary.longest_chunk, "byte"),
-        "unique chunks by count": ranges,
-    }
-    print_rows(title, rows)
+    from ..analysis.inspection_tables import counts_rows, quoted
+
+    print_rows(title, counts_rows(summary))
     for name, chunks in {"most frequent": summary.most_frequent, "rarest": summary.rarest}.items():
         sys.stdout.write("\n")
-        print_table([name, "count"], [[_quoted(chunk), chunk.count] for chunk in chunks])
+        print_table([name, "count"], [[quoted(chunk), chunk.count] for chunk in chunks])
 
 
 @command

@@ -98,11 +98,8 @@ def verify(
 
 
 def _print(found: Verification) -> None:
-    rows: list[list[Any]] = [["batchbpe", found.version, found.reference, "", "", "reference"]]
-    for each in found.results:
-        numbers = [f"{number:,}" if number else "" for number in (each.texts, each.tokens)]
-        rows.append([each.engine, each.version or "", each.file, *numbers, _in_table(each)])
-    print_table(["engine", "version", "file", "texts", "tokens", "result"], rows)
+    columns, rows = found.table()
+    print_table([*columns], [[*cells, _shortened(summary)] for *cells, summary in rows])
     for result in found.differences:
         sys.stdout.write(f"\n{_difference(result)}\n")
     cut = [each for each in found.results if each.reason and len(one_line(each.summary)) > MAX_SUMMARY]
@@ -112,8 +109,8 @@ def _print(found: Verification) -> None:
     sys.stdout.write("\n")
 
 
-def _in_table(result: Result) -> str:
-    line = one_line(f"{result.summary} ({result.detail})" if result.detail else result.summary)
+def _shortened(summary: str) -> str:
+    line = one_line(summary)
     return line if len(line) <= MAX_SUMMARY else f"{line[:MAX_SUMMARY]}…"
 
 

@@ -217,6 +217,12 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
                 words.append(word)
         return words
 
+    def _repr_html_(self) -> str:
+        """Display the size and the most frequent chunks in a notebook."""
+        from ..analysis.inspection import inspect_counts
+
+        return inspect_counts(self, top=5)._repr_html_()
+
     def __add__(self, other: object) -> ChunkCounts:
         """Add up the counts of two datasets."""
         if not isinstance(other, ChunkCounts):

@@ -43,7 +43,7 @@ MAX_BYTES = 1 << 63
 """Maximum size of a mixture. Smaller factors are used if it would be exceeded."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mixture:
     """Parts of a dataset with their weights. `train` accepts a mixture as its data.
 
@@ -85,6 +85,15 @@ class Mixture:
             raise ArgumentError("weights", min(map(str, unknown)), f"must only contain parts ({listed(self.parts)})")
         if not any(weights.values()):
             raise ArgumentError("weights", dict(weights), "must contain a weight greater than 0")
+
+    def __repr__(self) -> str:
+        """Show the names and weights, but not the data.
+
+        >>> Mixture({"en": ["to be"], "de": ["zu sein"]}, {"en": 3, "de": 1})
+        Mixture(en=3, de=1)
+        """
+        shown = [f"{name}={weight}" for name, weight in (self.weights or {}).items()] or list(self.parts)
+        return f"Mixture({', '.join([*shown, *[f'alpha={self.alpha}'] * (self.alpha is not None)])})"
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Mixture:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from itertools import islice
 
 from .._core import RankedTokens
 from ..util.lazy import lazy
+
+MAX_SHOWN = 10
+"""Number of merges that `repr` shows."""
 
 
 class Merges(Mapping[tuple[int, int], int]):
@@ -54,5 +58,7 @@ class Merges(Mapping[tuple[int, int], int]):
         return self._dict.items()
 
     def __repr__(self) -> str:
-        """Show the merges."""
-        return f"Merges({self._dict})"
+        """Show the number of merges and the first of them."""
+        first = dict(islice(self.items(), MAX_SHOWN))
+        more = f", {len(self) - MAX_SHOWN:,} more" if len(self) > MAX_SHOWN else ""
+        return f"Merges({first}{more})"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 MAX_DEPTH = 100
 """Levels of a tree that are printed."""
@@ -12,13 +14,25 @@ MAX_SHOWN_BYTES = 200
 """Tokens longer than this are abbreviated."""
 
 
+class Line(NamedTuple):
+    """A line of a tree that is drawn."""
+
+    tree: MergeTree | None
+    """The tree whose token is on the line. None if the line is about tokens that are left out."""
+    text: str
+    """The token, or how many are left out."""
+    depth: int
+    branch: str
+    """What is before the text."""
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class MergeTree:
     """A token and, unless it is a leaf, the tokens it was made from.
 
-    `str` draws the tree with one token per line. A tree can be deep, and drawn out it can have more nodes than fit in
-    memory, so `str` shows at most 100 levels and 10,000 lines, replaces the rest with "… N more tokens", and shows the
-    first 60 bytes of a long token.
+    `str` draws the tree with one token per line, and a notebook displays it so that parts can be folded. A tree can be
+    deep, and drawn out it can have more nodes than fit in memory, so `str` shows at most 100 levels and 10,000 lines,
+    replaces the rest with "… N more tokens", and shows the first 60 bytes of a long token.
 
     >>> ab = MergeTree(256, b"ab", (MergeTree(97, b"a"), MergeTree(98, b"b")))
     >>> print(ab)
@@ -38,23 +52,37 @@ class MergeTree:
 
     def __str__(self) -> str:
         """Draw the tree with one token per line."""
-        lines: list[str] = []
+        return "\n".join(f"{line.branch}{line.text}" for line in self.lines(MAX_LINES))
+
+    def lines(self, max_lines: int) -> Iterator[Line]:
+        """Yield up to `max_lines` lines of the tree, and one more if tokens are left out at the end."""
         stack: list[tuple[str, str, int, MergeTree]] = [("", "", 0, self)]
         sizes: dict[int, int] = {}
-        while stack:
+        for _ in range(max_lines):
+            if not stack:
+                return
             branch, indent, depth, tree = stack.pop()
-            if len(lines) >= MAX_LINES:
-                rest = _size(tree, sizes) + sum(_size(waiting[-1], sizes) for waiting in stack)
-                return "\n".join([*lines, f"… {rest:,} more tokens"])
             if depth >= MAX_DEPTH:
-                lines.append(f"{branch}… {_size(tree, sizes):,} more tokens")
+                yield Line(None, f"… {_size(tree, sizes):,} more tokens", depth, branch)
                 continue
-            lines.append(f"{branch}{tree.token} {_abbreviate(tree.value)}")
+            yield Line(tree, f"{tree.token} {_abbreviate(tree.value)}", depth, branch)
             if tree.parts:
                 *others, last = tree.parts
                 stack.append((f"{indent}└─ ", f"{indent}   ", depth + 1, last))
                 stack += ((f"{indent}├─ ", f"{indent}│  ", depth + 1, part) for part in reversed(others))
-        return "\n".join(lines)
+        if stack:
+            rest = sum(_size(waiting[-1], sizes) for waiting in stack)
+            yield Line(None, f"… {rest:,} more tokens", 0, "")
+
+    def _repr_html_(self) -> str:
+        """Display the tree in a notebook."""
+        from ..analysis.tree_html import tree_as_html
+
+        return tree_as_html(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Draw the tree in IPython."""
+        printer.text(str(self))
 
     def __repr__(self) -> str:
         """Show the token and the ids of its parts, but not the whole tree."""

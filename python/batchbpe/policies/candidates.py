@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Mask = npt.NDArray[np.bool_]
+MAX_SHOWN = 10
+"""Number of pairs that are displayed."""
 
 
 class PairSource(Protocol):
@@ -46,7 +48,7 @@ class PairSource(Protocol):
         """Replace tokens by the pairs they were made from, everywhere."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Candidates:
     """Pairs of tokens that could be merged, as parallel arrays, best first.
 
@@ -77,6 +79,32 @@ class Candidates:
         """Return some of the candidates: by slice, mask, array of indices, or one index."""
         which = [which] if isinstance(which, int | np.integer) else which
         return replace(self, first=self.first[which], last=self.last[which], count=self.count[which])
+
+    def __repr__(self) -> str:
+        """Show the first pairs, and how many there are."""
+        from ..analysis.tables import text_table
+
+        return "\n".join([text_table(self._table()), *self._more()])
+
+    def _repr_html_(self) -> str:
+        """Display the first pairs in a notebook, and how many there are."""
+        from ..analysis.tables import notebook_tables
+
+        return "".join([notebook_tables([self._table()]), *self._more()])
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Return a row for each of the first pairs."""
+        from ..analysis.display import quoted_token
+
+        shown = self[:MAX_SHOWN]
+        rows = [
+            [f"{first} {quoted_token(self.vocab[first])}", f"{last} {quoted_token(self.vocab[last])}", f"{count:,}"]
+            for (first, last), count in zip(shown.tuples, shown.count.tolist(), strict=True)
+        ]
+        return ["first", "last", "count"], rows
+
+    def _more(self) -> list[str]:
+        return [f"… {len(self) - MAX_SHOWN:,} more pairs"] * (len(self) > MAX_SHOWN)
 
     @property
     def merged_length(self) -> npt.NDArray[np.int64]:
@@ -173,7 +201,7 @@ class Candidates:
         return kept
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MergedBatch(Candidates):
     """The pairs that were just merged: what the method `revise` of a policy receives, if it has one.
 
@@ -187,6 +215,11 @@ class MergedBatch(Candidates):
         """Return some of the pairs."""
         which = [which] if isinstance(which, int | np.integer) else which
         return replace(super().__getitem__(which), token=self.token[which])
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        header, rows = super()._table()
+        tokens = map(str, self.token.tolist())
+        return ["token", *header], [[token, *row] for token, row in zip(tokens, rows, strict=False)]
 
     @property
     def best_count(self) -> int:

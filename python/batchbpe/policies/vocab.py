@@ -127,6 +127,10 @@ class GrowingVocab(Mapping[int, bytes]):
                 self._tokens[new] = self._tokens[first] + self._tokens[last]
         return self._tokens[token]
 
+    def __repr__(self) -> str:
+        """Show the numbers of tokens."""
+        return f"GrowingVocab(tokens={len(self)}, merges_remaining={self.merges_remaining})"
+
     def __len__(self) -> int:
         """Return the number of tokens."""
         return self._initial + self.merges_done

@@ -244,6 +244,12 @@ class Tokenizer(Codec):
 
         return IdMap(self, base)
 
+    def _repr_html_(self) -> str:
+        """Display what the vocabulary contains in a notebook."""
+        from ..analysis.inspection import inspect_model
+
+        return inspect_model(self)._repr_html_()
+
     def show(self, text: str, *, errors: Errors = "strict") -> None:
         """Print a text with colored tokens, or with | between tokens if the output does not support 256 colors.
 

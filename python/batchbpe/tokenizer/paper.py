@@ -255,6 +255,7 @@ class BatchTokenizer(_Delegated):
     view = _delegated(Tokenizer.view)
     compare = _delegated(Tokenizer.compare)
     show = _delegated(Tokenizer.show)
+    _repr_html_ = _delegated(Tokenizer._repr_html_)
 
     def __len__(self) -> int:
         """Return the number of tokens."""

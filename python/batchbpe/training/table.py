@@ -113,6 +113,11 @@ class PairTable:
         """The number of tokens in each group."""
         return np.array(self._core.lengths, np.int64)
 
+    def __repr__(self) -> str:
+        """Show the number of tokens, by group if there are groups."""
+        lengths = dict(zip(self.groups, self.lengths.tolist(), strict=True))
+        return f"PairTable(tokens={lengths.get('', lengths)}, next_id={self.next_id})"
+
     @property
     def next_id(self) -> int:
         """The id that the next new token will get."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ..analysis.tables import Table, Tabular
 from ..errors import plural
 
 TEST_FILE = "test file"
@@ -92,8 +93,8 @@ class Result:
         return self.engine != TEST_FILE and not self.is_decoding
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Tabular):
     """The reference, what each engine gave, and what is wrong with the configuration of the model."""
 
     reference: str
@@ -104,6 +105,20 @@ class Verification:
     problems: list[str] = field(default_factory=list)
     """What makes the files unusable together, such as a config.json with a smaller vocabulary."""
     notes: list[str] = field(default_factory=list)
+
+    def table(self) -> Table:
+        """Return a row for the reference, and for each result."""
+        rows = [["batchbpe", self.version, self.reference, "", "", "reference"]]
+        for each in self.results:
+            numbers = [f"{number:,}" if number else "" for number in (each.texts, each.tokens)]
+            summary = f"{each.summary} ({each.detail})" if each.detail else each.summary
+            rows.append([each.engine, each.version or "", each.file, *numbers, summary])
+        return ["engine", "version", "file", "texts", "tokens", "result"], rows
+
+    def tables(self) -> list[Table]:
+        """Return the results, what was noticed, and the conclusion."""
+        remarks = [["note", each] for each in self.notes] + [["problem", each] for each in self.problems]
+        return [self.table(), (["", ""], [*remarks, ["conclusion", self.conclusion]])]
 
     @property
     def differences(self) -> list[Result]:

@@ -28,7 +28,7 @@ from ..auditing import audit
 from ..evaluation import evaluate
 from ..evaluation_table import EvaluationTable
 from ..evaluator import unique_names
-from ..tables import Table, formatted, html_table, text_table
+from ..tables import Table, Tabular, formatted
 from .content import content_of
 from .exports import ENGINES, without_remedy
 from .facts import Facts, Union, facts_of, ordinary
@@ -196,7 +196,7 @@ def _load(source: Loadable, pattern: str | None) -> Any:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Atlas:
+class Atlas(Tabular):
     """Facts about vocabularies, by name; see `atlas`."""
 
     facts: Mapping[str, Facts]
@@ -249,14 +249,6 @@ class Atlas:
         )
         if self.failures:
             yield ["not loaded", "because"], [[name, without_remedy(error)] for name, error in self.failures.items()]
-
-    def __repr__(self) -> str:
-        """Return the tables as text."""
-        return "\n\n".join(map(text_table, self.tables()))
-
-    def _repr_html_(self) -> str:
-        """Display the tables in a notebook."""
-        return "".join(map(html_table, self.tables()))
 
     def write(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write a self-contained page, and next to it the same results as JSON; return both paths.
