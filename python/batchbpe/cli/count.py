@@ -44,19 +44,29 @@ Output = Annotated[
         "Output file: .parquet, or .csv for the paper's program. With Spark, a folder.",
         "--output",
         "-o",
+        group="Output",
         metavar="FILE",
     ),
 ]
 SpecialTokens = Annotated[
-    list[str] | None, option("Special token to leave out of the counts. Can be repeated.", metavar="TOKEN")
+    list[str] | None,
+    option("Special token to leave out of the counts. Can be repeated.", group="Splitting", metavar="TOKEN"),
 ]
 MaxChunkBytes = Annotated[
     int | None,
-    option("Skip chunks of more than N bytes (e.g. from corrupt files).", **number(int, least=1, most=1 << 40)),
+    option(
+        "Skip chunks of more than N bytes (e.g. from corrupt files).",
+        group="Data",
+        **number(int, least=1, most=1 << 40),
+    ),
 ]
 MaxMemory = Annotated[
     float | None,
-    option("Memory limit in gigabytes; counts beyond it go to disk.", **number(float, least=0.5, most=1_000_000)),
+    option(
+        "Memory limit in gigabytes; counts beyond it go to disk.",
+        group="Execution",
+        **number(float, least=0.5, most=1_000_000),
+    ),
 ]
 
 
@@ -66,11 +76,18 @@ def count(
     inputs: Inputs,
     output: Output,
     *,
-    pattern: Annotated[str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="gpt4")] = None,
+    pattern: Annotated[
+        str | None, option(PATTERN_HELP, group="Splitting", metavar="PATTERN", show_default="gpt4")
+    ] = None,
     normalization: NormalizationForm = None,
     special_token: SpecialTokens = None,
     like: Annotated[
-        str | None, option("Tokenizer whose split and special tokens to use, as in `train --like`.", metavar="MODEL")
+        str | None,
+        option(
+            "Tokenizer whose split and special tokens to use, as in `train --like`.",
+            group="Splitting",
+            metavar="MODEL",
+        ),
     ] = None,
     reading: dict[str, Any],
     max_chunk_bytes: MaxChunkBytes = None,

@@ -44,27 +44,37 @@ from .usage import UsageError, count_or, number, refuse
     phrase_sample={"type": float | None, **number(float)},
 )
 def train(
-    output: Annotated[Path, option("Write NAME.model and NAME.vocab.", "--output", "-o", metavar="NAME")],
+    output: Annotated[
+        Path, option("Write NAME.model and NAME.vocab.", "--output", "-o", group="Output", metavar="NAME")
+    ],
     *,
     inputs: Annotated[
         list[str] | None, typer.Argument(help="Documents or files of chunk counts, as for `count`.")
     ] = None,
     mix: Annotated[
         Path | None,
-        option("Mixture file to train on instead of INPUTS (docs/mixtures.md).", metavar="FILE"),
+        option("Mixture file to train on instead of INPUTS (docs/mixtures.md).", group="Data", metavar="FILE"),
+    ] = None,
+    special_token: Annotated[
+        list[str] | None,
+        option("Special token to add; not counted as text. Can be repeated.", group="Special tokens", metavar="TOKEN"),
     ] = None,
     options: dict[str, Any],
-    special_token: Annotated[
-        list[str] | None, option("Special token to add; not counted as text. Can be repeated.", metavar="TOKEN")
-    ] = None,
     pattern: Annotated[
-        str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="from the counts, or gpt4")
+        str | None,
+        option(PATTERN_HELP, group="Splitting", metavar="PATTERN", show_default="from the counts, or gpt4"),
     ] = None,
     normalization: NormalizationForm = None,
-    base: Annotated[str | None, option("Tokenizer to extend; its tokens keep their ids.", metavar="MODEL")] = None,
+    base: Annotated[
+        str | None, option("Tokenizer to extend; its tokens keep their ids.", group="Vocabulary", metavar="MODEL")
+    ] = None,
     like: Annotated[
         str | None,
-        option("Tokenizer whose split, special tokens and settings to use with a new vocabulary.", metavar="MODEL"),
+        option(
+            "Tokenizer whose split, special tokens and settings to use with a new vocabulary.",
+            group="Vocabulary",
+            metavar="MODEL",
+        ),
     ] = None,
     reading: dict[str, Any],
     threads: Threads = None,

@@ -9,12 +9,12 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..arguments import check_string
 from ..errors import ArgumentError, ArgumentTypeError, Message, Setting, listed
 from ..model import Model
-from ..options import option
+from ..options import HelpGroup, option
 from .carried import END, ROLES, content_of
 from .file_errors import locate_errors
 
@@ -53,6 +53,8 @@ class RoleOptions:
     ...
     batchbpe.errors.ArgumentError: chat_template must be the text of a Jinja template, got 'chat.jinja'; for a file, pass Path('chat.jinja')
     """  # noqa: E501  the last line is an error message
+
+    GROUP: ClassVar[HelpGroup] = "Special tokens"
 
     bos: str | None = option(None, "Special token at the beginning of a text.")
     eos: str | None = option(None, "Special token at the end of a text.")
