@@ -14,7 +14,8 @@ HEAD = """# Command line
 
 Inputs are files, folders, globs, URLs, or `-` for standard input. In a folder, files with a known suffix are read; a
 file that is named explicitly and has another suffix is read as text. Results go to standard output, everything else to
-standard error: a progress bar in a terminal, or a line every few seconds in a log.
+standard error: a progress bar in a terminal, or a line every few seconds in a log. Files and pipes receive UTF-8; a
+terminal with another encoding shows characters that it does not have as `\\u8a9e`.
 
 | exit code | meaning |
 |---|---|

@@ -167,14 +167,14 @@ def count(
 
 def _summary(report: CountReport, seconds: float, *, on_spark: bool, is_resumed: bool) -> str:
     from ..util.memory import peak_memory
-    from ..util.progress import format_size
+    from ..util.progress import format_size, memory_used
 
     counted = f"counted {plural(report.total, 'chunk')}, {report.unique:,} of them unique"
     size = f"in {format_size(report.bytes_read)} of text " if report.bytes_read else ""
     source = "on Spark" if on_spark else f"from {plural(report.files, 'file')}"
     speed = f" ({format_size(report.bytes_read / max(seconds, 1e-9))}/s)" if size and not is_resumed else ""
-    memory = f"{format_size(peak_memory())} of memory"
-    return f"{counted}, {size}{source}; {seconds:.1f} s{speed}, {memory}\n{report.output}"
+    effort = ", ".join(filter(None, [f"{seconds:.1f} s{speed}", memory_used(peak_memory())]))
+    return f"{counted}, {size}{source}; {effort}\n{report.output}"
 
 
 def _warnings(report: CountReport, options: CountOptions, *, on_spark: bool) -> Iterator[str]:

@@ -89,7 +89,7 @@ def train(
     from ..storage.atomic import check_writable
     from ..tokenizer import Tokenizer
     from ..util.memory import peak_memory
-    from ..util.progress import format_size
+    from ..util.progress import memory_used
 
     refuse(
         {
@@ -139,13 +139,13 @@ def train(
     made += [plural(len(tokenizer.phrases), "phrase")] * bool(tokenizer.phrases)
     added = [plural(len(tokenizer.special_tokens), "special token")]
     added += [plural(len(tokenizer.model.added_tokens), "added token")] * bool(tokenizer.model.added_tokens)
+    effort = [f"{counted[-1] - start:.1f} s reading", f"{seconds:.1f} s training", memory_used(peak_memory())]
     known = tokenizer.model.training.get("base_vocab_size")
     note(
         f"trained {plural(len(tokenizer.vocab), 'token')}{f' ({known:,} of the base)' if known else ''}: "
         f"{plural(len(tokenizer.stop_words), 'stop word')}, "
         f"{' and '.join(added)}, {' and '.join(made)} in "
         f"{plural(len(sizes), 'batch')} "
-        f"(mean size {mean:.0f}); {counted[-1] - start:.1f} s reading, {seconds:.1f} s training, "
-        f"{format_size(peak_memory())} of memory\n{path}",
+        f"(mean size {mean:.0f}); {', '.join(filter(None, effort))}\n{path}",
         quiet or json,
     )
