@@ -158,7 +158,9 @@ def count_or(word: str) -> dict[str, Any]:
 
 def suggestion(word: str, choices: Iterable[str], cutoff: float = 0.6, show: Callable[[str], str] = repr) -> str:
     """Return the choices that a misspelled word resembles, for the end of a message."""
-    close = get_close_matches(word, list(choices), cutoff=cutoff)
+    by_lower = {choice.lower(): choice for choice in choices}
+    number = 1 if word.lower() in by_lower else 3
+    close = [by_lower[each] for each in get_close_matches(word.lower(), by_lower, number, cutoff)]
     return f"; did you mean {' or '.join(map(show, close))}?" if close else ""
 
 

@@ -106,16 +106,16 @@ class RoleOptions:
 
 def _template(given: str | os.PathLike[str]) -> str:
     """Return the text of a chat template. Raise if it is not one."""
-    text, remedy = given, f"for a file, pass Path({given!r})"
+    text, expected, remedy = given, "must be the text of a Jinja template", f"for a file, pass Path({given!r})"
     if isinstance(given, os.PathLike):
         with locate_errors(given):
-            text, remedy = Path(given).read_bytes().decode(), ""
+            text, expected, remedy = Path(given).read_bytes().decode(), "must be a file with a Jinja template", ""
     if not isinstance(text, str):
         raise ArgumentTypeError("chat_template", given, "must be a string or a path object")
     if "{{" not in text and "{%" not in text:
-        raise ArgumentError("chat_template", text, "must be the text of a Jinja template", remedy=remedy)
+        raise ArgumentError("chat_template", str(given), expected, remedy=remedy)
     if problem := _problem(text):
-        raise ArgumentError("chat_template", text, "must be a Jinja template", remedy=problem)
+        raise ArgumentError("chat_template", str(given), expected, remedy=problem)
     return text
 
 
