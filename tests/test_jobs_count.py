@@ -20,6 +20,7 @@ from batchbpe.errors import OutputExistsError, Stopped
 from batchbpe.jobs.count import CountOptions, count_files
 from batchbpe.jobs.spill import SpilledCounts
 from batchbpe.storage.checked_json import sealed
+from batchbpe.storage.locks import has_locks
 
 TEXTS = [multilingual(3000, seed) for seed in range(200)]
 
@@ -247,7 +248,7 @@ def test_a_full_disk_while_parts_are_added_up(folder: Path, tmp_path: Path, monk
     assert ChunkCounts.load(output) == expected(folder)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+@pytest.mark.skipif(not has_locks(), reason="the system has no flock")
 def test_two_jobs_with_one_output(folder: Path, tmp_path: Path) -> None:
     """A second process is refused, and does not disturb the first."""
     output = tmp_path / "counts.parquet"

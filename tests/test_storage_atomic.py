@@ -16,7 +16,7 @@ from batchbpe import ChunkCounts, train
 from batchbpe.formats import native
 from batchbpe.storage import locks
 from batchbpe.storage.atomic import STALE, new_folder, replacing
-from batchbpe.storage.locks import try_lock
+from batchbpe.storage.locks import has_locks, try_lock
 
 
 def write_counts(path: Path) -> None:
@@ -139,7 +139,7 @@ def test_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(ChunkCounts.load(tmp_path / "a.csv")) == 2
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+@pytest.mark.skipif(not has_locks(), reason="the system has no flock")
 def test_stale_temporary_files_are_removed(tmp_path: Path) -> None:
     """Only old, unlocked files of the same target are removed."""
     stale, recent, held, other = (
@@ -158,7 +158,7 @@ def test_stale_temporary_files_are_removed(tmp_path: Path) -> None:
     assert not held.exists()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+@pytest.mark.skipif(not has_locks(), reason="the system has no flock")
 def test_a_file_is_locked_while_it_is_written(tmp_path: Path) -> None:
     with replacing(tmp_path / "a.csv") as first:
         first.write_text("first")
@@ -170,7 +170,7 @@ def test_a_file_is_locked_while_it_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "a.csv").read_text() == "first"
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+@pytest.mark.skipif(not has_locks(), reason="the system has no flock")
 def test_stale_folders_are_removed(tmp_path: Path) -> None:
     stale = tmp_path / ".new.0a1b2c3d.tmp"
     stale.mkdir()

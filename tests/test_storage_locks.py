@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from batchbpe.storage import locks
-from batchbpe.storage.locks import locked
+from batchbpe.storage.locks import has_locks, locked
 
 HOLD = """
 import sys
@@ -32,8 +32,8 @@ def mechanism(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Test locks of the system, and the fallback without them."""
     if request.param == "existence":
         monkeypatch.setattr(locks, "fcntl", None)
-    elif os.name != "posix":
-        pytest.skip("locks are posix")
+    elif not has_locks():
+        pytest.skip("the system has no flock")
     return str(request.param)
 
 
@@ -105,7 +105,7 @@ def test_a_process_on_another_host_may_be_alive(tmp_path: Path, monkeypatch: pyt
         pass
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+@pytest.mark.skipif(not has_locks(), reason="the system has no flock")
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
 def test_a_file_system_without_locks(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unsupported(*_: object) -> None:
@@ -135,7 +135,7 @@ def test_an_output_that_cannot_be_locked(tmp_path: Path) -> None:
 RACE = """
 import sys
 from pathlib import Path
-from batchbpe.storage.locks import locked
+from batchbpe.storage.locks import has_locks, locked
 folder, done = Path(sys.argv[1]), 0
 while done < 60:
     try:
@@ -148,7 +148,7 @@ while done < 60:
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+@pytest.mark.skipif(not has_locks(), reason="the system has no flock")
 def test_only_one_process_holds_the_lock(tmp_path: Path) -> None:
     """Lock files are created and removed all the time."""
     (tmp_path / "number").write_text("0")
