@@ -8,13 +8,14 @@ import typer
 from typer.main import get_command
 
 from batchbpe.cli import app
-from batchbpe.cli.usage import argument
+from batchbpe.cli.usage import argument, grouped
 
 HEAD = """# Command line
 
 Inputs are files, folders, globs, URLs, or `-` for standard input. In a folder, files with a known suffix are read; a
 file that is named explicitly and has another suffix is read as text. Results go to standard output, everything else to
-standard error: a progress bar in a terminal, or a line every few seconds in a log.
+standard error: a progress bar in a terminal, or a line every few seconds in a log. Files and pipes receive UTF-8; a
+terminal with another encoding shows characters that it does not have as `\\u8a9e`.
 
 | exit code | meaning |
 |---|---|
@@ -44,9 +45,13 @@ def page() -> str:
             f"## `batchbpe {name} {usage}".rstrip() + f"`\n\n{' '.join(text.split())}\n\n    {example.strip()}\n"
         )
         rows = [f"| `{argument(param)}` | {param.help} |" for param in arguments]
-        options = [param for param in command.params if param.param_type_name == "option" and param.name != "help"]
         context = typer.Context(command)
-        rows += [f"| `{param.get_help_record(context)[0]}` | {param.help}{_default(param)} |" for param in options]
+        groups = grouped(command.get_params(context))
+        for title, options in groups.items():
+            rows += [f"| **{title}** | |"] * (len(groups) > 1)
+            for param in options:
+                if param.name != "help":
+                    rows.append(f"| `{param.get_help_record(context)[0]}` | {param.help}{_default(param)} |")
         parts.append("\n".join(["| | |", "|---|---|", *rows, ""]))
     return "\n".join(parts)
 
@@ -71,4 +76,4 @@ def _default(param: Any) -> str:
 
 
 if __name__ == "__main__":
-    (Path(__file__).parent / "cli.md").write_text(page(), encoding="utf-8")
+    (Path(__file__).parent / "cli.md").write_text(page(), encoding="utf-8", newline="\n")

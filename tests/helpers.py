@@ -100,6 +100,11 @@ def run(command: str | list[str], text: str | bytes | None = None) -> Result:
     return CliRunner().invoke(app, command.split() if isinstance(command, str) else command, input=text)
 
 
+def slashes(text: str) -> str:
+    """Return a message with paths as on posix."""
+    return text.replace(os.sep, "/")
+
+
 def untouched() -> Iterator[str]:
     """Data that must not be read."""
     raise AssertionError("the data was read")

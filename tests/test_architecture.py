@@ -176,7 +176,7 @@ def test_only_the_command_line_prints() -> None:
 
 def test_no_property_is_computed_under_a_lock() -> None:
     """`functools.cached_property` holds a lock before Python 3.12, so a forked process would wait forever."""
-    assert not [path for path in ROOT.rglob("*.py") if "cached_property" in path.read_text() and path.stem != "lazy"]
+    assert not [path for path in ROOT.rglob("*.py") if b"cached_property" in path.read_bytes() and path.stem != "lazy"]
 
 
 def test_the_page_lists_every_module() -> None:

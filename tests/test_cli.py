@@ -4,16 +4,19 @@ import json
 import os
 import re
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from helpers import END, TEXT, run
 from typer.main import get_command
 
 from batchbpe import ChunkCounts, Tokenizer, __version__
 from batchbpe.cli import app
+from batchbpe.cli.usage import grouped
+from batchbpe.phrases.options import PhraseOptions
 
 
 def test_help_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,6 +37,36 @@ def test_help_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         assert re.search(rf"\n\n  Example: batchbpe {name} .*\n(  .*\n)?\n", result.stdout)
         assert not re.search(r"[<{]|x>=|<=x|default:\s+\(", result.stdout)
+
+
+def test_many_options_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    groups = {title: re.findall(r"^  (?:-\w, )?(--[a-z-]+)", lines, re.M) for title, lines in sections("train").items()}
+    titles = ["Output", "Vocabulary", "Splitting", "Special tokens", "Data", "Phrases", "Merging", "Execution"]
+    assert list(groups) == ["Arguments", *titles]
+    assert [groups[title][0] for title in titles[:4]] == ["--output", "--vocab-size", "--pattern", "--special-token"]
+    assert groups["Phrases"] == [f"--{each.name.replace('_', '-')}" for each in fields(PhraseOptions)]
+    assert {"--ties", "--policy", "--cap-divisor"} < {*groups["Merging"]}
+    assert groups["Execution"] == ["--threads", "--help"]
+    assert [*sections("encode")] == ["Arguments", "Output", "Splitting", "Special tokens", "Data", "Execution"]
+    assert [*sections("evaluate")] == ["Arguments", "Options", "Output", "Splitting", "Data", "Execution"]
+    assert [*sections("inspect")] == ["Arguments", "Options"], "a short list needs no groups"
+
+
+def sections(command: str) -> dict[str, str]:
+    """Return the sections of a command's help by title."""
+    parts = re.split(r"^(\w[\w ]*):\n", run(f"{command} --help").stdout, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_every_option_is_in_one_group() -> None:
+    commands = [each for each in get_command(app).commands.values() if not hasattr(each, "commands")]  # type: ignore[attr-defined]
+    for command in commands:
+        params = command.get_params(typer.Context(command))
+        listed = [each for members in grouped(params).values() for each in members]
+        assert sorted(each.name for each in listed) == sorted(
+            each.name for each in params if each.param_type_name == "option"
+        )
 
 
 def test_count(place: Path) -> None:

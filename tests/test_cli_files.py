@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import run
+from helpers import run, slashes
 
 from batchbpe import ChunkCounts
 
@@ -61,7 +61,7 @@ def test_permission_denied(command: str, problem: str, place: Path, unprivileged
     for name in ("folder/locked", "unsearchable", "read_only"):
         Path(name).chmod(0o755)
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[0].removeprefix("error: ") == problem
+    assert slashes(result.stderr.splitlines()[0].removeprefix("error: ")) == problem
 
 
 @pytest.mark.parametrize(

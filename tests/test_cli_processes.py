@@ -1,5 +1,6 @@
 """The command line as a process: signals, closed pipes, full disks and completion."""
 
+import io
 import os
 import shutil
 import signal
@@ -16,6 +17,9 @@ import pytest
 from helpers import HANG, TEXT, run
 
 from batchbpe import ChunkCounts
+from batchbpe.__main__ import _prepare_streams
+
+needs_bash = pytest.mark.skipif(os.name != "posix" or not shutil.which("bash"), reason="needs bash, with posix paths")
 
 
 def spawned(place: Path, command: list[str], pause_at: int = 0, **given: Any) -> "subprocess.Popen[str]":
@@ -93,8 +97,9 @@ def test_interrupted_while_it_waits(place: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are posix")
-@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_interrupted_and_resumed(name: str, place: Path) -> None:
+    signal_ = signal.Signals[name]
     write_parquet(place)
     command = ["count", ".", "-o", "all.parquet"]
     (place / "counts.parquet").unlink()
@@ -102,7 +107,7 @@ def test_interrupted_and_resumed(signal_: signal.Signals, place: Path) -> None:
         output = send(signal_, running, place)
     assert (place / "all.parquet.parts" / "record.json").exists()
     assert not (place / "all.parquet").exists()
-    if signal_ != signal.SIGKILL:
+    if name != "SIGKILL":
         assert running.returncode == 128 + signal_
         assert output.splitlines()[-1].startswith(
             "stopped; the counts so far are in all.parquet.parts; continue with --resume"
@@ -145,7 +150,7 @@ def test_standard_output_on_a_full_disk(place: Path, command: str, unbuffered: s
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "no space left" in done.stderr, done.stderr
 
 
-@pytest.mark.skipif(os.name != "posix", reason="as a shell closes streams")
+@needs_bash
 def test_closed_streams(place: Path) -> None:
     script = """
         set -e
@@ -159,13 +164,43 @@ def test_closed_streams(place: Path) -> None:
     assert ChunkCounts.load(place / "closed.csv") == ChunkCounts.load(place / "counts.parquet")
 
 
+@needs_bash
 def test_a_closed_pipe(place: Path) -> None:
     shell = f"{sys.executable} -m batchbpe inspect mine.model --longest 600 | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], cwd=place, capture_output=True, text=True)
     assert (done.stderr, done.stdout.split()) == ("", ["id", "token", "bytes"])
 
 
-@pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
+@pytest.mark.skipif(sys.getfilesystemencoding() != "utf-8", reason="arguments must be able to have any character")
+def test_pipes_receive_utf8(place: Path) -> None:
+    """Windows encodes pipes as cp1252 by default, which has no Chinese characters and no arrow."""
+    Path("han.txt").write_text("語 → " * 9, encoding="utf-8")
+    assert run("train han.txt -n 262 -o han -q").exit_code == 0
+    env = os.environ | {"PYTHONUTF8": "0", "PYTHONIOENCODING": "cp1252"}
+    for command in ("inspect han.model --json", "inspect han.model --search 語", "evaluate han.model --data han.txt"):
+        shell = [sys.executable, "-m", "batchbpe", *command.split()]
+        done = subprocess.run(shell, cwd=place, env=env, capture_output=True)
+        assert (done.returncode, done.stdout.decode("utf-8")) == (0, run(command).stdout), done.stderr
+    failed = subprocess.run([*shell[:3], "inspect", "語.model"], cwd=place, env=env, capture_output=True)
+    assert failed.returncode == 1 and "file not found: 語.model" in failed.stderr.decode("utf-8")
+
+
+def test_a_terminal_shows_what_its_encoding_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.BytesIO):
+        def isatty(self) -> bool:
+            return True
+
+    shown = [Terminal(), Terminal()]
+    for name, terminal in zip(("stdout", "stderr"), shown, strict=True):
+        monkeypatch.setattr(sys, name, io.TextIOWrapper(terminal, "cp1252", newline=""))
+    _prepare_streams()
+    for stream in (sys.stdout, sys.stderr):
+        stream.write("é →")
+        stream.flush()
+    assert [terminal.getvalue() for terminal in shown] == [b"\xe9 \\u2192"] * 2
+
+
+@needs_bash
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

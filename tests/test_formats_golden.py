@@ -126,6 +126,7 @@ def test_errors_name_the_file_that_was_asked_for(tmp_path: Path) -> None:
         TOKENIZER.export(tmp_path, "tiktoken")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="named pipes are posix")
 def test_a_pipe_has_no_test_file(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

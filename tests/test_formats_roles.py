@@ -156,12 +156,12 @@ def test_formats_without_roles(format: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("template", "problem"),
     [
-        ("{% if %}", "must be a Jinja template, got '{% if %}'; line 1: "),
+        ("{% if %}", "must be the text of a Jinja template, got '{% if %}'; line 1: "),
         ("a\n{{ x }\n", "; line 2: "),
         ("{% for x in y %}", "line 1: Unexpected end of template"),
         ("{{ x | frobnicate }}", "line 1: No filter named 'frobnicate'"),
         ("{% generation %}", "line 1: Unexpected end of template"),
-        ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "must be a Jinja template"),
+        ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "must be the text of a Jinja template"),
     ],
 )
 def test_templates_that_do_not_parse(template: str, problem: str, tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_what_is_not_a_template(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="chat_template must be a string or a path object, got 3"):
         train(untouched(), 270, chat_template=3)  # type: ignore[arg-type]
     (tmp_path / "a.jinja").write_text("text")
-    with pytest.raises(ArgumentError, match=r"must be the text of a Jinja template, got 'text'$"):
+    with pytest.raises(ArgumentError, match=r"must be a file with a Jinja template, got '.*a\.jinja'$"):
         train(untouched(), 270, chat_template=tmp_path / "a.jinja")
 
 

@@ -1,6 +1,7 @@
 """Exporting a folder for transformers is atomic, and the folder has a token for every id."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,9 @@ def test_full_disk_leaves_the_old_export(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", fails_after(done, Path.write_text))
         if done < len(NAMES["own" if after is OWN else "plain"]):
-            with pytest.raises(OSError, match=rf"^cannot write {folder}/\w+(\.\w+)+: no space left on device"):
+            with pytest.raises(
+                OSError, match=rf"^cannot write {re.escape(str(folder))}.\w+(\.\w+)+: no space left on device"
+            ):
                 after.export(folder, "transformers")
             assert content(folder) == old
     after.export(folder, "transformers")
@@ -76,7 +79,7 @@ def test_saving_a_model_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     old = content(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", fails_after(0, Path.write_text))
-        with pytest.raises(OSError, match=r"cannot write .*/mine\.model: no space left"):
+        with pytest.raises(OSError, match=r"cannot write .*mine\.model: no space left"):
             OWN.save(tmp_path / "mine")
     assert content(tmp_path) == old
     OWN.save(tmp_path / "mine")

@@ -26,6 +26,7 @@ from batchbpe.jobs.encode import encode_files
 from batchbpe.jobs.encode_options import EncodeOptions
 from batchbpe.jobs.encoded import DocumentEncoder
 from batchbpe.jobs.ids import read_ids, save_ids
+from batchbpe.storage.locks import has_locks
 
 END = "<|endoftext|>"
 TEXTS = [multilingual(2000, seed) for seed in range(60)]
@@ -163,7 +164,7 @@ def test_damaged_files_are_refused(damage: str, folder: Path, tmp_path: Path) ->
         encode_files(TOKENIZER, sources(folder), tmp_path / "out", resume=True)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks are posix")
+@pytest.mark.skipif(not has_locks(), reason="the system has no flock")
 @pytest.mark.parametrize("output", ["out", "out.npy"])
 def test_two_jobs_with_one_output(output: str, folder: Path, tmp_path: Path) -> None:
     """A second process is refused, and does not disturb the first."""

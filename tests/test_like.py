@@ -207,6 +207,10 @@ def test_wrong_sources(tmp_path: Path) -> None:
         train(TEXT, SIZE, like=3)  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError, match="model file not found: absent"):
         train(TEXT, SIZE, like="absent.json")
+    (tmp_path / "half.model").write_text('{"format": "batchbpe", "version"')
+    for option in ("base", "like"):
+        with pytest.raises(DataError, match=r"half\.model: not a batchbpe model file, or damaged: [^;]+$"):
+            train(TEXT, SIZE, **{option: tmp_path / "half.model"})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,6 +115,7 @@ def test_the_cutoff_applies_to_the_sum(spark):
     assert collected(count_chunks(documents, freq_cutoff=4)) == {"to": 4, " be": 4}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the executor in /proc")
 def test_a_lost_executor_is_replaced(spark, tmp_path):
     from batchbpe.spark import count_chunks
 
@@ -467,3 +469,19 @@ def test_a_folder_carries_the_split(spark, tmp_path):
     split = Split(PATTERNS["gpt2"], (Step(r"\p{N}", "Contiguous", invert=True), Step("a")), "NFC")
     count_chunks(frame(spark), pattern=split).write.parquet(str(tmp_path / "counts"))
     assert ChunkCounts.load(tmp_path / "counts") == here(pattern=split)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows does not list the children of a process")
+@pytest.mark.parametrize("system", ["linux", "macos", "neither"])
+def test_java_is_stopped_if_it_has_not_started_yet(system, monkeypatch):
+    """Processes are listed in /proc or by ps; without both, Java ends by itself."""
+    from batchbpe.spark import files
+
+    if system != "linux":
+        monkeypatch.setattr(Path, "read_text", lambda *_: (_ for _ in ()).throw(FileNotFoundError()))
+    if system == "macos" and not shutil.which("ps"):  # as in some containers
+        pytest.skip("there is no ps")
+    if system == "neither":
+        monkeypatch.setenv("PATH", "")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert (child.pid in files._children()) == (system != "neither")

@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _prepare_streams() -> None:
-    """Open the standard streams that the caller has closed, and make sure that write errors are reported."""
+    """Open the standard streams that the caller has closed, and make sure that everything is written or reported."""
     for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
@@ -37,6 +37,14 @@ def _prepare_streams() -> None:
     if isinstance(sys.stdout.buffer, io.RawIOBase):
         buffered = io.BufferedWriter(sys.stdout.buffer)
         sys.stdout = io.TextIOWrapper(buffered, sys.stdout.encoding, sys.stdout.errors, write_through=True)
+    # On Windows, and in the C locale, the encoding does not have all characters. Other programs read files and pipes,
+    # and expect UTF-8; a terminal shows `\u8a9e`.
+    for stream in (sys.stdout, sys.stderr):
+        assert isinstance(stream, io.TextIOWrapper)
+        if stream.isatty():
+            stream.reconfigure(errors="backslashreplace")
+        else:
+            stream.reconfigure(encoding="utf-8", errors=stream.errors)
 
 
 def _discard_output() -> None:

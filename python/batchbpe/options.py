@@ -13,13 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields
 from inspect import Parameter
 from itertools import chain
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from .arguments import check_bool, check_integer
 from .errors import ArgumentError
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+HelpGroup: TypeAlias = Literal[
+    "Output", "Vocabulary", "Splitting", "Special tokens", "Data", "Phrases", "Merging", "Execution"
+]
+"""Titles of the groups of options in `--help`, in order."""
 
 
 def option(default: T, help: str, **rest: Any) -> T:
@@ -28,7 +32,12 @@ def option(default: T, help: str, **rest: Any) -> T:
 
 
 def details(
-    help: str, *, least: int | None = None, choices: tuple[str, ...] = (), shell: bool = True
+    help: str,
+    *,
+    least: int | None = None,
+    choices: tuple[str, ...] = (),
+    shell: bool = True,
+    group: HelpGroup | None = None,
 ) -> dict[str, Any]:
     """Return the metadata of an option.
 
@@ -38,9 +47,10 @@ def details(
     least: the smallest number allowed.
     choices: the strings allowed on the command line.
     shell: whether the command line has an option of the same name and type, which its default value tells.
+    group: its group in `--help`, by default `GROUP` of the dataclass.
 
     """
-    return {"help": help, "least": least, "choices": choices, "shell": shell}
+    return {"help": help, "least": least, "choices": choices, "shell": shell, "group": group}
 
 
 def shell_options(options: type) -> list[Field[Any]]:

@@ -130,4 +130,4 @@ def write_table(table: pa.Table, path: Path, suffix: str) -> None:
         csv.write_csv(in_text, path)
     else:
         lines = (json.dumps(row, ensure_ascii=False) for row in json_rows(table))
-        path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+        path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8", newline="\n")

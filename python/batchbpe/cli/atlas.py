@@ -25,18 +25,22 @@ def atlas(
         typer.Argument(help="Tokenizers in any format, including .gguf; the first is the reference.", readable=False),
     ],
     output: Annotated[
-        Path, option("The page; the results are written next to it as .json.", "--output", "-o", metavar="FILE")
+        Path,
+        option(
+            "The page; the results are written next to it as .json.", "--output", "-o", group="Output", metavar="FILE"
+        ),
     ] = Path("atlas.html"),
     *,
     data: Annotated[
-        list[str] | None, option("Documents or chunk counts to encode. Can be repeated.", metavar="PATH")
+        list[str] | None, option("Documents or chunk counts to encode. Can be repeated.", group="Data", metavar="PATH")
     ] = None,
     group_column: GroupColumn = None,
     by_file: ByFile = False,
     parity: Parity = None,
     per: Per = None,
     pattern: Annotated[
-        str | None, option("Split pattern of rank files that are not published ones.", metavar="PATTERN")
+        str | None,
+        option("Split pattern of rank files that are not published ones.", group="Splitting", metavar="PATTERN"),
     ] = None,
     reading: dict[str, Any],
     threads: Threads = None,

@@ -44,19 +44,29 @@ Output = Annotated[
         "Output file: .parquet, or .csv for the paper's program. With Spark, a folder.",
         "--output",
         "-o",
+        group="Output",
         metavar="FILE",
     ),
 ]
 SpecialTokens = Annotated[
-    list[str] | None, option("Special token to leave out of the counts. Can be repeated.", metavar="TOKEN")
+    list[str] | None,
+    option("Special token to leave out of the counts. Can be repeated.", group="Splitting", metavar="TOKEN"),
 ]
 MaxChunkBytes = Annotated[
     int | None,
-    option("Skip chunks of more than N bytes (e.g. from corrupt files).", **number(int, least=1, most=1 << 40)),
+    option(
+        "Skip chunks of more than N bytes (e.g. from corrupt files).",
+        group="Data",
+        **number(int, least=1, most=1 << 40),
+    ),
 ]
 MaxMemory = Annotated[
     float | None,
-    option("Memory limit in gigabytes; counts beyond it go to disk.", **number(float, least=0.5, most=1_000_000)),
+    option(
+        "Memory limit in gigabytes; counts beyond it go to disk.",
+        group="Execution",
+        **number(float, least=0.5, most=1_000_000),
+    ),
 ]
 
 
@@ -66,11 +76,18 @@ def count(
     inputs: Inputs,
     output: Output,
     *,
-    pattern: Annotated[str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="gpt4")] = None,
+    pattern: Annotated[
+        str | None, option(PATTERN_HELP, group="Splitting", metavar="PATTERN", show_default="gpt4")
+    ] = None,
     normalization: NormalizationForm = None,
     special_token: SpecialTokens = None,
     like: Annotated[
-        str | None, option("Tokenizer whose split and special tokens to use, as in `train --like`.", metavar="MODEL")
+        str | None,
+        option(
+            "Tokenizer whose split and special tokens to use, as in `train --like`.",
+            group="Splitting",
+            metavar="MODEL",
+        ),
     ] = None,
     reading: dict[str, Any],
     max_chunk_bytes: MaxChunkBytes = None,
@@ -150,14 +167,14 @@ def count(
 
 def _summary(report: CountReport, seconds: float, *, on_spark: bool, is_resumed: bool) -> str:
     from ..util.memory import peak_memory
-    from ..util.progress import format_size
+    from ..util.progress import format_size, memory_used
 
     counted = f"counted {plural(report.total, 'chunk')}, {report.unique:,} of them unique"
     size = f"in {format_size(report.bytes_read)} of text " if report.bytes_read else ""
     source = "on Spark" if on_spark else f"from {plural(report.files, 'file')}"
     speed = f" ({format_size(report.bytes_read / max(seconds, 1e-9))}/s)" if size and not is_resumed else ""
-    memory = f"{format_size(peak_memory())} of memory"
-    return f"{counted}, {size}{source}; {seconds:.1f} s{speed}, {memory}\n{report.output}"
+    effort = ", ".join(filter(None, [f"{seconds:.1f} s{speed}", memory_used(peak_memory())]))
+    return f"{counted}, {size}{source}; {effort}\n{report.output}"
 
 
 def _warnings(report: CountReport, options: CountOptions, *, on_spark: bool) -> Iterator[str]:

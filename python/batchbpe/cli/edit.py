@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @reads()
 def edit(
     model: ModelFile,
-    output: Annotated[Path, option("Write NAME.model.", "--output", "-o", metavar="NAME")],
+    output: Annotated[Path, option("Write NAME.model.", "--output", "-o", group="Output", metavar="NAME")],
     *,
     merge: Annotated[Path | None, option("Model whose missing tokens to add.", metavar="MODEL")] = None,
     split: Annotated[str | None, option(PATTERN_HELP, metavar="PATTERN")] = None,
@@ -46,9 +46,10 @@ def edit(
     truncate: Annotated[int | None, option("Keep the first N tokens, and special tokens.", **number(int))] = None,
     renumber: Annotated[bool, option("Close the gaps between ids.", "--renumber")] = False,
     data: Annotated[
-        list[str] | None, option("Documents or chunk counts to compare on. Can be repeated.", metavar="PATH")
+        list[str] | None,
+        option("Documents or chunk counts to compare on. Can be repeated.", group="Data", metavar="PATH"),
     ] = None,
-    limit: Annotated[int, option("Number of examples to show.", **number(int, least=0))] = 10,
+    limit: Annotated[int, option("Number of examples to show.", group="Output", **number(int, least=0))] = 10,
     pattern: RankPattern = None,
     reading: dict[str, Any],
     threads: Threads = None,

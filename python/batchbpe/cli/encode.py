@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
@@ -44,6 +45,7 @@ ONE_FILE = (".npy", ".bin")
 NOT_A_FOLDER = (*FORMATS, *COMPRESSIONS, ".json", ".npz", ".pt")
 """Suffixes of files, which are unlikely to be meant as folders."""
 
+_special = partial(option, group="Special tokens")
 Documents = Annotated[list[str] | None, typer.Argument(help="Documents, as for `count`; standard input if omitted.")]
 Output = Annotated[
     str | None,
@@ -51,6 +53,7 @@ Output = Annotated[
         "A .npy or .bin file, or a folder of shards.",
         "--output",
         "-o",
+        group="Output",
         metavar="PATH",
         show_default="print a line of ids per document",
     ),
@@ -59,24 +62,29 @@ Format = Annotated[
     TokenFormat | None,
     option(
         f"Format of the files in the folder: {', '.join(get_args(TokenFormat))} (docs/token-files.md).",
+        group="Output",
         metavar="FORMAT",
         show_default="bin, or parquet on Spark",
         **one_of(get_args(TokenFormat)),
     ),
 ]
-AppendEos = Annotated[bool, option("Put the special token with the role eos after each document.", "--append-eos")]
-Eos = Annotated[str | None, option("Special token for --append-eos.", metavar="TOKEN", show_default="the role eos")]
-PrependBos = Annotated[bool, option("Put the special token with the role bos before each document.", "--prepend-bos")]
-Bos = Annotated[str | None, option("Special token for --prepend-bos.", metavar="TOKEN", show_default="the role bos")]
+AppendEos = Annotated[bool, _special("Put the special token with the role eos after each document.", "--append-eos")]
+Eos = Annotated[str | None, _special("Special token for --append-eos.", metavar="TOKEN", show_default="the role eos")]
+PrependBos = Annotated[bool, _special("Put the special token with the role bos before each document.", "--prepend-bos")]
+Bos = Annotated[str | None, _special("Special token for --prepend-bos.", metavar="TOKEN", show_default="the role bos")]
 AllowSpecial = Annotated[
-    bool, option("Encode special tokens in the text as tokens, not as plain text.", "--allow-special")
+    bool, _special("Encode special tokens in the text as tokens, not as plain text.", "--allow-special")
 ]
-ShardTokens = Annotated[int, option("End a shard with the first document at N tokens or more.", **number(int, least=1))]
+ShardTokens = Annotated[
+    int, option("End a shard with the first document at N tokens or more.", group="Output", **number(int, least=1))
+]
 SplitDocuments = Annotated[
-    bool, option("End shards at exactly --shard-tokens, even inside a document.", "--split-documents")
+    bool,
+    option("End shards at exactly --shard-tokens, even inside a document.", "--split-documents", group="Output"),
 ]
 Validation = Annotated[
-    float | None, option("Fraction of documents for validation: more than 0, less than 1.", **number(float))
+    float | None,
+    option("Fraction of documents for validation: more than 0, less than 1.", group="Output", **number(float)),
 ]
 
 
@@ -87,7 +95,7 @@ def encode(
     *,
     inputs: Documents = None,
     output: Output = None,
-    show: Annotated[bool, option("Print the text as colored tokens instead of ids.", "--show")] = False,
+    show: Annotated[bool, option("Print the text as colored tokens instead of ids.", "--show", group="Output")] = False,
     format: Format = None,
     append_eos: AppendEos = False,
     eos: Eos = None,

@@ -118,7 +118,9 @@ def export(
         Format,
         option(f"Output format: {', '.join(FORMATS)}.", "--to", metavar="FORMAT", **one_of(list(FORMATS))),
     ],
-    output: Annotated[Path, option("Output file; a folder for transformers.", "--output", "-o", metavar="PATH")],
+    output: Annotated[
+        Path, option("Output file; a folder for transformers.", "--output", "-o", group="Output", metavar="PATH")
+    ],
     *,
     options: dict[str, Any],
     allow_inexact: Annotated[

@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, Field
 from inspect import Parameter
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -17,7 +16,7 @@ from ..choices import Normalization, Unit
 from ..data.files import COMPRESSIONS
 from ..data.readers import FORMATS
 from ..formats.roles import RoleOptions
-from ..options import shell_options
+from ..options import HelpGroup, shell_options
 from ..util.surrogates import Errors
 from .usage import UsageError, number, one_of, refuse
 
@@ -26,9 +25,9 @@ COUNTS = ".csv"
 """Suffix of files that can only contain chunk counts."""
 
 
-def option(help: str, *names: str, **rest: Any) -> Any:
+def option(help: str, *names: str, group: HelpGroup | None = None, **rest: Any) -> Any:
     """Return an option, named after its parameter by default. Files are not checked here but when they are read."""
-    return typer.Option(*names, help=help, readable=False, **rest)
+    return typer.Option(*names, help=help, readable=False, rich_help_panel=group, **rest)
 
 
 def takes(*classes: type, **changes: dict[str, Any]) -> Callable[[Command], Command]:
@@ -36,8 +35,12 @@ def takes(*classes: type, **changes: dict[str, Any]) -> Callable[[Command], Comm
 
     The command receives them as one dict, its parameter `options`. `changes` replaces settings of single options.
     """
-    every = chain.from_iterable(map(shell_options, classes))
-    added = {each.name: (_annotation(each, changes.get(each.name, {})), _default(each)) for each in every}
+    added = {}
+    for options in classes:
+        for each in shell_options(options):
+            group = each.metadata["group"] or vars(options)["GROUP"]
+            settings = {"group": group} | changes.get(each.name, {})
+            added[each.name] = (_annotation(each, settings), _default(each))
     return with_options("options", added, lambda given: given)
 
 
@@ -106,6 +109,7 @@ NormalizationForm = Annotated[
     option(
         "Unicode normalization of the text before it is split: none, NFC, NFD, NFKC or NFKD.",
         "--normalization",
+        group="Splitting",
         metavar="FORM",
         show_default="from the counts, or none",
         **one_of(get_args(Normalization)),
@@ -113,25 +117,28 @@ NormalizationForm = Annotated[
 ]
 RankPattern = Annotated[
     str | None,
-    option("Split pattern of a .tiktoken file that is not from OpenAI.", "--pattern", metavar="PATTERN"),
+    option(
+        "Split pattern of a .tiktoken file that is not from OpenAI.", "--pattern", group="Splitting", metavar="PATTERN"
+    ),
 ]
-TextColumn = Annotated[str, option("Table column or jsonl field that contains the text.", metavar="NAME")]
+TextColumn = Annotated[str, option("Table column or jsonl field that contains the text.", group="Data", metavar="NAME")]
 JsonlField = Annotated[
     str | None,
-    option("Like --text-column, for jsonl only. Standard input is then read as jsonl.", metavar="NAME"),
+    option("Like --text-column, for jsonl only. Standard input is then read as jsonl.", group="Data", metavar="NAME"),
 ]
 Document = Annotated[
     str,
-    option("Document in text files: file, line, blank-line, or a separator.", metavar="SEPARATOR"),
+    option("Document in text files: file, line, blank-line, or a separator.", group="Data", metavar="SEPARATOR"),
 ]
 LimitBytes = Annotated[
-    int | None, option("Stop after N bytes of text; only whole text files are cut.", **number(int, least=1))
+    int | None,
+    option("Stop after N bytes of text; only whole text files are cut.", group="Data", **number(int, least=1)),
 ]
 Sample = Annotated[
     float | None,
-    option("Fraction of documents to use, e.g. 0.1.", show_default="1.0", **number(float)),
+    option("Fraction of documents to use, e.g. 0.1.", group="Data", show_default="1.0", **number(float)),
 ]
-Seed = Annotated[int, option("Random seed for --sample.", **number(int, least=0))]
+Seed = Annotated[int, option("Random seed for --sample.", group="Data", **number(int, least=0))]
 
 
 ROLES: dict[str, dict[str, Any]] = {each.name: {"metavar": "TOKEN"} for each in shell_options(RoleOptions)}
@@ -139,7 +146,7 @@ ROLES["chat_template"] = {"type": Path | None, "metavar": "FILE"}
 """Settings of the options for roles, for `takes`."""
 
 
-ReplaceErrors = Annotated[bool, option("Replace invalid UTF-8 with U+FFFD.", "--replace-errors")]
+ReplaceErrors = Annotated[bool, option("Replace invalid UTF-8 with U+FFFD.", "--replace-errors", group="Data")]
 
 
 def error_policy(replace_errors: bool) -> Errors:
@@ -150,7 +157,7 @@ def error_policy(replace_errors: bool) -> Errors:
 def document_limit(default: str) -> Any:
     """Return the option --max-document-bytes."""
     help = "Maximum size of a document, or of a piece of a text file that cannot be cut."
-    return Annotated[int | None, option(help, show_default=default, **number(int, least=1, most=1 << 40))]
+    return Annotated[int | None, option(help, group="Data", show_default=default, **number(int, least=1, most=1 << 40))]
 
 
 def reads(**changes: Any) -> Callable[[Command], Command]:
@@ -214,27 +221,37 @@ def check_groups(
     )
 
 
-Resume = Annotated[bool, option("Continue an interrupted job.", "--resume")]
+Resume = Annotated[bool, option("Continue an interrupted job.", "--resume", group="Execution")]
 SkipErrors = Annotated[
-    bool, option("Continue past files that cannot be read, and list them at the end.", "--skip-errors/--strict")
+    bool,
+    option(
+        "Continue past files that cannot be read, and list them at the end.", "--skip-errors/--strict", group="Data"
+    ),
 ]
 Threads = Annotated[
-    int | None, option("Number of threads.", show_default="all cores", **number(int, least=1, most=1 << 16))
+    int | None,
+    option("Number of threads.", group="Execution", show_default="all cores", **number(int, least=1, most=1 << 16)),
 ]
-Quiet = Annotated[bool, option("Do not print progress or a summary.", "--quiet", "-q")]
-Json = Annotated[bool, option("Print the result as JSON.", "--json")]
+Quiet = Annotated[bool, option("Do not print progress or a summary.", "--quiet", "-q", group="Output")]
+Json = Annotated[bool, option("Print the result as JSON.", "--json", group="Output")]
 EngineName = Literal["local", "spark"]
 Engine = Annotated[
     EngineName,
     option(
         "local, or spark to run on a cluster (docs/scale.md).",
+        group="Execution",
         metavar="ENGINE",
         **one_of(get_args(EngineName)),
     ),
 ]
 Master = Annotated[
     str | None,
-    option("Spark cluster, e.g. yarn or local[4].", metavar="URL", show_default="from Spark's configuration"),
+    option(
+        "Spark cluster, e.g. yarn or local[4].",
+        group="Execution",
+        metavar="URL",
+        show_default="from Spark's configuration",
+    ),
 ]
 
 

@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM: they stop a command so that temporary files are removed, or ask a job to stop and save."""
+"""Ctrl-C and SIGTERM: they stop a command so that temporary files are removed, or ask a job to stop and save.
+
+On Windows, no process can catch SIGTERM from another one; Ctrl-Break (SIGBREAK) takes its place.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,11 @@ from typing import Any
 
 from ..errors import Stopped
 
+TERMINATING = [getattr(signal, name) for name in ("SIGTERM", "SIGBREAK") if hasattr(signal, name)]
+
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM was received."""
+    """SIGTERM or SIGBREAK was received."""
 
 
 def exit_signal(interrupt: KeyboardInterrupt) -> int:
@@ -25,14 +30,14 @@ def exit_signal(interrupt: KeyboardInterrupt) -> int:
 def terminable() -> Iterator[None]:
     """Let SIGTERM stop a command like Ctrl-C, so that temporary files are removed. If it is ignored, it stays so."""
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, _terminate)
+    numbers = [number for number in TERMINATING if is_main and signal.getsignal(number) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, _terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _terminate(*_: object) -> None:
@@ -54,7 +59,7 @@ def stoppable(*, waits: bool) -> Iterator[Callable[[], bool]]:
         again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         sys.stderr.write(f"\nstopping; {again} again to stop without saving\n")
 
-    numbers = [signal.SIGINT] + [signal.SIGTERM] * (signal.getsignal(signal.SIGTERM) is _terminate)
+    numbers = [signal.SIGINT, *(number for number in TERMINATING if signal.getsignal(number) is _terminate)]
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield lambda: bool(received)

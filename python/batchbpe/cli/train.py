@@ -44,27 +44,37 @@ from .usage import UsageError, count_or, number, refuse
     phrase_sample={"type": float | None, **number(float)},
 )
 def train(
-    output: Annotated[Path, option("Write NAME.model and NAME.vocab.", "--output", "-o", metavar="NAME")],
+    output: Annotated[
+        Path, option("Write NAME.model and NAME.vocab.", "--output", "-o", group="Output", metavar="NAME")
+    ],
     *,
     inputs: Annotated[
         list[str] | None, typer.Argument(help="Documents or files of chunk counts, as for `count`.")
     ] = None,
     mix: Annotated[
         Path | None,
-        option("Mixture file to train on instead of INPUTS (docs/mixtures.md).", metavar="FILE"),
+        option("Mixture file to train on instead of INPUTS (docs/mixtures.md).", group="Data", metavar="FILE"),
+    ] = None,
+    special_token: Annotated[
+        list[str] | None,
+        option("Special token to add; not counted as text. Can be repeated.", group="Special tokens", metavar="TOKEN"),
     ] = None,
     options: dict[str, Any],
-    special_token: Annotated[
-        list[str] | None, option("Special token to add; not counted as text. Can be repeated.", metavar="TOKEN")
-    ] = None,
     pattern: Annotated[
-        str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="from the counts, or gpt4")
+        str | None,
+        option(PATTERN_HELP, group="Splitting", metavar="PATTERN", show_default="from the counts, or gpt4"),
     ] = None,
     normalization: NormalizationForm = None,
-    base: Annotated[str | None, option("Tokenizer to extend; its tokens keep their ids.", metavar="MODEL")] = None,
+    base: Annotated[
+        str | None, option("Tokenizer to extend; its tokens keep their ids.", group="Vocabulary", metavar="MODEL")
+    ] = None,
     like: Annotated[
         str | None,
-        option("Tokenizer whose split, special tokens and settings to use with a new vocabulary.", metavar="MODEL"),
+        option(
+            "Tokenizer whose split, special tokens and settings to use with a new vocabulary.",
+            group="Vocabulary",
+            metavar="MODEL",
+        ),
     ] = None,
     reading: dict[str, Any],
     threads: Threads = None,
@@ -79,7 +89,7 @@ def train(
     from ..storage.atomic import check_writable
     from ..tokenizer import Tokenizer
     from ..util.memory import peak_memory
-    from ..util.progress import format_size
+    from ..util.progress import memory_used
 
     refuse(
         {
@@ -129,13 +139,13 @@ def train(
     made += [plural(len(tokenizer.phrases), "phrase")] * bool(tokenizer.phrases)
     added = [plural(len(tokenizer.special_tokens), "special token")]
     added += [plural(len(tokenizer.model.added_tokens), "added token")] * bool(tokenizer.model.added_tokens)
+    effort = [f"{counted[-1] - start:.1f} s reading", f"{seconds:.1f} s training", memory_used(peak_memory())]
     known = tokenizer.model.training.get("base_vocab_size")
     note(
         f"trained {plural(len(tokenizer.vocab), 'token')}{f' ({known:,} of the base)' if known else ''}: "
         f"{plural(len(tokenizer.stop_words), 'stop word')}, "
         f"{' and '.join(added)}, {' and '.join(made)} in "
         f"{plural(len(sizes), 'batch')} "
-        f"(mean size {mean:.0f}); {counted[-1] - start:.1f} s reading, {seconds:.1f} s training, "
-        f"{format_size(peak_memory())} of memory\n{path}",
+        f"(mean size {mean:.0f}); {', '.join(filter(None, effort))}\n{path}",
         quiet or json,
     )

@@ -9,15 +9,20 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ..errors import short
+from ..options import HelpGroup
 
 TyperUsageError: Any = typer.BadParameter.__base__
 """Base class of typer's usage errors, which typer does not export."""
+
+
+FEW = 12
+"""Up to this many options are listed without groups."""
 
 
 class UsageError(ValueError):
@@ -66,19 +71,35 @@ class Command(TyperCommand):
         return ["[OPTIONS]", *map(argument, arguments)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments and options with their help."""
-        rows: dict[str, list[Any]] = {"Arguments": [], "Options": []}
-        for param in self.get_params(ctx):
-            if param.param_type_name == "argument":
-                rows["Arguments"].append((argument(param), getattr(param, "help", "")))
-            elif record := param.get_help_record(ctx):
-                names, text = record
-                # click puts defaults that are described in words in parentheses.
-                rows["Options"].append((names, re.sub(r"\[default: \((.*)\)([;\]])", r"[default: \1\2", text)))
+        """Write the arguments and options with their help, in groups if there are many."""
+        arguments = [param for param in self.get_params(ctx) if param.param_type_name == "argument"]
+        rows = {"Arguments": [(argument(param), getattr(param, "help", "")) for param in arguments]}
+        for title, options in grouped(self.get_params(ctx)).items():
+            # click puts defaults that are described in words in parentheses.
+            records = [record for option in options if (record := option.get_help_record(ctx))]
+            rows[title] = [
+                (names, re.sub(r"\[default: \((.*)\)([;\]])", r"[default: \1\2", text)) for names, text in records
+            ]
         for title, records in rows.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+def grouped(params: Iterable[Any]) -> dict[str, list[Any]]:
+    """Return the options of a command by the titles of their groups, those without a group first.
+
+    `--help` is one of these, or the last option if every other one has a group.
+    """
+    options = [param for param in params if param.param_type_name == "option"]
+    if len(options) <= FEW:
+        return {"Options": options}
+    *own, help = options
+    titles: list[Any] = [None, *get_args(HelpGroup)]
+    groups = {title or "Options": [each for each in own if each.rich_help_panel == title] for title in titles}
+    filled = {title: members for title, members in groups.items() if members}
+    (groups["Options"] or [*filled.values()][-1]).append(help)
+    return filled
 
 
 def argument(param: Any) -> str:
@@ -137,7 +158,9 @@ def count_or(word: str) -> dict[str, Any]:
 
 def suggestion(word: str, choices: Iterable[str], cutoff: float = 0.6, show: Callable[[str], str] = repr) -> str:
     """Return the choices that a misspelled word resembles, for the end of a message."""
-    close = get_close_matches(word, list(choices), cutoff=cutoff)
+    by_lower = {choice.lower(): choice for choice in choices}
+    number = 1 if word.lower() in by_lower else 3
+    close = [by_lower[each] for each in get_close_matches(word.lower(), by_lower, number, cutoff)]
     return f"; did you mean {' or '.join(map(show, close))}?" if close else ""
 
 

@@ -51,12 +51,14 @@ def verify(
         option("Configuration of the model.", metavar="FILE", show_default="config.json in the folder"),
     ] = None,
     data: Annotated[
-        list[str] | None, option("Documents to compare besides the built-in texts. Can be repeated.", metavar="PATH")
+        list[str] | None,
+        option("Documents to compare besides the built-in texts. Can be repeated.", group="Data", metavar="PATH"),
     ] = None,
     pattern: Annotated[
         str | None,
         option(
             "Split pattern of .tiktoken files.",
+            group="Splitting",
             metavar="PATTERN",
             show_default="of the published file with the same ranks, or of the reference",
         ),

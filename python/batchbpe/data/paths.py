@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from glob import glob, has_magic
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.parse import urlsplit
 
 from ..errors import ArgumentError, listed, opening
@@ -86,7 +86,17 @@ def files_at(text: str, hint: str = "") -> list[Location]:
             found, problem = _files(text)
     if not found:
         raise FileNotFoundError(f"{problem}: {text}{'' if Path(text).is_dir() else _similar(text) + hint}")
-    return sorted(found, key=str)
+    return sorted(found, key=_in_order)
+
+
+def _in_order(location: PurePath | str) -> str:
+    r"""Return what files are sorted by: samples depend on their order, which must be the same on all systems.
+
+    >>> from pathlib import PureWindowsPath
+    >>> sorted([PureWindowsPath("a1.txt"), PureWindowsPath("a\\b.txt")], key=_in_order)[0].name
+    'b.txt'
+    """
+    return location if isinstance(location, str) else location.as_posix()
 
 
 def _similar(text: str) -> str:

@@ -79,7 +79,7 @@ def report(folder: str | os.PathLike[str]) -> list[Path]:
     }
     for name, page in pages.items():
         with replacing(folder / name) as path:
-            path.write_text(page, encoding="utf-8")
+            path.write_text(page, encoding="utf-8", newline="\n")
     return [folder / name for name in pages]
 
 

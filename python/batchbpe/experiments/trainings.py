@@ -198,12 +198,14 @@ def _without_warnings(logger: logging.Logger) -> Iterator[None]:
 def max_at_once(counts: ChunkCounts) -> int:
     """Return how many vocabularies can be trained at the same time with the cores and the free memory.
 
-    Above `LARGE` unique chunks, only one: it uses all cores, and the main thread, which receives Ctrl-C.
+    Only one if the free memory is unknown, or above `LARGE` unique chunks: it uses all cores, and the main thread,
+    which receives Ctrl-C.
     """
-    if counts.unique > LARGE:
+    free = free_memory()
+    if free is None or counts.unique > LARGE:
         return 1
     needed = MEMORY_PER_BYTE * (len(counts.arrays.data) + counts.unique) + 1
-    return max(1, min(threads_or_all(), free_memory() // needed))
+    return max(1, min(threads_or_all(), free // needed))
 
 
 @contextmanager

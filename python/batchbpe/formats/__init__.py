@@ -113,7 +113,7 @@ Loadable: TypeAlias = "Model | HasModel | str | os.PathLike[str] | HasContent | 
 def load_any(parameter: str, source: Loadable, remedy: Message = "use a byte-level tokenizer") -> Model:
     """Return the model of a tokenizer, of a path, or of an object of `tokenizers` or transformers.
 
-    `parameter` is the argument that errors name. `remedy` is added to an error about what the file contains.
+    `parameter` is the argument that errors name. `remedy` is added to an error about the contents, unless the file is damaged.
 
     >>> load_any("base", 3)
     Traceback (most recent call last):
@@ -129,7 +129,8 @@ def load_any(parameter: str, source: Loadable, remedy: Message = "use a byte-lev
         reason = "must be a Tokenizer, a Model, a path, or a fast tokenizer of tokenizers or transformers"
         raise ArgumentTypeError(parameter, source, reason) from None
     except DataError as error:
-        error.remedy = error.remedy or remedy
+        if "damaged" not in str(error):
+            error.remedy = error.remedy or remedy
         raise
 
 

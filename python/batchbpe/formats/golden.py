@@ -102,7 +102,7 @@ def beside(model: Model, path: Path) -> Iterator[None]:
     check_replaceable(target)
     content = render(model)
     with replacing(target) as temporary:
-        with writing(target), temporary.open("w", encoding="ascii") as file:
+        with writing(target), temporary.open("w", encoding="ascii", newline="\n") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())  # a full disk is noticed before the export is replaced

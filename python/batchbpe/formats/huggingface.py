@@ -48,7 +48,7 @@ def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
     """Write a tokenizer.json. `allow_inexact` drops what it cannot represent."""
     fields = to_json(model, allow_inexact=allow_inexact)
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(fields, ensure_ascii=False), "utf-8")
+        temporary.write_text(json.dumps(fields, ensure_ascii=False), encoding="utf-8", newline="\n")
     warn_not_written(model, "tokenizer.json", {*model.carried} - {"tokenizer_config", "chat_template", "tekken"})
 
 

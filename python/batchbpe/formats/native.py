@@ -33,7 +33,7 @@ def is_format(content: bytes) -> bool:
 def save(model: Model, path: str | os.PathLike[str], *, allow_inexact: bool = False) -> None:
     """Write a model, which is always exact. An existing file is replaced when the new one is complete."""
     with replacing(path) as temporary:
-        temporary.write_text(render(model), encoding="utf-8")
+        temporary.write_text(render(model), encoding="utf-8", newline="\n")
 
 
 def render(model: Model) -> str:
@@ -194,7 +194,7 @@ def write_vocab(model: Model, path: Path) -> None:
     """Write a human-readable list of tokens: the parts that were merged, the text and the id."""
     parts: dict[int, tuple[int, ...]] = {token: pair for pair, token in model.merges.items()}
     parts |= {token: phrase for phrase, token in model.phrases.items()}
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
         for token, value in model.vocab.items():
             merged = "".join(f"[{_readable(model.vocab_with_hidden[part])}]" for part in parts.get(token, ()))
             file.write(f"{merged} -> [{_readable(value)}] {token}\n" if merged else f"[{_readable(value)}] {token}\n")

@@ -9,12 +9,12 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..arguments import check_string
 from ..errors import ArgumentError, ArgumentTypeError, Message, Setting, listed
 from ..model import Model
-from ..options import option
+from ..options import HelpGroup, option
 from .carried import END, ROLES, content_of
 from .file_errors import locate_errors
 
@@ -53,6 +53,8 @@ class RoleOptions:
     ...
     batchbpe.errors.ArgumentError: chat_template must be the text of a Jinja template, got 'chat.jinja'; for a file, pass Path('chat.jinja')
     """  # noqa: E501  the last line is an error message
+
+    GROUP: ClassVar[HelpGroup] = "Special tokens"
 
     bos: str | None = option(None, "Special token at the beginning of a text.")
     eos: str | None = option(None, "Special token at the end of a text.")
@@ -104,16 +106,16 @@ class RoleOptions:
 
 def _template(given: str | os.PathLike[str]) -> str:
     """Return the text of a chat template. Raise if it is not one."""
-    text, remedy = given, f"for a file, pass Path({given!r})"
+    text, expected, remedy = given, "must be the text of a Jinja template", f"for a file, pass Path({given!r})"
     if isinstance(given, os.PathLike):
         with locate_errors(given):
-            text, remedy = Path(given).read_bytes().decode(), ""
+            text, expected, remedy = Path(given).read_bytes().decode(), "must be a file with a Jinja template", ""
     if not isinstance(text, str):
         raise ArgumentTypeError("chat_template", given, "must be a string or a path object")
     if "{{" not in text and "{%" not in text:
-        raise ArgumentError("chat_template", text, "must be the text of a Jinja template", remedy=remedy)
+        raise ArgumentError("chat_template", str(given), expected, remedy=remedy)
     if problem := _problem(text):
-        raise ArgumentError("chat_template", text, "must be a Jinja template", remedy=problem)
+        raise ArgumentError("chat_template", str(given), expected, remedy=problem)
     return text
 
 

@@ -119,7 +119,7 @@ def save(model: Model, path: Path, *, allow_inexact: bool = False) -> None:
     """Write a file. Raise if mistral-common would encode differently, even if the export may be inexact."""
     fields = to_json(model)
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(fields, indent=1, ensure_ascii=False), "utf-8")
+        temporary.write_text(json.dumps(fields, indent=1, ensure_ascii=False), encoding="utf-8", newline="\n")
 
 
 def to_json(model: Model) -> dict[str, Any]:

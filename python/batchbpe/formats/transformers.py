@@ -87,7 +87,7 @@ def _write(files: Mapping[str, str], folder: Path) -> None:
     with replacing_all([folder / name for name in files]) as temporaries:
         for (name, text), temporary in zip(files.items(), temporaries, strict=True):
             with writing(folder / name):
-                temporary.write_text(text, encoding="utf-8")
+                temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _fits_tokenizer_json(model: Model) -> bool:

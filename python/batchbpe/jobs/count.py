@@ -169,7 +169,7 @@ class _CountJob:
         self.selection = Selection(options.sampling)
         self.record = Record(self.folder / "record.json", options.recorded(), sources, self.selection)
         self.next_save = time.monotonic() + SAVE_EVERY
-        self.initial_memory = memory()
+        self.initial_memory = memory() or 0
 
     def restore(self, resume: bool) -> None:
         if self.folder.exists() and not resume:

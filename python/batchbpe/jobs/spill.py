@@ -98,7 +98,8 @@ class SpilledCounts:
         """Write the sum of all parts as a file of counts. `poll` is called regularly, and may raise."""
         self.check(poll)
         totals = Totals()
-        with tempfile.TemporaryDirectory(dir=self.folder, prefix=_SUMS) as folder:
+        # Windows does not remove files that are mapped. They are removed with the folder of the job.
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix=_SUMS, ignore_cleanup_errors=True) as folder:
             sums = []
             for number in range(RANGES):
                 poll()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from ..arguments import check_integer
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural
-from ..options import check_numbers, option
+from ..options import HelpGroup, check_numbers, option
 from ..patterns import PATTERNS, Split
 from ..training.options import TrainingOptions
 
@@ -25,6 +25,8 @@ KINDS: Mapping[str, str] = {
 @dataclass(frozen=True)
 class PhraseOptions:
     """The options of phrases. Invalid options raise an error here, before anything is counted."""
+
+    GROUP: ClassVar[HelpGroup] = "Phrases"
 
     phrases: int | Literal["auto"] = option(
         0, 'Number of tokens for phrases such as " of the", or auto to balance them with merges.'

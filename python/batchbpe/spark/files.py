@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import warnings
@@ -257,8 +258,19 @@ def _checksums(session: SparkSession, folder: str) -> dict[str, int]:
 
 
 def _stop_children() -> None:
-    """Terminate the processes that this one has started, where the system lists them (Linux)."""
-    with suppress(OSError):
-        children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
-        for child in children.split():
-            os.kill(int(child), signal.SIGTERM)
+    """Terminate the processes that this one has started, where the system lists them."""
+    for child in _children():
+        with suppress(OSError):  # it has ended
+            os.kill(child, signal.SIGTERM)
+
+
+def _children() -> list[int]:
+    """Return the processes that this one has started, or an empty list if the system does not list them (Windows)."""
+    me = os.getpid()
+    with suppress(OSError):  # Linux
+        return [int(child) for child in Path(f"/proc/{me}/task/{me}/children").read_text().split()]
+    with suppress(OSError, subprocess.CalledProcessError):  # other Unix systems
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+        rows = (line.split() for line in listed.splitlines())
+        return [int(child) for child, parent in rows if int(parent) == me]
+    return []

@@ -1,7 +1,8 @@
 """Files and folders that are written whole or not at all.
 
 Data is written to a temporary file next to the target, which then replaces the target. Temporary files are locked while
-they are written. An unlocked one was left behind by a process that was killed, and the next writer removes it.
+they are written. An unlocked one was left behind by a process that was killed, and the next writer removes it. Where
+locks are not supported (on Windows, and on some file systems), it stays.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ..errors import os_error
-from .locks import check_parent, try_lock
+from .locks import check_parent, has_locks, try_lock
 
 STALE = 300.0
-"""Seconds after which an unlocked temporary file is removed. Its writer may be alive where locks are not supported."""
+"""Seconds after which an unlocked temporary file is removed. Its writer may be about to lock it."""
 
 
 @contextmanager
@@ -116,7 +117,7 @@ def _create_beside(path: Path, is_folder: bool) -> tuple[Path, int | None]:
         temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
         with suppress(FileExistsError):
             temporary.mkdir() if is_folder else temporary.touch(exist_ok=False)
-            if os.name == "nt":  # has no flock, and does not rename open files
+            if not has_locks():  # Windows does not rename open files
                 return temporary, None
             with suppress(FileNotFoundError):  # it was removed as stale before it was locked
                 handle = _open(temporary)

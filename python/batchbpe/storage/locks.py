@@ -38,6 +38,11 @@ def check_parent(path: Path) -> None:
         raise FileNotFoundError(f"cannot write {path}: folder not found: {path.parent}; create it first")
 
 
+def has_locks() -> bool:
+    """Return whether the system has locks. A file system may not support them even then."""
+    return fcntl is not None
+
+
 def try_lock(handle: int) -> bool | None:
     """Lock an open file without waiting. Return False if it is locked already, None if locks are not supported."""
     if fcntl is None:
@@ -76,7 +81,7 @@ def locked(output: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        if os.name == "nt":  # open files cannot be removed
+        if not has_locks():  # Windows does not remove open files
             os.close(handle)
             path.unlink(missing_ok=True)
         else:

@@ -130,7 +130,7 @@ class Tokenizer(Codec):
             with writing(vocab_path):
                 native.write_vocab(self.model, temporary_vocab)
             with writing(path):
-                temporary_model.write_text(native.render(self.model), encoding="utf-8")
+                temporary_model.write_text(native.render(self.model), encoding="utf-8", newline="\n")
 
     @property
     def roles(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
 from .._core import MAX_ID, MAX_MERGES
 from ..arguments import check_integer
@@ -16,7 +16,7 @@ from ..formats import load_any
 from ..formats.roles import with_listed
 from ..model import Model
 from ..model.checks import check_special_tokens
-from ..options import check_choice, check_numbers, option, shell_options
+from ..options import HelpGroup, check_choice, check_numbers, option, shell_options
 from ..patterns import Split, split_given
 from .like import completed, load_like, tokens_of
 
@@ -28,12 +28,17 @@ if TYPE_CHECKING:
 class Search:
     """How the pairs of a batch are found."""
 
-    cap_divisor: int = option(2, "Search at most (remaining merges / cap divisor) pairs per batch.", least=1)
-    max_batch_size: int = option(0, "Search at most this many pairs per batch; 0 means no limit.", least=0)
+    cap_divisor: int = option(
+        2, "Search at most (remaining merges / cap divisor) pairs per batch.", least=1, group="Merging"
+    )
+    max_batch_size: int = option(
+        0, "Search at most this many pairs per batch; 0 means no limit.", least=0, group="Merging"
+    )
     policy: Policy | str = option(
         "continue_search",
         "How to choose the pairs of a batch: serial, naive, positional, continue_search or exact.",
         choices=get_args(PolicyName),
+        group="Merging",
     )
 
     def __post_init__(self) -> None:
@@ -47,6 +52,8 @@ class Search:
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(Search):
     """The training options. Invalid options raise an error here, before anything is counted."""
+
+    GROUP: ClassVar[HelpGroup] = "Vocabulary"
 
     vocab_size: int = option(
         cast("int", None),  # always a number once the options have been checked
@@ -62,9 +69,14 @@ class TrainingOptions(Search):
         "A list of names, which get the last ids, or a mapping from name to id, added to those of `base` or `like`.",
         shell=False,
     )
-    overlapping: bool = option(False, 'Count "aa" four times in "aaaaa", as QuickTokenizer does, instead of twice.')
+    overlapping: bool = option(
+        False, 'Count "aa" four times in "aaaaa", as QuickTokenizer does, instead of twice.', group="Merging"
+    )
     ties: Ties = option(
-        "ids", "Order of pairs with equal counts: ids (smallest first) or huggingface.", choices=get_args(Ties)
+        "ids",
+        "Order of pairs with equal counts: ids (smallest first) or huggingface.",
+        choices=get_args(Ties),
+        group="Merging",
     )
     base: Model | None = option(
         None,

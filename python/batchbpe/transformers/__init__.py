@@ -313,9 +313,11 @@ class BatchBPETokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
             code, settings = auto_tokenizer.fast_class(auto_tokenizer.needs_code(folder))
             file_names = super()._save_pretrained(save_directory, file_names, legacy_format, filename_prefix)
         for name, text in code.items():
-            (folder / name).write_text(text, encoding="utf-8")
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
         config = {name: value for name, value in json.loads(config_file.read_bytes()).items() if name != "auto_map"}
-        config_file.write_text(json.dumps(config | settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        config_file.write_text(
+            json.dumps(config | settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
+        )
         file_names = (*file_names, *(str(folder / name) for name in code))
         if not filename_prefix:
             auto_tokenizer.remove_stale(folder, [Path(name).name for name in file_names])

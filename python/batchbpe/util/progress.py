@@ -130,6 +130,15 @@ def format_size(number: float) -> str:
     return f"{number:.0f} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
 
 
+def memory_used(number: int | None, noun: str = "of memory") -> str:
+    """Format an amount of memory, which is unknown on some systems.
+
+    >>> memory_used(1_234_567), memory_used(None)
+    ('1.2 MB of memory', '')
+    """
+    return "" if number is None else f"{format_size(number)} {noun}"
+
+
 class Meter:
     """How much of some sources has been read, without adding up the positions of all of them each time.
 
@@ -174,9 +183,9 @@ def counting_bar(
                 return
             next_update = now + REFRESH_EVERY
             speed = (counter.bytes_read - before) / max(now - start, 1e-3)
-            unique = f"≤ {counter.unique:,} unique, " if counter.unique else ""
-            note = f"{format_size(counter.bytes_read)}, {format_size(speed)}/s, {unique}{format_size(memory())} memory"
-            update(meter.done, note)
+            unique = f"≤ {counter.unique:,} unique" if counter.unique else ""
+            read = f"{format_size(counter.bytes_read)}, {format_size(speed)}/s"
+            update(meter.done, ", ".join(filter(None, [read, unique, memory_used(memory(), "memory")])))
 
         counter.on_progress = report
         yield

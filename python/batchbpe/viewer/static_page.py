@@ -21,7 +21,7 @@ def write(space: Workspace, path: str | os.PathLike[str]) -> None:
     """Write the page. It needs no network, and its Content-Security-Policy allows none."""
     content = page(space)
     with replacing(path) as temporary, writing(Path(path)):
-        temporary.write_text(content, encoding="utf-8")
+        temporary.write_text(content, encoding="utf-8", newline="\n")
 
 
 def page(space: Workspace) -> str:

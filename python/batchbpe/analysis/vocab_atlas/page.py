@@ -29,7 +29,7 @@ def write(content: Content, path: Path) -> list[Path]:
     with replacing_all([path, beside]) as temporaries:
         for temporary, target, each in zip(temporaries, (path, beside), texts, strict=True):
             with writing(target):
-                temporary.write_text(each, encoding="utf-8")
+                temporary.write_text(each, encoding="utf-8", newline="\n")
     return [path, beside]
 
 

@@ -38,20 +38,30 @@ VOCAB_SIZE = 50_304
 MAX_ROWS = 24
 """Maximum number of printed rows of a table."""
 
-Data = Annotated[list[str], option("Documents or chunk counts. Can be repeated.", metavar="PATH")]
-Heldout = Annotated[list[str] | None, option("Held-out documents to evaluate on. Can be repeated.", metavar="PATH")]
+Data = Annotated[list[str], option("Documents or chunk counts. Can be repeated.", group="Data", metavar="PATH")]
+Heldout = Annotated[
+    list[str] | None, option("Held-out documents to evaluate on. Can be repeated.", group="Data", metavar="PATH")
+]
 HeldoutShare = Annotated[
     float | None,
-    option("Fraction of the data to hold out if --heldout is not given.", show_default="0.1", **number(float)),
+    option(
+        "Fraction of the data to hold out if --heldout is not given.",
+        group="Data",
+        show_default="0.1",
+        **number(float),
+    ),
 ]
 VocabSize = Annotated[int, option("Size of each vocabulary.", "--vocab-size", "-n", **number(int, least=256))]
-Pattern = Annotated[str | None, option(PATTERN_HELP, metavar="PATTERN", show_default="from the counts, or gpt4")]
-Output = Annotated[
-    Path, option("Output folder for tables, figures and parameters.", "--output", "-o", metavar="FOLDER")
+Pattern = Annotated[
+    str | None, option(PATTERN_HELP, group="Splitting", metavar="PATTERN", show_default="from the counts, or gpt4")
 ]
-Seed = Annotated[int, option("Random seed.", **number(int, least=0))]
-Resume = Annotated[bool, option("Continue an interrupted experiment.", "--resume")]
-Overwrite = Annotated[bool, option("Write into an existing folder.", "--overwrite")]
+Output = Annotated[
+    Path,
+    option("Output folder for tables, figures and parameters.", "--output", "-o", group="Output", metavar="FOLDER"),
+]
+Seed = Annotated[int, option("Random seed.", group="Execution", **number(int, least=0))]
+Resume = Annotated[bool, option("Continue an interrupted experiment.", "--resume", group="Execution")]
+Overwrite = Annotated[bool, option("Write into an existing folder.", "--overwrite", group="Output")]
 
 FIRST: dict[str, tuple[Any, Any]] = {
     "data": (Data, Parameter.empty),

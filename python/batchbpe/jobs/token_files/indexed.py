@@ -101,7 +101,9 @@ class DatatroveFile(IndexedFile):
     def _write_index(self, offsets: Offsets) -> None:
         self.paths[1].write_bytes(offsets[1:].astype("<u8").data)
         tokens = int(offsets[-1])
-        self.paths[2].write_text(f"batchbpe|{self.dtype.itemsize}\n{tokens}\n{tokens} T", newline="\n")
+        self.paths[2].write_text(
+            f"batchbpe|{self.dtype.itemsize}\n{tokens}\n{tokens} T", encoding="ascii", newline="\n"
+        )
 
     @classmethod
     def read(cls, path: Path, n_vocab: int) -> Iterator[AnyIds]:
