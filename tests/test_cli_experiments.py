@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from batchbpe import Tokenizer
+from batchbpe import Tokenizer, __version__
 from batchbpe.cli import app
-from batchbpe.experiments.report import TITLES
+from batchbpe.experiments.report import TITLES, readable
+from batchbpe.storage.checked_json import save_sealed
 
 LINES = ["to be or not to be, that is the question", "whether 'tis nobler in the mind to suffer"] * 40
 
@@ -77,6 +79,7 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
     page = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/svg+xml;base64,") == len(list((tmp_path / "all").glob("*/*.svg"))) == 3
     assert not re.search(r'(src|href)="(?!data:)', page)
+    assert "@media (prefers-color-scheme: dark)" in page
     text = (tmp_path / "all" / "report.md").read_text(encoding="utf-8")
     for link in re.findall(r"!\[.*?\]\((.*?)\)", text):
         assert (tmp_path / "all" / link).exists()
@@ -95,6 +98,52 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
     (tmp_path / "all" / "sweep" / "leaderboard.csv").unlink()
     gone = CliRunner().invoke(app, ["report", str(tmp_path / "all" / "sweep")])
     assert (gone.exit_code, "rerun the experiment" in gone.stderr) == (1, True)
+
+
+def test_the_report_starts_with_date_version_and_data(tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("to be or not to be " * 50)
+    today = {datetime.now(timezone.utc).date().isoformat()}
+    for folder in ("first", "second"):
+        run("chunks", "--data", str(words), "-o", str(tmp_path / "all" / folder))
+    today.add(datetime.now(timezone.utc).date().isoformat())
+    path = tmp_path / "all" / "first" / "experiment.json"
+    described = json.loads(path.read_text())
+    assert described["date"] in today
+    for field in ("date", "batchbpe", "checksum"):  # as written by an earlier version
+        described.pop(field)
+    save_sealed({**described, "parameters": {}}, path)
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "all")]).exit_code == 0
+    first = "| Distribution of chunks (first) | – | – | – |"
+    second = [f"| Distribution of chunks (second) | {day} | {__version__} | {words} |" for day in today]
+    lines = (tmp_path / "all" / "report.md").read_text(encoding="utf-8").splitlines()
+    assert lines[4] == first and lines[5] in second
+    page = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
+    rows = re.findall(r"<tr>(.*?)(?=<tr>|</table>)", page[: page.index("<h2>")])
+    assert [re.sub(r"<t[dh].*?>", " ", row).strip() for row in rows[1:]] == [
+        line.strip("| ").replace(" | ", " ") for line in lines[4:6]
+    ]
+
+
+def test_a_rerun_changes_only_the_date(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("to be or not to be " * 50)
+    contents = []
+    for _ in range(2):
+        run("chunks", "--data", str(tmp_path / "words.txt"), "-o", str(tmp_path / "found"), "--overwrite")
+        files = {path.name: path.read_bytes() for path in (tmp_path / "found").iterdir()}
+        described = json.loads(files.pop("experiment.json"))
+        contents.append((files, {name: described[name] for name in described.keys() - {"date", "checksum"}}))
+    assert contents[0] == contents[1]
+
+
+def test_only_columns_of_numbers_are_formatted() -> None:
+    rows = [["1_000", "1", "0"], ["nan", "", "0.5"]]
+    assert readable(["word", "max_batch_size", "share"], rows) == (
+        ["word", "max batch size", "share, %"],
+        [["1_000", "1", "0.0000"], ["nan", "", "50.0000"]],
+    )
+    assert readable(["max_batch_size"], [["0"]])[1] == [["no limit"]]
+    assert readable(["freq_cutoff"], []) == (["freq cutoff"], [])
 
 
 def test_sweep_of_policies_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ..analysis.tables import Table, html_table
+from ..analysis.tables import NOTHING, Table, html_table
 from ..errors import DataError, opening, plural
 from ..patterns import pattern_name
 from ..storage.atomic import replacing
@@ -40,13 +40,22 @@ VERSION = 1
 """Format version of both files."""
 RERUN = "rerun the experiment"
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 54rem; margin: 2rem auto; padding: 0 1rem }
-h1, h2 { line-height: 1.2 } h2 { margin-top: 3rem; border-top: 1px solid #ddd; padding-top: 1.5rem }
-img { max-width: 100%; display: block; margin: 1rem 0 }
+:root { color-scheme: light dark; --page: #fff; --ink: #1a1a1a; --muted: #5f6068; --line: #ddd }
+@media (prefers-color-scheme: dark) {
+  :root { --page: #1a1a1a; --ink: #e6e6e6; --muted: #a3a5b0; --line: #3a3a3a }
+  img { filter: invert(.9) hue-rotate(180deg) }  /* white becomes the color of the page; hues stay */
+}
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 54rem;
+  margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere }
+h1, h2 { line-height: 1.2 } h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1.5rem }
+img { max-width: 100%; display: block; margin: 1rem 0 } a { color: inherit }
 .table { overflow-x: auto } table { border-collapse: collapse; font-size: 14px; margin: 1rem 0 }
-th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #eee; vertical-align: top }
+th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); vertical-align: top }
+th, .about td { overflow-wrap: normal } .about td:nth-child(2) { white-space: nowrap }
+.about td:last-child { overflow-wrap: anywhere; min-width: 6rem } .about .number { text-align: left }
 .number { text-align: right; font-variant-numeric: tabular-nums } summary { cursor: pointer; margin: .6rem 0 }
-h2 small { font-weight: normal; color: #666 } code { font-size: 13px; overflow-wrap: anywhere }
+h2 small { font-weight: normal; color: var(--muted) } code { font-size: 13px; overflow-wrap: anywhere }
+@media (max-width: 700px) { .figure { overflow-x: auto } img { max-width: none; zoom: .8 } }
 """
 
 PERCENT = {"share", "unique_kept", "largest_at", "shared_with_serial", "dropped"}
@@ -87,7 +96,7 @@ class _Section:
     """Title, parameters, findings, tables and figures of an experiment."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.name = folder, folder.resolve().name
         description = load_sealed(folder / DESCRIPTION, VERSION, RERUN)
         name = description["experiment"]
         self.title = TITLES.get(name, name)
@@ -95,6 +104,9 @@ class _Section:
         self.parameters: dict[str, Any] = description["parameters"]
         if "pattern" in self.parameters:
             self.parameters["pattern"] = pattern_name(self.parameters["pattern"])
+        # Folders of earlier versions have no date.
+        data = self.parameters.get("data", NOTHING)
+        self.about = [description.get("date", NOTHING), description.get("batchbpe", NOTHING), _value(data)]
         self.findings: Table = findings_header(name), list(description["findings"].items())
         checksums: dict[str, str] = description["checksums"]
         names = [f"{each}.svg" for each in description["figures"]]
@@ -128,34 +140,51 @@ def _table(path: Path, checksums: Mapping[str, str]) -> Table:
 def readable(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """Format the header and the numbers of a table for display.
 
-    >>> readable(["freq_cutoff", "change", "unique_kept"], [["2000", "-0.125", "0.5"]])
-    (['freq cutoff', 'change, %', 'unique kept, %'], [['2,000', '−0.1250', '50.0000']])
+    >>> readable(["freq_cutoff", "change"], [["1", "0"], ["2000", "-0.125"]])
+    (['freq cutoff', 'change, %'], [['1', '0.0000'], ['2,000', '−0.1250']])
     """
     names = [_words(name) + (", %" if name.startswith("change") or name in PERCENT else "") for name in header]
-    return names, [[_formatted(name, cell) for name, cell in zip(header, row, strict=True)] for row in rows]
+    columns = zip(*rows, strict=True)
+    cells = [_formatted(name, column) for name, column in zip(header, columns, strict=True)] if rows else []
+    return names, [list(row) for row in zip(*cells, strict=True)]
 
 
-def _formatted(name: str, cell: str) -> str:
-    """Format a number with four decimals or as an integer, and return anything else unchanged."""
-    if (name, cell) == ("max_batch_size", "0"):
-        return "no limit"
+def _formatted(name: str, column: Sequence[str]) -> list[str]:
+    """Format a column of numbers with four decimals, or as integers if all are. Return any other column unchanged."""
     try:
-        if name in PERCENT:
-            return f"{100 * float(cell):,.4f}"
-        return (f"{int(cell):,}" if cell.lstrip("-").isdecimal() else f"{float(cell):,.4f}").replace("-", "−")
+        numbers = [_number(cell) for cell in column]
     except ValueError:
-        return cell
+        return list(column)
+    scale = 100 if name in PERCENT else 1
+    decimals = ".4f" if name in PERCENT or any(isinstance(number, float) for number in numbers) else ""
+    cells = ["" if each is None else f"{each * scale:,{decimals}}".replace("-", "−") for each in numbers]
+    return ["no limit" if (name, cell) == ("max_batch_size", "0") else cell for cell in cells]
+
+
+def _number(cell: str) -> int | float | None:
+    if not cell:
+        return None
+    if "_" in cell:
+        raise ValueError(cell)  # in Python, 1_000 is a number
+    return int(cell) if cell.lstrip("-").isdecimal() else float(cell)
+
+
+def _contents(sections: Sequence[_Section]) -> Table:
+    """Return when, with which version and on which data each experiment was run."""
+    rows = [[f"{each.title} ({each.name})", *each.about] for each in sections]
+    return ["experiment", "date", "version", "data"], rows
 
 
 def _html(sections: Sequence[_Section], note: str) -> Iterator[str]:
     yield f'<!doctype html><html lang="en"><meta charset="utf-8"><title>batchbpe report</title><style>{STYLE}</style>'
-    yield '<meta name="viewport" content="width=device-width"><h1>batchbpe experiments</h1>'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1"><h1>batchbpe experiments</h1>'
+    yield f'<div class="about">{html_table(_contents(sections))}</div>'
     for section in sections:
-        yield f"<h2>{html.escape(section.title)} <small>{html.escape(section.folder.resolve().name)}</small></h2>"
+        yield f"<h2>{html.escape(section.title)} <small>{html.escape(section.name)}</small></h2>"
         if section.findings[1]:
             yield html_table(section.findings)
         for figure, picture in section.figures.items():
-            yield html_figure(figure.stem, picture)
+            yield f'<div class="figure" tabindex="0">{html_figure(figure.stem, picture)}</div>'
         for name, table in section.tables.items():
             state = " open" if len(table[1]) <= FEW_ROWS else ""
             heading = f"Table: {html.escape(_words(name))} ({plural(len(table[1]), 'row')})"
@@ -180,9 +209,9 @@ def long_table(table: Table) -> str:
 
 
 def _markdown(sections: Sequence[_Section], note: str, top: Path) -> Iterator[str]:
-    yield "# batchbpe experiments\n"
+    yield f"# batchbpe experiments\n{_markdown_table(_contents(sections), len(sections))}"
     for section in sections:
-        yield f"\n## {section.title} ({section.folder.resolve().name})\n"
+        yield f"\n## {section.title} ({section.name})\n"
         if section.findings[1]:
             yield _markdown_table(section.findings)
         for figure in section.figures:
@@ -195,14 +224,14 @@ def _markdown(sections: Sequence[_Section], note: str, top: Path) -> Iterator[st
         yield f"\n{note}\n"
 
 
-def _markdown_table(table: Table) -> str:
+def _markdown_table(table: Table, most: int = FEW_ROWS) -> str:
     header, rows = table
     lines = [
         f"| {' | '.join(cell.replace('|', chr(92) + '|').replace(chr(10), ' ') for cell in row)} |"
-        for row in [header, *rows[:FEW_ROWS]]
+        for row in [header, *rows[:most]]
     ]
     lines.insert(1, f"|{'---|' * len(header)}")
-    more = f"\n{len(rows) - FEW_ROWS:,} more rows in the csv file\n" if len(rows) > FEW_ROWS else ""
+    more = f"\n{len(rows) - most:,} more rows in the csv file\n" if len(rows) > most else ""
     return "\n" + "\n".join(lines) + "\n" + more
 
 

@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -138,6 +139,7 @@ class Result:
             "version": VERSION,
             "experiment": self.name,
             "batchbpe": __version__,
+            "date": datetime.now(timezone.utc).date().isoformat(),
             "parameters": dict(self.parameters),
             "findings": dict(self.findings),
             "tables": list(self.tables),
