@@ -64,6 +64,23 @@ def test_errors_outside_of_commands(error: str, stderr: str) -> None:
     assert ("Traceback" in ran.stderr) == (not stderr.startswith("error: "))
 
 
+def test_ctrl_c_while_numpy_is_loaded() -> None:
+    """The first call loads numpy's array interface, which runs Python code that a signal can interrupt."""
+    ran = python(
+        "import batchbpe, numpy.lib\n"
+        "original = numpy.lib.NumpyVersion\n"
+        "def interrupt(version):\n"
+        "    numpy.lib.NumpyVersion = original\n"
+        "    raise KeyboardInterrupt\n"
+        "numpy.lib.NumpyVersion = interrupt\n"
+        "try:\n"
+        "    batchbpe.ChunkCounts.count('a b')\n"
+        "except KeyboardInterrupt:\n"
+        "    print(len(batchbpe.ChunkCounts.count('a b')))"
+    )
+    assert (ran.stdout, ran.stderr) == ("2\n", "")
+
+
 ENDLESS_WORK = {
     "count": "text = 'some words, and 12 others\\n' * 1_000_000\n"
     "work = lambda: batchbpe.ChunkCounts.count(text, threads=1)",

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use numpy::{IntoPyArray, PyReadonlyArray1, ToPyArray};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PySequence, PyString};
 
 use super::encode::Encoder;
-use super::{Array, Threads, block_text, shared_bytes, spans, threads_or_all, without_gil};
+use super::{Array, Threads, array, block_text, shared_bytes, spans, threads_or_all, without_gil};
 use crate::count::{self, Counting, CutRule, EligibleChunks, SharedText};
 use crate::error::{Error, Result, try_collect, try_collect_ok, try_push, try_with_capacity};
 use crate::files::counts_csv;
@@ -41,8 +41,8 @@ impl Sketch {
     }
 
     /// The counters.
-    fn counters<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
-        self.0.counters().to_pyarray(py)
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Array<'py, u32>> {
+        array(py, self.0.counters().to_vec())
     }
 }
 
@@ -239,8 +239,8 @@ impl ChunkTable {
         self.table()?;
         let mut table = self.0.take().expect("checked above");
         let (counted, dropped, skipped) = without_gil(py, table.finish_cost(), |cancel| table.finish(cancel))?;
-        let offsets = counted.offsets.into_pyarray(py);
-        Ok((counted.data.into_pyarray(py), offsets, counted.counts.into_pyarray(py), dropped, skipped))
+        let offsets = array(py, counted.offsets)?;
+        Ok((array(py, counted.data)?, offsets, array(py, counted.counts)?, dropped, skipped))
     }
 
     /// Return the sketch of a table of pairs.
@@ -261,7 +261,7 @@ pub fn read_counts_csv(
     let file = File::open(path)?;
     let size = file.metadata()?.len();
     let (counted, pattern) = without_gil(py, size as usize, |cancel| counts_csv::read(file, size as usize, cancel))?;
-    Ok((counted.data.into_pyarray(py), counted.offsets.into_pyarray(py), counted.counts.into_pyarray(py), pattern))
+    Ok((array(py, counted.data)?, array(py, counted.offsets)?, array(py, counted.counts)?, pattern))
 }
 
 /// Return whether chunks are unique and in the order of `ChunkTable.finish`: by descending count, then by their bytes.

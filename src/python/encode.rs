@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use numpy::{IntoPyArray, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyInt, PyList, PySequence, PyString};
 
 use super::ranked::RankedTokens;
 use super::{
-    Array, LONG_WORK, Threads, block_text, check_python_memory, shared_bytes, spans, threads_or_all, without_gil,
+    Array, LONG_WORK, Threads, array, block_text, check_python_memory, shared_bytes, spans, threads_or_all, without_gil,
 };
 use crate::count::utf8;
 use crate::encode::{self, SpecialRules, SpecialSet};
@@ -248,7 +248,7 @@ impl Encoder {
         tokens: TokenSets,
         threads: Option<Threads>,
     ) -> PyResult<Array<'py, u32>> {
-        Ok(self.encode_text(py, text, tokens, threads)?.into_pyarray(py))
+        array(py, self.encode_text(py, text, tokens, threads)?)
     }
 
     fn encode_batch<'py>(
@@ -275,7 +275,7 @@ impl Encoder {
         threads: Option<Threads>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let (ids, offsets) = self.encode_texts(py, &texts, tokens, threads)?;
-        Ok((ids.into_pyarray(py), offsets.into_pyarray(py)))
+        Ok((array(py, ids)?, array(py, offsets)?))
     }
 
     /// Encode texts at random: `dropout` is the probability of dropping a merge, or `None` for uniform sampling.
@@ -302,7 +302,7 @@ impl Encoder {
         let (ids, offsets) =
             without_gil(py, cost, |cancel| self.encoder.encode_sampled(&texts, &rules, &sampling, threads, cancel))?;
         self.warn_if_dropped(py)?;
-        Ok((ids.into_pyarray(py), offsets.into_pyarray(py)))
+        Ok((array(py, ids)?, array(py, offsets)?))
     }
 
     /// Encode documents in the layout of a pyarrow string array: their concatenated bytes, and the offset of each.
@@ -330,7 +330,7 @@ impl Encoder {
             self.encoder.encode_batch(&texts, &rules, threads, cancel)
         })?;
         self.warn_if_dropped(py)?;
-        Ok((ids.into_pyarray(py), offsets.into_pyarray(py)))
+        Ok((array(py, ids)?, array(py, offsets)?))
     }
 
     /// Encode chunks as they are, without splitting. Return their concatenated ids, and the number of ids of each.
@@ -350,7 +350,7 @@ impl Encoder {
         }
         let threads = threads_or_all(threads);
         let (ids, sizes) = without_gil(py, data.len(), |cancel| self.encoder.encode_chunks(&chunks, threads, cancel))?;
-        Ok((ids.into_pyarray(py), sizes.into_pyarray(py)))
+        Ok((array(py, ids)?, array(py, sizes)?))
     }
 
     /// Encode a block of a text up to the last place where it can be cut, or all of it if it is the last block.
@@ -373,7 +373,7 @@ impl Encoder {
             Ok((self.encoder.encode(&text[..end], &rules, threads, cancel)?, end))
         })?;
         self.warn_if_dropped(py)?;
-        Ok((ids.into_pyarray(py), end))
+        Ok((array(py, ids)?, end))
     }
 
     /// Return the ids of a text, and where the text of each starts and ends, in bytes.
@@ -388,7 +388,7 @@ impl Encoder {
         let (ids, spans) = without_gil(py, cost, |cancel| self.encoder.encode_with_spans(&text, &rules, cancel))?;
         let starts: Vec<i64> = try_collect(spans.iter().map(|span| span.0 as i64))?;
         let ends: Vec<i64> = try_collect(spans.iter().map(|span| span.1 as i64))?;
-        Ok((ids.into_pyarray(py), starts.into_pyarray(py), ends.into_pyarray(py)))
+        Ok((array(py, ids)?, array(py, starts)?, array(py, ends)?))
     }
 
     /// Return the ids of a text, the characters that each stands for, and its word.
@@ -403,7 +403,7 @@ impl Encoder {
         let found = without_gil(py, cost, |cancel| self.encoder.encode_with_words(&text, &rules, cancel))?;
         self.warn_if_dropped(py)?;
         let (ids, offsets) = (self.to_list(py, &found.ids)?, self.to_tuples(py, &found.offsets)?);
-        Ok((ids, offsets, found.words.into_pyarray(py)))
+        Ok((ids, offsets, array(py, found.words)?))
     }
 
     /// Return the ids of each text, and the characters that each stands for. `trim` leaves out whitespace at its ends,

@@ -19,11 +19,12 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use bytes::Bytes;
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOverflowError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
 use crate::count::utf8;
 use crate::encode::{MAX_ID, MAX_MERGES};
@@ -44,6 +45,13 @@ create_exception!(batchbpe._core, InvalidUtf8, PyValueError, "A text is not vali
 const BAD_OFFSETS: &str = "the offsets must be in ascending order and within the data";
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
+
+/// Moves `values` into an array. The first one loads numpy, which panics in `into_pyarray` if Ctrl-C interrupts it.
+fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> PyResult<Array<'_, T>> {
+    static LOADED: PyOnceLock<()> = PyOnceLock::new();
+    LOADED.get_or_try_init(py, || numpy::get_array_module(py).map(drop))?;
+    Ok(values.into_pyarray(py))
+}
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {

@@ -1,9 +1,9 @@
 //! The function `predict_tokens`.
 
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use super::{Array, Threads, threads_or_all, without_gil};
+use super::{Array, Threads, array, threads_or_all, without_gil};
 use crate::ngram;
 
 type Discounts = (f64, f64, f64);
@@ -27,5 +27,5 @@ pub fn predict_tokens<'py>(
         ngram::predict(training, heldout, mark, choices, order, threads, cancel)
     })?;
     let discounts = found.discounts.into_iter().map(Into::into).collect();
-    Ok((found.bits.into_pyarray(py), found.ngrams, discounts))
+    Ok((array(py, found.bits)?, found.ngrams, discounts))
 }

@@ -1,11 +1,11 @@
 //! The Python class `RankedTokens`, and reading rank files.
 
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyTuple};
 
-use super::{Array, check_python_memory, spans, without_gil};
+use super::{Array, array, check_python_memory, spans, without_gil};
 use crate::encode;
 use crate::error::{try_collect, try_push, try_with_capacity};
 use crate::files::rank_file::{self, RankFile};
@@ -20,7 +20,7 @@ pub fn parse_ranks<'py>(
     content: &[u8],
 ) -> PyResult<(Array<'py, u8>, Array<'py, i64>, Array<'py, u32>)> {
     let RankFile { data, offsets, ranks } = without_gil(py, content.len(), |cancel| rank_file::parse(content, cancel))?;
-    Ok((data.into_pyarray(py), offsets.into_pyarray(py), ranks.into_pyarray(py)))
+    Ok((array(py, data)?, array(py, offsets)?, array(py, ranks)?))
 }
 
 /// The bytes and the merges of a model, in the order of their ranks. A dict of them would take twenty times the memory.

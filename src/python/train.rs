@@ -1,12 +1,12 @@
 //! The Python class `PairTable`.
 
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
 use super::encode::Encoder;
-use super::{Array, BAD_OFFSETS, Threads, spans, threads_or_all, without_gil};
+use super::{Array, BAD_OFFSETS, Threads, array, spans, threads_or_all, without_gil};
 use crate::error::NEVER;
 use crate::table::hash::HashSet;
 use crate::train::{self, Pair};
@@ -22,14 +22,14 @@ fn pairs(first: &PyReadonlyArray1<u32>, last: &PyReadonlyArray1<u32>) -> PyResul
 type PairArrays<'py> = (Array<'py, u32>, Array<'py, u32>, Array<'py, i64>);
 
 /// Counts are at most `i64::MAX`, so that Python can subtract them.
-fn signed<'py>(py: Python<'py>, counts: impl Iterator<Item = u64>) -> Array<'py, i64> {
-    counts.map(|count| count as i64).collect::<Vec<_>>().into_pyarray(py)
+fn signed<'py>(py: Python<'py>, counts: impl Iterator<Item = u64>) -> PyResult<Array<'py, i64>> {
+    array(py, counts.map(|count| count as i64).collect())
 }
 
-fn arrays<'py>(py: Python<'py>, pairs: &[(Pair, u64)]) -> PairArrays<'py> {
+fn arrays<'py>(py: Python<'py>, pairs: &[(Pair, u64)]) -> PyResult<PairArrays<'py>> {
     let first: Vec<u32> = pairs.iter().map(|row| row.0.0).collect();
     let last: Vec<u32> = pairs.iter().map(|row| row.0.1).collect();
-    (first.into_pyarray(py), last.into_pyarray(py), signed(py, pairs.iter().map(|row| row.1)))
+    Ok((array(py, first)?, array(py, last)?, signed(py, pairs.iter().map(|row| row.1))?))
 }
 
 #[pymethods]
@@ -148,7 +148,7 @@ impl PairTable {
     fn top<'py>(&mut self, py: Python<'py>, n: usize, group: Option<usize>) -> PyResult<PairArrays<'py>> {
         let cost = if self.0.is_counted() { 0 } else { usize::MAX };
         let top = without_gil(py, cost, |cancel| self.0.top(n, group, cancel))?;
-        Ok(arrays(py, &top))
+        arrays(py, &top)
     }
 
     /// Return how often pairs occur, in all sequences or in a group.
@@ -162,7 +162,7 @@ impl PairTable {
     ) -> PyResult<Array<'py, i64>> {
         let pairs = pairs(&first, &last)?;
         let counts = without_gil(py, 0, |cancel| self.0.count(&pairs, group, cancel))?;
-        Ok(signed(py, counts.into_iter()))
+        signed(py, counts.into_iter())
     }
 
     /// Return how often tokens occur, by default all tokens.
@@ -173,15 +173,15 @@ impl PairTable {
         tokens: Option<PyReadonlyArray1<u32>>,
     ) -> PyResult<Array<'py, i64>> {
         let counts = without_gil(py, 0, |cancel| self.0.token_counts(cancel))?;
-        let Some(tokens) = tokens else { return Ok(signed(py, counts.iter().copied())) };
+        let Some(tokens) = tokens else { return signed(py, counts.iter().copied()) };
         let tokens = tokens.as_slice()?;
-        Ok(signed(py, tokens.iter().map(|&token| counts.get(token as usize).copied().unwrap_or(0))))
+        signed(py, tokens.iter().map(|&token| counts.get(token as usize).copied().unwrap_or(0)))
     }
 
     /// Merge the most frequent pair n times. Return the pairs like `top`: fewer if there are no more.
     fn merge_serially<'py>(&mut self, py: Python<'py>, n: usize) -> PyResult<PairArrays<'py>> {
         let merged = without_gil(py, usize::MAX, |cancel| self.0.merge_serially(n, cancel))?;
-        Ok(arrays(py, &merged))
+        arrays(py, &merged)
     }
 
     /// Merge pairs at once. Return the token that each became, and how often it was merged.
@@ -196,7 +196,7 @@ impl PairTable {
         let batch = pairs(&first, &last)?;
         let merged = py.detach(|| self.0.merge(&batch, absent, &NEVER))?;
         let tokens: Vec<u32> = merged.iter().map(|row| row.0).collect();
-        Ok((tokens.into_pyarray(py), signed(py, merged.into_iter().map(|row| row.1))))
+        Ok((array(py, tokens)?, signed(py, merged.into_iter().map(|row| row.1))?))
     }
 
     /// Replace tokens by the pairs they were made from, everywhere.
