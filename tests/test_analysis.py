@@ -508,6 +508,16 @@ def test_wrong_groups(models, tmp_path):
     assert "standard input has no group column; use" in run(*args, "-", "--jsonl-field", "text", code=1).stderr
 
 
+def test_groups_in_markdown(models, tmp_path):
+    for name, text in {"de": "Sein oder Nichtsein", "en": "to be"}.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    given = ["evaluate", models[0], "--by-file", "--data", str(tmp_path), "--markdown"]
+    lines = run(*given).stdout.splitlines()
+    assert lines[0].startswith("| tokens per character | ") and lines[1] == "|---|---:|"
+    assert [line.split()[1] for line in lines[2:5]] == ["de", "en", "Gini"]
+    assert "--markdown cannot be combined with --json" in run(*given, "--json", code=2).stderr
+
+
 def test_groups_of_tables_and_jsonl_with_different_columns(models, tmp_path):
     pq.write_table(pa.table({"body": ["a a"], "content": ["b b b"], "language": ["en"]}), tmp_path / "docs.parquet")
     (tmp_path / "docs.jsonl").write_text('{"body": "b b b", "content": "a a", "language": "de"}\n')

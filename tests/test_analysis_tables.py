@@ -87,6 +87,22 @@ def test_results_are_readable() -> None:
     assert len(displayed) == 21
 
 
+def test_groups_are_rows_sorted_by_cost_and_models_are_columns() -> None:
+    one, two = Tokenizer.train("to be or not to be", 264), Tokenizer.train("sein oder nicht sein", 264)
+    result = evaluate({"one": one, "a|b": two}, {"en": "to be", "de": "nicht sein", "fr": "ou pas"}, parity="de")
+    cost, parity, tokens, _ = (part.splitlines() for part in result.to_markdown().split("\n\n"))
+    assert cost[:2] == ["| tokens per character | one | a\\|b |", "|---|---:|---:|"]
+    costs = {group: f"{number:.4f}" for group, number in result.groups.tokenizers["one"].costs.items()}
+    rows = [line.strip("| ").split(" | ") for line in cost[2:]]
+    assert [row[:2] for row in rows[:-1]] == [*map(list, sorted(costs.items(), key=lambda each: each[1]))]
+    assert [row[0] for row in rows] == ["en", "de", "fr", "Gini coefficient"]
+    assert all(re.fullmatch(r"\d\.\d{4}", cell) for row in rows for cell in row[1:])
+    assert parity[3] == "| de | 1.0000 | 1.0000 |" and tokens[0].startswith("| tokens |")
+    shown = [line.split() for line in repr(result).splitlines()[1:4]]
+    assert shown == rows[:3]
+    assert re.findall(r"<tr><td>(\w\w)<", result._repr_html_()) == ["en", "de", "fr"] * 3
+
+
 def test_a_notebook_shows_the_cells_of_the_text() -> None:
     """Numbers are aligned in both, and spaces in tokens are kept."""
     found = audit(Tokenizer.train("a  a  a", 258, pattern=".+"))

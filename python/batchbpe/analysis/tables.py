@@ -39,6 +39,10 @@ class Tabular:
         """Return the tables as text."""
         return text_tables(self.tables())
 
+    def to_markdown(self) -> str:
+        """Return the tables in Markdown."""
+        return "\n\n".join(map(markdown_table, self.tables()))
+
     def _repr_html_(self) -> str:
         """Display the tables in a notebook."""
         return notebook_tables(self.tables())
@@ -97,6 +101,23 @@ def _width(text: str) -> int:
 def text_tables(tables: Iterable[Table]) -> str:
     """Render tables as text, with an empty line between them."""
     return "\n\n".join(map(text_table, tables))
+
+
+def markdown_table(table: Table) -> str:
+    """Render a table in Markdown, with numbers aligned to the right.
+
+    >>> print(markdown_table((["word", "count"], [["to", "2"], ["a|b", "1"]])))
+    | word | count |
+    |---|---:|
+    | to | 2 |
+    | a\\|b | 1 |
+    """
+    header, rows = table
+    columns = zip(*rows, strict=True) if rows else ([] for _ in header)
+    marks = ["---:" if column and all(map(is_number, column)) else "---" for column in columns]
+    escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (header, *rows))
+    first, *lines = (f"| {' | '.join(row)} |" for row in escaped)
+    return "\n".join([first, f"|{'|'.join(marks)}|", *lines])
 
 
 def notebook_tables(tables: Iterable[Table]) -> str:

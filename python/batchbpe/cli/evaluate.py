@@ -64,6 +64,7 @@ def evaluate(
     threads: Threads = None,
     quiet: Quiet = False,
     json: Json = False,
+    markdown: Annotated[bool, option("Print the tables in Markdown.", "--markdown", group="Output")] = False,
 ) -> None:
     """Compare tokenizers on the same text.
 
@@ -79,6 +80,7 @@ def evaluate(
     refuse(
         {
             f"{twice} is given more than once": twice,
+            "--markdown cannot be combined with --json": markdown and json,
             "--ngram-order needs --ngram-train": ngram_order and not ngram_train,
             "--ngram-train cannot be combined with --group-column or --by-file": ngram_train
             and (group_column or by_file),
@@ -108,7 +110,7 @@ def evaluate(
     if json:
         print_json([{"model": str(path), **_as_json(result, name)} for name, path in paths.items()])
     else:
-        sys.stdout.write(f"{result}\n")
+        sys.stdout.write(f"{result.to_markdown() if markdown else result}\n")
 
 
 def _as_json(result: EvaluationTable, name: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ..analysis.tables import NOTHING, Table, html_table
+from ..analysis.tables import NOTHING, Table, html_table, markdown_table
 from ..errors import DataError, opening, plural
 from ..patterns import pattern_name
 from ..storage.atomic import replacing
@@ -226,13 +226,8 @@ def _markdown(sections: Sequence[_Section], note: str, top: Path) -> Iterator[st
 
 def _markdown_table(table: Table, most: int = FEW_ROWS) -> str:
     header, rows = table
-    lines = [
-        f"| {' | '.join(cell.replace('|', chr(92) + '|').replace(chr(10), ' ') for cell in row)} |"
-        for row in [header, *rows[:most]]
-    ]
-    lines.insert(1, f"|{'---|' * len(header)}")
     more = f"\n{len(rows) - most:,} more rows in the csv file\n" if len(rows) > most else ""
-    return "\n" + "\n".join(lines) + "\n" + more
+    return f"\n{markdown_table((header, rows[:most]))}\n{more}"
 
 
 def _words(name: str) -> str:
