@@ -13,7 +13,7 @@ SECONDS ?= 60
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 FUZZ := split count encode ranks csv
 
-.PHONY: help demo test test-models test-frameworks test-lm tools lint format docs notebooks bench bench-instructions fuzz coverage clean
+.PHONY: help demo test test-models test-frameworks test-lm tools lint format docs notebooks site bench bench-instructions fuzz coverage clean
 
 help: ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
@@ -78,6 +78,11 @@ docs: $(BUILD) ## generate docs/cli.md and docs/figures
 
 notebooks: $(DEV) $(BUILD) ## execute examples/notebooks, and write the outputs into them
 	$(BIN)/python examples/notebooks/run.py
+
+site: $(BUILD) ## build the documentation site in .cache/site/html
+	$(BIN)/pip install --quiet --group site
+	$(BIN)/python docs/site/pages.py .cache/site/pages
+	$(BIN)/python -m sphinx -q -W --keep-going -n -j auto -c docs/site -d .cache/site/doctrees .cache/site/pages .cache/site/html
 
 bench: $(BUILD) ## compare with other tools on DATA=folder, ONLY=jobs, QUICK=1 (see benchmarks/README.md)
 	$(BIN)/pip install --quiet --group bench

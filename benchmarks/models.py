@@ -177,7 +177,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     for table in tables(options.models.resolve(), options.data.resolve(), options.size):
         records = measured(table, {"batchbpe", "tokenizers", "transformers"}, options.turns, options.turns)
-        print(markdown(table.title, records), flush=True)
+        print(markdown(table.title, records, heading="##"), flush=True)
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ COLUMNS = {
 }
 
 
-def markdown(title, records):
+def markdown(title, records, heading="###"):
     """Return a table with the columns that its records have."""
     several = len({each.get("size") for each in records}) > 1
     names = [name for name in COLUMNS if (several or name != "size") and any(has(each, name) for each in records)]
@@ -143,7 +143,7 @@ def markdown(title, records):
     for each in records:
         cells = [COLUMNS[name][1](each[name]) if has(each, name) else "–" for name in names]
         lines.append([each["tool"], *cells, each.get("failed") or each.get("result", "")])
-    return "\n".join([f"### {title}\n", *(f"| {' | '.join(cells)} |" for cells in lines), ""])
+    return "\n".join([f"{heading} {title}\n", *(f"| {' | '.join(cells)} |" for cells in lines), ""])
 
 
 def has(each, name):

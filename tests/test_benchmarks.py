@@ -80,7 +80,7 @@ def test_published_tokenizers(
         path.write_text(json.dumps(parts), encoding="utf-8")
     models.main(["--models", str(tmp_path / "models"), "--data", str(data), "--size", "2000", "--turns", "1"])
     report = capsys.readouterr().out
-    assert report.count("### ") == 10 and "| GLM 4 | " in report and "| tokenizers | " in report
+    assert report.count("## ") == 10 and "| GLM 4 | " in report and "| tokenizers | " in report
     assert "failed" not in report
 
 
