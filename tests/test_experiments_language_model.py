@@ -16,8 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchbpe import ChunkCounts, Model, Tokenizer
-from batchbpe.errors import ArgumentError, DataError
+from batchbpe.data.corpus import Corpus
+from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
 from batchbpe.experiments import ExperimentData, language_model, report
+from batchbpe.experiments.data import DividedDocuments
 from batchbpe.experiments.language_model.batches import IGNORED, Encoder, steps
 from batchbpe.experiments.language_model.comparison import at_flops, differences, seed_noise
 from batchbpe.experiments.language_model.options import Options
@@ -218,7 +220,11 @@ def test_verdicts_and_unknown_values_are_stated() -> None:
     assert found["same, equal bytes"].startswith("cannot be told apart from first: ")
     assert found["far, equal compute"] == "unknown: far was not evaluated with so little compute"
     assert "noise of a seed" in found
-    alone = findings(_compared(seeds=1))
+    compared = _compared(seeds=1)
+    assert [row["verdict"] for row in tables(compared)["vocabularies"].to_pylist()][2] == "worse (one seed)"
+    alone = findings(compared)
+    assert alone["worse, equal bytes"].startswith("worse than first: +")
+    assert alone["worse, equal bytes"].endswith("), one seed")
     assert alone["95% intervals cover the choice of"] == "held-out documents; with one seed, not the noise of seeds"
     assert "noise of a seed" not in alone
     assert "caution" in findings(_compared(documents=5))
@@ -408,33 +414,67 @@ def test_a_folder_with_other_results_is_an_error(documents: list[str], tokenizer
     assert result.tables["seeds"].num_rows == len(list((tmp_path / "runs").iterdir())) == 1
 
 
-@pytest.mark.usefixtures("needs_torch")
-def test_unusable_input_is_an_error(documents: list[str], tokenizer: Tokenizer) -> None:
-    settings: dict[str, Any] = {"tokenizers": tokenizer, "seeds": 1, "threads": 1, **SMALL}
+def test_unusable_arguments_are_errors_before_pytorch_is_imported(
+    documents: list[str], tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    settings: dict[str, Any] = {"texts": documents, "tokenizers": tokenizer}
+    data = {"vocab_size": [260], "data": {"x": documents}}
     cases: list[tuple[dict[str, Any], str]] = [
+        ({"texts": None, "data": ChunkCounts.count(documents)}, "language models need documents, not chunk counts"),
+        ({"texts": None, "data": iter(documents)}, "need to read the data twice, but a list_iterator can be read only"),
+        ({"texts": None, "data": ExperimentData.of("to be " * 99)}, "language models need documents, some of which"),
+        ({"device": "tpu"}, "device must be 'cpu', 'cuda', 'cuda:N' or 'mps', got 'tpu'"),
+        ({"dtype": "int8"}, "dtype must be 'auto', 'float32' or 'bfloat16', got 'int8'"),
+        ({"width": 100}, "width must be a multiple of 64, got 100"),
+        ({"seeds": 0}, "seeds must be at least 1, got 0"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"scale": -1}, "scale must be positive and finite, got -1"),
+        ({"learning_rate": 2}, "learning_rate must be between 0 and 1, exclusive, got 2"),
+        ({"heldout_share": 1}, "heldout_share must be between 0 and 1, exclusive, got 1"),
+        ({"tokenizers": {"mine": 3}}, "tokenizers"),
+        ({"grid": {"vocab_size": [20]}}, "vocab_size must be at least 256"),
+        ({"grid": data}, "heldout must be given if the"),
         (
-            {"texts": documents, "training_bytes": 10**8},
-            r"training_bytes must be at most [\d,]+, the number of bytes in",
+            {"grid": {"vocab_size": [260]}, "tokenizers": {"vocab_size=260": tokenizer}},
+            "must have other names than the",
         ),
-        ({"texts": documents, "step_bytes": 8192}, r"too little text to train on: 9,000 bytes are fewer than 32 steps"),
-        ({"texts": documents[:1], "heldout": [""]}, r"at least 2 held-out documents with text, got 0; provide more"),
-        ({"texts": documents, "heldout": ["to be"]}, r"at least 2 held-out documents with text, got 1"),
-        ({"data": ChunkCounts.count(documents)}, "language models need documents, not chunk counts"),
-        ({"data": iter(documents)}, "need to read the data twice, but a list_iterator can be read only once"),
-        ({"data": ExperimentData.of("to be " * 99)}, "language models need documents, some of which are held out"),
-        ({"texts": documents, "device": "tpu"}, r"device must be a device of this machine \(cpu.*\), got 'tpu'"),
-        ({"texts": documents, "dtype": "int8"}, "dtype must be 'auto', 'float32' or 'bfloat16', got 'int8'"),
-        ({"texts": documents, "width": 100}, "width must be a multiple of 64, got 100"),
-        ({"texts": documents, "seeds": 0}, "seeds must be at least 1, got 0"),
-        ({"texts": documents, "scale": -1}, "scale must be positive and finite, got -1"),
-        ({"texts": documents, "learning_rate": 2}, "learning_rate must be between 0 and 1, exclusive, got 2"),
-        ({"texts": documents, "grid": {"vocab_size": [260], "data": {"x": documents}}}, "heldout must be given if the"),
+    ]
+    for options, problem in cases:
+        with pytest.raises((ArgumentError, ArgumentTypeError, DataError), match=problem):
+            language_model(**{**settings, **options})
+    with pytest.raises(TypeError, match="pass tokenizers, grid, or both"):
+        language_model(documents)
+
+
+def test_unusable_text_is_an_error_before_training(
+    documents: list[str], tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[language_model.__module__], "check_device", lambda *_: "float32")
+    lossy = Tokenizer(Model(split="[a-z]+", merges={}))
+    settings: dict[str, Any] = {"texts": documents, "tokenizers": tokenizer, **SMALL}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"training_bytes": 10**8}, r"training_bytes must be at most [\d,]+, the number of bytes in"),
+        (
+            {"step_bytes": 8192},
+            "too little text to train on: 9,000 bytes are fewer than 32 steps",
+        ),
+        ({"texts": [""] * 9}, r"at least 2 held-out documents with text, got 0; provide more"),
+        ({"heldout": [""]}, r"at least 2 held-out documents with text, got 0; provide more"),
+        ({"heldout": ["to be"]}, r"at least 2 held-out documents with text, got 1"),
+        ({"heldout": documents, "heldout_bytes": 10**6, "training_bytes": None}, r"copies of held-out documents \(\d+"),
+        ({"tokenizers": {"a": tokenizer, "b": lossy}}, "the tokenizer b does not encode all bytes"),
     ]
     for options, problem in cases:
         with pytest.raises((ArgumentError, DataError), match=problem):
             language_model(**{**settings, **options})
-    with pytest.raises(TypeError, match="pass tokenizers, grid, or both"):
-        language_model(documents)
+
+
+def test_copies_of_held_out_documents_are_not_trained_on(documents: list[str]) -> None:
+    corpora = DividedDocuments(Corpus(documents), Corpus(documents), 0.1, seed=0)
+    texts = Texts.of(corpora, Options.of(**{**SMALL, "heldout_bytes": 1200}), is_exact=True, seed=0)
+    assert texts.left_out >= len(texts.heldout) > 0
+    assert not {*texts.training} & {*texts.heldout}
 
 
 @pytest.mark.usefixtures("needs_torch")

@@ -182,15 +182,17 @@ class DividedDocuments:
         _check_share(fraction)
         self.corpus, self._heldout, self._fraction, self._seed = corpus, heldout, fraction, seed
 
+    @property
+    def are_of_one_corpus(self) -> bool:
+        """Whether a fraction of the documents is held out, instead of others."""
+        return self._heldout is None
+
     def training(self) -> Source:
         """Return the documents to train on, which can be read several times."""
         return Source("", lambda _: self._documents(self.corpus, is_held=False if self._heldout is None else None))
 
     def counted(self, split: Split, found_tokens: Sequence[str] = (), corpus: Corpus | None = None) -> ExperimentData:
         """Count the documents, or others to train on; see `ExperimentData.of_corpus`."""
-        if corpus is not None and self._heldout is None:
-            reason = "must be given if the grid contains data, so that all vocabularies are compared on the same text"
-            raise ArgumentError("heldout", None, reason)
         trained_on = corpus or self.corpus
         return ExperimentData.of_corpus(trained_on, self._heldout, split, self._fraction, self._seed, found_tokens)
 

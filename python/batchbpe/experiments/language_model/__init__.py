@@ -26,7 +26,7 @@ from ..result import Result
 from ..sweep import check_trained, train_grid
 from .batches import Encoder
 from .figures import figures
-from .options import Options, check_device
+from .options import Options, check_device, check_names
 from .runs import SavedRuns
 from .tables import Compared, findings, tables
 from .texts import MORE_DOCUMENTS, Texts
@@ -95,17 +95,20 @@ def language_model(
 
     """
     check_integer("seeds", seeds, 1)
+    check_integer("seed", seed, 0)
     check_threads(threads)
+    check_names(device, dtype)
     sizes = {"layers": layers, "width": width, "context": context, "step_bytes": step_bytes}
     amounts = {"training_bytes": training_bytes, "heldout_bytes": heldout_bytes, "learning_rate": learning_rate}
     options = Options.of(scale, **sizes, **amounts)
-    device, number_format = check_device(device, dtype)
     if tokenizers is None and grid is None:
         raise TypeError("pass tokenizers, grid, or both")
     given = {} if tokenizers is None else _checked(named_tokenizers(tokenizers))
     named = None if grid is None else Grid.of(grid)
     reading = ReadOptions(text_column, document=document, errors=errors)
     documents = _documents(data, heldout, texts, files, reading, heldout_share, seed)
+    combinations = {} if named is None else _combinations(named, given, documents)
+    number_format = check_device(device, dtype)
     with ExitStack() as stack:
         path = None if folder is None else Path(folder)
         if path is not None:
@@ -113,9 +116,7 @@ def language_model(
                 path.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(path))
         used = Texts.of(documents, options, is_exact=training_bytes is not None, seed=seed, errors=errors)
-        trained = {} if named is None else _trained(named, documents)
-        for name in given.keys() & trained.keys():
-            raise ArgumentError("tokenizers", name, "must have other names than the vocabularies of the grid")
+        trained = {} if named is None else _trained(named, combinations, documents)
         encoders = {name: Encoder(name, each, threads) for name, each in (given | trained).items()}
         tokens = {name: each.tokens(used.heldout) for name, each in encoders.items()}
         for each in encoders.values():
@@ -140,6 +141,7 @@ def language_model(
         "data": source_names(documents.corpus),
         "held-out text": f"{plural(len(used.heldout), 'document')}, {sum(used.heldout_sizes):,} bytes",
         "training text": f"{plural(len(used.training), 'document')}, {trained_on:,} bytes",
+        **({"copies of held-out documents, not trained on": used.left_out} if used.left_out else {}),
         "seeds": seeds,
         "seed": seed,
         **options.recorded(),
@@ -183,7 +185,20 @@ def _documents(
     return DividedDocuments(corpus, other, heldout_share, seed)
 
 
-def _trained(named: Grid, documents: DividedDocuments) -> dict[str, Tokenizer]:
+def _combinations(named: Grid, given: Mapping[str, Any], documents: DividedDocuments) -> dict[str, Combination]:
+    """Return the vocabularies to train by name. What can be wrong is checked before anything is read."""
+    combinations = {label(each): each for each in named.combinations()}
+    for name, each in combinations.items():
+        named.found_tokens(each)  # invalid options raise an error
+        if name in given:
+            raise ArgumentError("tokenizers", name, "must have other names than the vocabularies of the grid")
+        if named.data(each) is not None and documents.are_of_one_corpus:
+            reason = "must be given if the grid contains data, so that all vocabularies are compared on the same text"
+            raise ArgumentError("heldout", None, reason)
+    return combinations
+
+
+def _trained(named: Grid, combinations: Mapping[str, Combination], documents: DividedDocuments) -> dict[str, Tokenizer]:
     """Train the vocabularies of a grid on the training documents, or on data in the grid."""
 
     def counted(each: Combination) -> ExperimentData:
@@ -191,9 +206,8 @@ def _trained(named: Grid, documents: DividedDocuments) -> dict[str, Tokenizer]:
         corpus = None if own is None else Corpus(own, options=documents.corpus.options)
         return documents.counted(named.split(each), named.found_tokens(each), corpus)
 
-    combinations = list(named.combinations())
     found = {}
-    for each, trained in train_grid(named, combinations, counted, lambda _: None):
+    for each, trained in train_grid(named, combinations.values(), counted, lambda _: None):
         check_trained(trained)
         found[label(each)] = trained.tokenizer
-    return {label(each): found[label(each)] for each in combinations}
+    return {name: found[name] for name in combinations}

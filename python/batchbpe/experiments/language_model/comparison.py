@@ -33,17 +33,24 @@ class Difference:
     percent: float
     low: float | None = None
     high: float | None = None
+    is_one_seed: bool = False
+    """Whether it was measured with one seed, so that the interval does not cover the noise of seeds."""
 
     @property
-    def verdict(self) -> Verdict:
-        """Whether the interval is below zero, above zero, or contains it.
-
-        >>> Difference(-1.0, -2.0, -0.5).verdict, Difference(-1.0, -2.0, 0.5).verdict, Difference(0.0).verdict
-        ('better', 'cannot be told apart', 'reference')
-        """
+    def kind(self) -> Verdict:
+        """Whether the interval is below zero, above zero, or contains it."""
         if self.low is None or self.high is None:
             return "reference"
         return "better" if self.high < 0 else "worse" if self.low > 0 else "cannot be told apart"
+
+    @property
+    def verdict(self) -> str:
+        """The kind of the difference, and whether it is of one seed.
+
+        >>> Difference(-1.0, -2.0, -0.5).verdict, Difference(-1.0, -2.0, 0.5, True).verdict, Difference(0.0).verdict
+        ('better', 'cannot be told apart (one seed)', 'reference')
+        """
+        return f"{self.kind} (one seed)" if self.is_one_seed else self.kind
 
 
 def differences(
@@ -58,11 +65,11 @@ def differences(
     level: probability that an interval contains the true difference.
     repetitions, seed: how often documents are resampled, and the random seed for it.
 
-    With a single seed, the interval does not cover the noise of seeds.
+    With a single seed, the interval does not cover the noise of seeds, and the verdict says so.
 
     >>> first = np.array([[10.0, 20.0, 30.0], [11.0, 20.0, 31.0]])
     >>> differences([first, 0.9 * first])[1]
-    Difference(percent=-10.0, low=-10.0, high=-10.0)
+    Difference(percent=-10.0, low=-10.0, high=-10.0, is_one_seed=False)
 
     """
     totals = np.array([each.sum(1) for each in bits])  # by vocabulary and seed
@@ -82,7 +89,8 @@ def differences(
             noise = generator.standard_t(freedom, repetitions) * spread * np.sqrt(2 / totals.shape[1])
             draws = draws + noise
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-        found.append(Difference(*(round(float(100 * np.expm1(each)), 9) for each in (log_ratio, low, high))))
+        change, low, high = (round(float(100 * np.expm1(each)), 9) for each in (log_ratio, low, high))
+        found.append(Difference(change, low, high, is_one_seed=totals.shape[1] == 1))
     return found
 
 

@@ -48,7 +48,7 @@ def _interval(panel: Any, row: int, difference: Difference | None) -> None:
     if difference is None:
         panel.text(0, row, "  not reached", va="center", fontsize=9, color="#555555")
         return
-    color = {"better": COLORS[2], "worse": COLORS[1]}.get(difference.verdict, COLORS[4])
+    color = {"better": COLORS[2], "worse": COLORS[1]}.get(difference.kind, COLORS[4])
     if difference.low is not None and difference.high is not None:
         panel.plot([difference.low, difference.high], [row, row], "|-", color=color, linewidth=1.6, markersize=7)
     panel.plot([difference.percent], [row], "o", color=color, markersize=4)

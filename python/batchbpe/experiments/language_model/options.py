@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any
@@ -10,7 +11,8 @@ from ...arguments import check_integer
 from ...errors import ArgumentError, ArgumentTypeError
 from .transformer import HEAD, Shape
 
-DEVICES = "cpu, cuda, cuda:N or mps"
+DEVICE = re.compile("cpu|cuda|cuda:[0-9]+|mps")
+DTYPES = ("auto", "float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,16 @@ class Options:
         return asdict(self)
 
 
-def check_device(device: str, dtype: str) -> tuple[str, str]:
-    """Return the device and the number format to compute in, and raise if the device does not exist.
+def check_names(device: str, dtype: str) -> None:
+    """Raise unless the device and the number format can exist."""
+    if not isinstance(device, str) or not DEVICE.fullmatch(device):
+        raise ArgumentError("device", device, "must be 'cpu', 'cuda', 'cuda:N' or 'mps'")
+    if dtype not in DTYPES:
+        raise ArgumentError("dtype", dtype, "must be 'auto', 'float32' or 'bfloat16'")
+
+
+def check_device(device: str, dtype: str) -> str:
+    """Return the number format to compute in, and raise if PyTorch or the device does not exist.
 
     "auto" is bfloat16 where the device computes faster with it, and otherwise float32.
     """
@@ -92,17 +102,15 @@ def check_device(device: str, dtype: str) -> tuple[str, str]:
         existing.append("mps")
     if device not in existing:
         raise ArgumentError("device", device, f"must be a device of this machine ({', '.join(existing)})")
-    if dtype not in ("auto", "float32", "bfloat16"):
-        raise ArgumentError("dtype", dtype, "must be 'auto', 'float32' or 'bfloat16'")
     if dtype == "auto":
         is_faster = _multiplies_bfloat16() if device == "cpu" else device != "mps" and torch.cuda.is_bf16_supported()
-        dtype = "bfloat16" if is_faster else "float32"
-    return device, dtype
+        return "bfloat16" if is_faster else "float32"
+    return dtype
 
 
 def _multiplies_bfloat16() -> bool:
-    """Return whether the processor has matrix units for bfloat16 (Intel AMX)."""
+    """Return whether the processor has instructions for products in bfloat16 (Intel AMX, AVX-512)."""
     import torch
 
-    is_supported: Any = getattr(torch.cpu, "_is_amx_tile_supported", None)
-    return bool(is_supported and is_supported())
+    names = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return any(getattr(torch.cpu, name, lambda: False)() for name in names)

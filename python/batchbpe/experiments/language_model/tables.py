@@ -102,8 +102,8 @@ def sentence(difference: Difference, reference: str) -> str:
     ('cannot be told apart from serial: −1.50% (−2.00 to +0.50)', 'worse than serial: +1.50% (+1.00 to +2.00)')
     """
     numbers = f"{_percent(difference.percent)}% ({_percent(difference.low)} to {_percent(difference.high)})"
-    word = "from" if difference.verdict == "cannot be told apart" else "than"
-    return f"{difference.verdict} {word} {reference}: {numbers}"
+    word = "from" if difference.kind == "cannot be told apart" else "than"
+    return f"{difference.kind} {word} {reference}: {numbers}{', one seed' if difference.is_one_seed else ''}"
 
 
 def _percent(value: float | None) -> str:

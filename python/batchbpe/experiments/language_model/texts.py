@@ -33,6 +33,8 @@ class Texts:
 
     training: Sequence[bytes]
     heldout: Sequence[bytes]
+    left_out: int = 0
+    """Number of documents that are not trained on because they equal a held-out document."""
 
     @classmethod
     def of(
@@ -43,7 +45,10 @@ class Texts:
         if len(held) < MIN_DOCUMENTS:
             reason = f"there must be at least {MIN_DOCUMENTS} held-out documents with text, got {len(held)}"
             raise DataError(reason, remedy=MORE_DOCUMENTS)
-        training = choose(_bytes_of(documents.training(), errors), options.training_bytes, seed)
+        copies = dict.fromkeys(held, 0)
+        others = _without(copies, _bytes_of(documents.training(), errors))
+        training = choose(others, options.training_bytes, seed)
+        left_out = sum(copies.values())
         size = sum(map(len, training))
         if size < options.training_bytes and is_exact:
             reason = f"must be at most {size:,}, the number of bytes in the training documents"
@@ -52,8 +57,10 @@ class Texts:
             reason = f"too little text to train on: {min(size, options.training_bytes):,} bytes are fewer than "
             step = plural(MIN_STEPS, "step")
             reason = f"{reason}{step} of {options.step_bytes:,} bytes"
+            if left_out:
+                reason += f", without copies of held-out documents ({left_out:,})"
             raise DataError(reason, remedy=("provide more text, or reduce ", Setting("step_bytes")))
-        return cls(training, held)
+        return cls(training, held, left_out)
 
     @property
     def heldout_sizes(self) -> list[int]:
@@ -97,6 +104,15 @@ def digest(documents: Sequence[bytes]) -> str:
     for text in documents:
         total.update(len(text).to_bytes(8, "little") + text)
     return total.hexdigest()
+
+
+def _without(copies: dict[bytes, int], texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the texts that are not keys of `copies`, and count the others in it."""
+    for text in texts:
+        if text in copies:
+            copies[text] += 1
+        else:
+            yield text
 
 
 def _bytes_of(batches: Iterable[Documents], errors: Errors) -> Iterator[bytes]:

@@ -226,14 +226,14 @@ class _Training:
             with opening(checkpoint):
                 fields = torch.load(checkpoint, map_location=self._device, weights_only=True)
             is_other = fields["tokenizer"] != self._encoder.tokenizer.model.identity
-            self.run = Run.of(json.loads(fields["run"]))
-            self._restore(fields["state"])
-            self._work, self._seconds = fields["work"], fields["seconds"]
-        except (RuntimeError, ValueError, KeyError, TypeError, EOFError, pickle.UnpicklingError) as error:
+            if not is_other:
+                self.run = Run.of(json.loads(fields["run"]))
+                self._restore(fields["state"])
+                self._work, self._seconds = fields["work"], fields["seconds"]
+        except (RuntimeError, ValueError, LookupError, TypeError, EOFError, pickle.UnpicklingError) as error:
             raise DataError("the checkpoint is damaged", where=str(checkpoint), remedy="remove it") from error
         if is_other:
-            name = self._encoder.name
-            reason = f"the checkpoint is from another vocabulary {name}"
+            reason = f"the checkpoint is from another vocabulary {self._encoder.name}"
             raise DataError(reason, where=str(checkpoint), remedy="rename the vocabulary, or remove it")
 
 
