@@ -8,12 +8,13 @@ DATA ?= benchmarks/data
 MODELS ?= .cache/models
 FRAMEWORKS ?= .cache/frameworks
 LM ?= .cache/lm
+RELEASE := .cache/release
 
 SECONDS ?= 60
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 FUZZ := split count encode ranks csv
 
-.PHONY: help demo test test-models test-frameworks test-lm tools lint format docs notebooks site bench bench-instructions fuzz coverage clean
+.PHONY: help demo test test-only test-models test-frameworks test-lm tools lint format docs notebooks site bench bench-instructions fuzz coverage wheel clean
 
 help: ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
@@ -35,7 +36,9 @@ $(DEV): $(BIN)/maturin pyproject.toml
 demo: $(BUILD) ## build into .venv and train a tokenizer on Python's standard library
 	$(BIN)/python examples/demo.py
 
-test: $(DEV) $(BUILD) lint ## build, lint and run all tests
+test: lint test-only ## build, lint and run all tests
+
+test-only: $(DEV) $(BUILD) ## run all tests, without lint
 	cargo test --quiet --profile checked
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
@@ -108,5 +111,14 @@ fuzz: $(DEV) $(BUILD) ## explore with a new seed: each fuzz target for SECONDS=6
 coverage: $(DEV) $(BUILD) ## measure which lines of Python the tests execute
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --cov --cov-report term-missing:skip-covered
 
+$(RELEASE)/ready: pyproject.toml
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/pip install --quiet --upgrade pip
+	$(RELEASE)/bin/pip install --quiet --group release
+	@touch $@
+
+wheel: $(RELEASE)/ready ## build a wheel and the source distribution of the last commit into dist; TARGET=triple of Rust
+	$(RELEASE)/bin/python release/build.py $(if $(TARGET),--target $(TARGET))
+
 clean: ## remove build outputs
-	rm -rf .venv target fuzz/target benchmarks/instructions/target
+	rm -rf .venv dist target fuzz/target benchmarks/instructions/target

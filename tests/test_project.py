@@ -1,12 +1,14 @@
-"""What is published about the project: one version, one set of addresses."""
+"""What is published: one version, one set of addresses, and workflows that run what the Makefile has."""
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import batchbpe
 
@@ -75,3 +77,50 @@ def test_addresses_of_the_project_agree() -> None:
     allowed = re.compile(rf"({re.escape(REPOSITORY)}|{re.escape(SITE.rstrip('/'))})(\.git$|\.$|/|$)")
     others = re.compile(r"https://(pypi\.org/p|img\.shields\.io/)")
     assert not {(file, url) for file, url in found if not (allowed.match(url) or others.match(url))}
+
+
+def test_links_of_the_published_readme_are_absolute() -> None:
+    """Package registries show it without the files it refers to."""
+    build = runpy.run_path(str(ROOT / "release" / "build.py"))
+    assert (build["REPOSITORY"], build["version"]()) == (REPOSITORY, VERSION)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.compile(r"""\]\(([^)\s]+)|\b(?:src|srcset)="([^"]+)""")
+    before, after = (links.findall(text) for text in (readme, build["absolute_links"](readme, "v1")))
+    assert len(before) > 30
+    for old, new in zip(map("".join, before), map("".join, after), strict=True):
+        assert new in {old, f"{REPOSITORY}/blob/v1/{old}", f"{build['RAW']}/v1/{old}"} and "://" in new
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_call_what_exists(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    targets = re.findall(r"(?m)^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert {*re.findall(r"\bmake ([a-z-]+)", text)} <= {*targets}
+    assert all((ROOT / script).is_file() for script in re.findall(r"\bpython (\S+\.py)", text))
+    groups = toml("pyproject.toml")["dependency-groups"]
+    assert {*re.findall(r"--group (\S+)", text)} <= {*groups}
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_have_few_permissions_and_fixed_actions(path: Path) -> None:
+    """An action is named by its commit, since tags can be moved."""
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert workflow["permissions"] in ({}, {"contents": "read"})
+    may_write = {
+        name: {permission for permission, kind in job.get("permissions", {}).items() if kind == "write"}
+        for name, job in workflow["jobs"].items()
+    }
+    expected = {"publish": {"id-token"}, "site": {"pages", "id-token"}} if path.stem == "release" else {}
+    assert {name: found for name, found in may_write.items() if found} == expected
+    used = [step["uses"] for job in workflow["jobs"].values() for step in job.get("steps", []) if "uses" in step]
+    assert used and all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", name) for name in used)
+
+
+def test_workflows_test_every_version_of_python() -> None:
+    named = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", each)]
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == named
+    assert PROJECT["requires-python"] == f">={named[0]}"
