@@ -1,5 +1,6 @@
 """Generate docs/cli.md from the help of the commands: `make docs`."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typer.main import get_command
 
 from batchbpe.cli import app
 from batchbpe.cli.usage import argument, grouped
+from batchbpe.util import documentation
 
 HEAD = """# Command line
 
@@ -53,7 +55,9 @@ def page() -> str:
                 if param.name != "help":
                     rows.append(f"| `{param.get_help_record(context)[0]}` | {param.help}{_default(param)} |")
         parts.append("\n".join(["| | |", "|---|---|", *rows, ""]))
-    return "\n".join(parts)
+    return re.sub(
+        re.escape(documentation.page("NAME")).replace("NAME", r"([\w-]+)"), r"[\1.md](\1.md)", "\n".join(parts)
+    )
 
 
 def _commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

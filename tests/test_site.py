@@ -12,9 +12,12 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs" / "site"))
 import pages  # noqa: E402
 
+from batchbpe.util import documentation  # noqa: E402
+
 COLLECTION = pages.Collection()
 TEXTS = {name: content for name, content in COLLECTION.files.items() if isinstance(content, str)}
 API = "\n".join(text for name, text in TEXTS.items() if name.startswith("api/"))
+SOURCES = sorted((ROOT / "python" / "batchbpe").rglob("*.py"))
 PUBLIC = ["batchbpe", "batchbpe.analysis", "batchbpe.experiments", "batchbpe.policies"]
 
 
@@ -84,3 +87,19 @@ def test_the_api_reference_contains_what_the_examples_import() -> None:
         imports = re.findall(r"from (batchbpe\b[\w.]*) import ([\w, ]+)", path.read_text(encoding="utf-8"))
         for full in (f"{module}.{name}" for module, names in imports for name in names.split(", ")):
             assert full in entries or id(resolved(full)) in ids, (path, full)
+
+
+def test_the_package_refers_to_pages_of_the_site() -> None:
+    """An installed package has no folder docs. Anchors are those of GitHub, which the site has, too."""
+    assert pages.address_of("Documentation") == documentation.DOCUMENTATION
+    found = 0
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"(?<![\w/])docs/", text), path
+        address = rf"{re.escape(documentation.DOCUMENTATION)}([\w-]+)\.html(?:#([\w-]+))?"
+        for name, anchor, called in re.findall(rf"{address}|\bpage\(['\"]([\w-]+)", text):
+            headings = re.findall(r"(?m)^#+ (.+)$", TEXTS[f"{name or called}.md"])
+            slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in {"", *slugs}, (path, anchor)
+            found += 1
+    assert found > 30

@@ -63,7 +63,8 @@ def docstring(app: Sphinx, what: str, name: str, obj: object, options: object, l
         parameters, *rest = re.split(r"\n(?=\n|>>>|(?!\w+(?:, \w+)*: )\S)", parameters, maxsplit=1)
         parameters = re.sub(r"(?m)^(\w+(?:, \w+)*): ", r"* **\1** – ", parameters)
         text = "\n\n".join([text, ":Parameters:", indent(parameters, "    "), *rest])
-    parts = re.split(r"(?m)(^ *>>>.*(?:\n.*\S.*)*|:Parameters:|\* \*\*.*?\*\*|`[^`]+`)", text)
+    text = re.sub(rf"{html_baseurl}([\w-]+)\.html(#[\w-]+)?", r":doc:`/\1`", text)
+    parts = re.split(r"(?m)(^ *>>>.*(?:\n.*\S.*)*|:Parameters:|:doc:`[^`]+`|\* \*\*.*?\*\*|`[^`]+`)", text)
     parts[::2] = [re.sub(r"([*|\\]|_\b(?!\w))", r"\\\1", part) for part in parts[::2]]
     parts[1::2] = [f"`{part}`" if part[0] == "`" else part for part in parts[1::2]]
     lines[:] = "".join(parts).splitlines()

@@ -317,7 +317,9 @@ class Explanation(NamedTuple):
 
 
 def explain(pattern: Split | str) -> Explanation:
-    """Return how a pattern, given by name or as a regular expression, is run, and why. See docs/patterns.md.
+    """Return how a pattern, given by name or as a regular expression, is run, and why.
+
+    https://batchbpe.github.io/batchbpe/patterns.html lists the engines.
 
     >>> explain("gpt2").engine
     'scanner'

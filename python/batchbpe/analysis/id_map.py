@@ -1,6 +1,6 @@
 """`IdMap`: how the ids of a vocabulary relate to those of another, to give a language model the new vocabulary.
 
-docs/embeddings.md shows how to extend or transplant an embedding matrix with it.
+https://batchbpe.github.io/batchbpe/embeddings.html shows how to extend or transplant an embedding matrix with it.
 """
 
 from __future__ import annotations

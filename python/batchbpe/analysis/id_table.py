@@ -1,4 +1,7 @@
-"""An `IdMap` as a table: in arrow, and in parquet, csv and json files. docs/formats.md describes the columns."""
+"""An `IdMap` as a table: in arrow, and in parquet, csv and json files.
+
+https://batchbpe.github.io/batchbpe/formats.html#id-maps describes the columns.
+"""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def bound(
     """Bound the number of tokens that any vocabulary of the same size needs to encode these counts.
 
     The bound is valid whenever the search ends; more steps make it tighter. It is the same for any number of threads,
-    since only one is used. See docs/bound.md.
+    since only one is used. See https://batchbpe.github.io/batchbpe/bound.html.
 
     Parameters
     ----------

@@ -21,7 +21,10 @@ MAX_MERGES = 4096
 MIN_MERGES = 500
 """From fewer merges, nothing is concluded."""
 THRESHOLD = 1.9
-"""Scores above this are a sign of batches. See docs/mixture-inference.md for the error rates."""
+"""Scores above this are a sign of batches.
+
+https://batchbpe.github.io/batchbpe/mixture-inference.html has the error rates.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Metrics of a tokenizer on a text. docs/evaluation.md lists the formulas and their sources."""
+"""Metrics of a tokenizer on a text.
+
+https://batchbpe.github.io/batchbpe/evaluation.html#metrics lists the formulas and their sources.
+"""
 
 from __future__ import annotations
 

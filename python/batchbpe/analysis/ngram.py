@@ -1,4 +1,6 @@
-"""`ngram_bits`: how well an n-gram model of a tokenizer's tokens predicts text. docs/ngram.md has the formulas.
+"""`ngram_bits`: how well an n-gram model of a tokenizer's tokens predicts text.
+
+https://batchbpe.github.io/batchbpe/ngram.html#definition has the formulas.
 
 All text is encoded to one array, with a mark before, between and after the documents. The core does the rest.
 """

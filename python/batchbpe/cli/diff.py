@@ -31,7 +31,8 @@ def diff(
 ) -> None:
     """Compare the ids of two vocabularies.
 
-    The parts of a new token are the old tokens that its text is encoded to (docs/embeddings.md).
+    The parts of a new token are the old tokens that its text is encoded to
+    (https://batchbpe.github.io/batchbpe/embeddings.html).
 
     Example: batchbpe diff gpt2.json mine.model -o ids.parquet
     """

@@ -58,8 +58,8 @@ def edit(
 ) -> None:
     """Remove, add or renumber tokens, and print what changes.
 
-    The order is merge, split, remove, prune, truncate, renumber (docs/surgery.md). Digits are an id; a token in double
-    quotes is a JSON string.
+    The order is merge, split, remove, prune, truncate, renumber (https://batchbpe.github.io/batchbpe/surgery.html).
+    Digits are an id; a token in double quotes is a JSON string.
 
     Example: batchbpe edit mine.model --prune 8192 --data corpus.txt -o small
     """

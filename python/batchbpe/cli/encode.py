@@ -15,6 +15,7 @@ from ..data.files import COMPRESSIONS
 from ..data.readers import FORMATS
 from ..errors import plural
 from ..jobs import SHARD_TOKENS
+from ..util.documentation import page
 from .app import command, describe, fail_if_any, load, on_one_line
 from .options import (
     Engine,
@@ -61,7 +62,7 @@ Output = Annotated[
 Format = Annotated[
     TokenFormat | None,
     option(
-        f"Format of the files in the folder: {', '.join(get_args(TokenFormat))} (docs/token-files.md).",
+        f"Format of the files in the folder: {', '.join(get_args(TokenFormat))} ({page('token-files')}).",
         group="Output",
         metavar="FORMAT",
         show_default="bin, or parquet on Spark",

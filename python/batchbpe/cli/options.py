@@ -17,6 +17,7 @@ from ..data.files import COMPRESSIONS
 from ..data.readers import FORMATS
 from ..formats.roles import RoleOptions
 from ..options import HelpGroup, shell_options
+from ..util.documentation import page
 from ..util.surrogates import Errors
 from .usage import UsageError, number, one_of, refuse
 
@@ -103,7 +104,7 @@ ModelFile = Annotated[
     Path,
     typer.Argument(help="A .model, .tiktoken or tokenizer.json file, or a transformers folder.", readable=False),
 ]
-PATTERN_HELP = "Split pattern: a name, such as gpt4, o200k or llama3 (docs/patterns.md), or a regular expression."
+PATTERN_HELP = f"Split pattern: a name, such as gpt4, o200k or llama3, or a regular expression ({page('patterns')})."
 NormalizationForm = Annotated[
     Normalization | None,
     option(
@@ -238,7 +239,7 @@ EngineName = Literal["local", "spark"]
 Engine = Annotated[
     EngineName,
     option(
-        "local, or spark to run on a cluster (docs/scale.md).",
+        f"local, or spark to run on a cluster ({page('scale')}).",
         group="Execution",
         metavar="ENGINE",
         **one_of(get_args(EngineName)),

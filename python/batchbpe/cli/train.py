@@ -12,6 +12,7 @@ from ..errors import plural
 from ..formats.roles import RoleOptions
 from ..phrases.options import PhraseOptions
 from ..training.options import TrainingOptions
+from ..util.documentation import page
 from .app import command
 from .options import (
     PATTERN_HELP,
@@ -53,7 +54,7 @@ def train(
     ] = None,
     mix: Annotated[
         Path | None,
-        option("Mixture file to train on instead of INPUTS (docs/mixtures.md).", group="Data", metavar="FILE"),
+        option(f"Mixture file to train on instead of INPUTS ({page('mixtures')}).", group="Data", metavar="FILE"),
     ] = None,
     special_token: Annotated[
         list[str] | None,

@@ -30,6 +30,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError, listed, parse_
 from ..formats.file_errors import locate_errors
 from ..options import accepting
 from ..patterns import Split, split_given
+from ..util.documentation import page
 from . import ChunkCounts, count_corpus
 from .arrays import added_up
 from .counter import ChunkArrays
@@ -97,7 +98,9 @@ class Mixture:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Mixture:
-        """Load a mixture file, in YAML or JSON; see docs/mixtures.md. Paths in it are relative to its folder.
+        """Load a mixture file, in YAML or JSON. Paths in it are relative to its folder.
+
+        https://batchbpe.github.io/batchbpe/mixtures.html#mixture-files describes its fields.
 
         >>> Mixture.load("nowhere.yaml")
         Traceback (most recent call last):
@@ -242,14 +245,14 @@ def _parsed(path: Path) -> Any:
         line = f"line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise DataError(f"invalid YAML ({error.problem})", where=line) from None
     except (yaml.YAMLError, RecursionError):
-        raise DataError("invalid YAML", remedy="see docs/mixtures.md") from None
+        raise DataError("invalid YAML", remedy=f"see {page('mixtures')}") from None
 
 
 def _checked(field: str, value: Any, *known: str) -> dict[str, Any]:
     """Raise unless a field is a mapping, with no other fields than those known, if any are. "" is the whole file."""
     where = f'field "{field}"' if field else ""
     if not isinstance(value, dict) or not value:
-        raise DataError("must be a mapping that is not empty", where=where, remedy="see docs/mixtures.md")
+        raise DataError("must be a mapping that is not empty", where=where, remedy=f"see {page('mixtures')}")
     unknown = next((name for name in value if known and name not in known), None)
     if unknown is not None:
         raise DataError(f"must only contain {' and '.join(known)}, got {short(unknown)}", where=where)

@@ -1,7 +1,8 @@
 """Infer how much of each language, or of other groups, a vocabulary was trained on, from the order of its merges.
 
 The method is that of "Data Mixture Inference: What do BPE Tokenizers Reveal about their Training Data?" (Hayase et al.
-2024), extended to vocabularies that were trained in batches. See docs/mixture-inference.md.
+2024), extended to vocabularies that were trained in batches. See
+https://batchbpe.github.io/batchbpe/mixture-inference.html.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """`tokenizer.test.json`: texts with their ids, written next to each export, to check any engine without this package.
 
-It is JSON in ASCII, so that no editor normalizes the texts, with one case per line: see docs/verify.md. The ids are
-those of the model: with `allow_inexact`, the exported file may give others.
+It is JSON in ASCII, so that no editor normalizes the texts, with one case per line: see
+https://batchbpe.github.io/batchbpe/verify.html#test-files. The ids are those of the model: with `allow_inexact`, the
+exported file may give others.
 """
 
 from __future__ import annotations

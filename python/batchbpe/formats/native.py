@@ -1,4 +1,7 @@
-"""The native model file: JSON with one merge per line. It stores everything in `Model`; see docs/formats.md."""
+"""The native model file: JSON with one merge per line. It stores everything in `Model`.
+
+See https://batchbpe.github.io/batchbpe/formats.html#models-namemodel.
+"""
 
 from __future__ import annotations
 

@@ -74,7 +74,8 @@ class Model:
     """The pairs of ids that are merged, in order of rank, and the ids they become.
 
     Each token is made by one merge, which may use tokens that later merges make. Published lists may have several
-    merges that make the same token, but only one of them can ever apply: see docs/formats.md.
+    merges that make the same token, but only one of them can ever apply: see
+    https://batchbpe.github.io/batchbpe/formats.html#one-merge-per-token.
     """
     stop_words: Mapping[bytes, int] = field(default_factory=dict)
     """Chunks that are tokens of their own: they are looked up before anything is merged."""
@@ -391,7 +392,7 @@ class Model:
 
         The first tokens of a vocabulary that was trained in batches are not those of a smaller vocabulary: it encodes
         text to about 2% more tokens than one that was trained with `n` tokens. This function warns about it, judging
-        by `training`; see docs/surgery.md.
+        by `training`; see https://batchbpe.github.io/batchbpe/surgery.html.
 
         >>> dict(Model(split=r"\\w+", merges={(97, 98): 256, (256, 99): 257}).truncated(257).merges)
         {(97, 98): 256}

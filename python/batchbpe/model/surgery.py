@@ -1,4 +1,6 @@
-"""Model surgery: functions that return a valid new model. `Model` has them as methods; see docs/surgery.md.
+"""Model surgery: functions that return a valid new model. `Model` has them as methods.
+
+See https://batchbpe.github.io/batchbpe/surgery.html.
 
 Each keeps what it does not change, and appends what it did to "edited" in `Model.training`.
 """
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 
 Pair = tuple[int, int]
 STABLE_BATCH = 100
-"""With batches up to this size, the first tokens of a vocabulary are nearly those of a smaller one: docs/surgery.md."""
+"""With batches up to this size, the first tokens of a vocabulary are nearly those of a smaller one.
+
+See https://batchbpe.github.io/batchbpe/surgery.html.
+"""
 
 
 def without(model: Model, tokens: Iterable[int | bytes | str], dependents: Dependents) -> Model:

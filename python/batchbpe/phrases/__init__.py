@@ -1,1 +1,4 @@
-"""Phrases: tokens for sequences of chunks, such as " of the", trained in a second phase. See docs/phrases.md."""
+"""Phrases: tokens for sequences of chunks, such as " of the", trained in a second phase.
+
+See https://batchbpe.github.io/batchbpe/phrases.html.
+"""

@@ -1,4 +1,6 @@
-"""Train phrases: tokens for sequences of chunks, such as " of the". See docs/phrases.md.
+"""Train phrases: tokens for sequences of chunks, such as " of the".
+
+See https://batchbpe.github.io/batchbpe/phrases.html.
 
 Runs of chunks are merged with the same table, loop and policies as chunks of bytes. Their chunks are already tokens,
 and a phrase is used where it is the longest match, whichever pairs it was merged from.

@@ -1,4 +1,7 @@
-"""Train merges and then phrases: from how much of the text, how many, and with which ids. See docs/phrases.md."""
+"""Train merges and then phrases: from how much of the text, how many, and with which ids.
+
+See https://batchbpe.github.io/batchbpe/phrases.html.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,9 @@ def train_with_phrases(
     reader: RunReader,
     on_batch: Callable[[Batch], object] | None = None,
 ) -> Model:
-    """Train merges on counts, and phrases on the text that was counted; see `train`. docs/phrases.md lists the steps.
+    """Train merges on counts, and phrases on the text that was counted; see `train`.
+
+    https://batchbpe.github.io/batchbpe/phrases.html lists the steps.
 
     `on_batch` is called after each batch of merges. Batches of phrases are reported after an attempt to learn them has
     succeeded, so they arrive together.

@@ -1,8 +1,10 @@
 """Policies: which pairs of tokens are merged in the next batch. This is the decision that training leaves to Python.
 
 A policy is a function that receives `Candidates` (the most frequent pairs, best first) and returns the ones to merge
-now. The four policies of the paper are here, and one that is exact; docs/policies.md shows how to write your own. They
-are pure functions over arrays and do not depend on how pairs are counted or merged.
+now. The four policies of the paper are here, and one that is exact. They are pure functions over arrays and do not
+depend on how pairs are counted or merged.
+
+https://batchbpe.github.io/batchbpe/policies.html shows how to write your own.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ __all__ = [
 ]
 
 Policy = Callable[[Candidates], Candidates]
-"""A policy may also have the methods `start(vocab)` and `revise(batch)`; see docs/policies.md."""
+"""A policy may also have the methods `start(vocab)` and `revise(batch)`.
+
+See https://batchbpe.github.io/batchbpe/policies.html.
+"""
 
 
 def _earliest(tokens: npt.NDArray[Any], size: int) -> npt.NDArray[np.int32]:

@@ -165,7 +165,7 @@ class Tokenizer(Codec):
         Parameters
         ----------
         path: the file or folder.
-        format: its format; see docs/formats.md.
+        format: its format; see https://batchbpe.github.io/batchbpe/formats.html.
         allow_inexact: whether to write the file even if some text would be encoded differently.
         {roles}
         Only transformers, gguf and batchbpe store roles and a chat template. chat_template is the text of the template,
@@ -230,8 +230,8 @@ class Tokenizer(Codec):
         """Relate the ids of this vocabulary to those of another: which tokens are the same, and the parts of new ones.
 
         `base` can be a tokenizer of this package, of `tokenizers` or of transformers, a model, or a path. If it lacks a
-        token, the parts of the token are the ids to which `base` encodes it. docs/embeddings.md shows how to give a
-        language model this vocabulary with them.
+        token, the parts of the token are the ids to which `base` encodes it.
+        https://batchbpe.github.io/batchbpe/embeddings.html shows how to give a language model this vocabulary.
 
         >>> base = Tokenizer.train("aaabdaaabac", 257)
         >>> longer = Tokenizer.train("aaabdaaabac", 259, base=base)

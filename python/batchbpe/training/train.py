@@ -90,8 +90,9 @@ def train(
     normalization: Unicode normalization form of the text, such as NFC; by default that of `base`, of `like` or of the
         counts, or none. Decoding then returns the normalized text.
     {options}
-    policy and phrase_chunks may also be functions; see docs/policies.md and docs/phrases.md. chat_template is the text
-    of a template, or a path object such as `Path("chat.jinja")`.
+    policy and phrase_chunks may also be functions; see https://batchbpe.github.io/batchbpe/policies.html and
+    https://batchbpe.github.io/batchbpe/phrases.html. chat_template is the text of a template, or a path object such as
+    `Path("chat.jinja")`.
     {reading}
     progress: True shows progress bars; a function is called with the number of bytes read so far.
     on_counts: called with the chunk counts before training.

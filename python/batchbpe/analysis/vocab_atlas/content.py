@@ -29,7 +29,7 @@ def content_of(
     sources: Mapping[str, Path] | None = None,
     text_files: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the content of the JSON file: see docs/atlas.md for its fields.
+    """Return the content of the JSON file: see https://batchbpe.github.io/batchbpe/atlas.html for its fields.
 
     >>> content_of({}, np.zeros((0, 0), np.int64), {"a.json": ValueError("damaged")})["failures"]
     [{'name': 'a.json', 'source': None, 'error': 'damaged'}]

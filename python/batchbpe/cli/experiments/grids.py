@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from ...choices import Objective, Unit
 from ...errors import ArgumentError, Setting, short
+from ...util.documentation import page
 from ..options import option
 from ..policy import load_policy
 from ..usage import UsageError, count_or, number, one_of, refuse
@@ -61,7 +62,7 @@ def mixture(
     objective: Annotated[
         Objective,
         option(
-            "What to optimize: total, worst, gini or bytes-per-token (docs/mixtures.md).",
+            f"What to optimize: total, worst, gini or bytes-per-token ({page('mixtures')}).",
             metavar="NAME",
             **one_of(get_args(Objective)),
         ),

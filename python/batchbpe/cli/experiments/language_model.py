@@ -52,7 +52,7 @@ def language_model(
 ) -> Result:
     """Compare vocabularies by training small language models.
 
-    The first vocabulary is the reference (docs/language-model.md).
+    The first vocabulary is the reference (https://batchbpe.github.io/batchbpe/language-model.html).
 
     Example: batchbpe experiment language-model --data data --tokenizer a.model --tokenizer b.model -o lm
     """
