@@ -74,9 +74,10 @@ def test_addresses_of_the_project_agree() -> None:
         )
     }
     assert {file for file, _ in found} >= {"pyproject.toml", "CITATION.cff"}
-    allowed = re.compile(rf"({re.escape(REPOSITORY)}|{re.escape(SITE.rstrip('/'))})(\.git$|\.$|/|$)")
-    others = re.compile(r"https://(pypi\.org/p|img\.shields\.io/)")
-    assert not {(file, url) for file, url in found if not (allowed.match(url) or others.match(url))}
+    raw = REPOSITORY.replace("//github.com", "//raw.githubusercontent.com")
+    bases = "|".join(re.escape(base.rstrip("/")) for base in (REPOSITORY, SITE, raw))
+    allowed = re.compile(rf"({bases})(\.git$|\.$|/|$)|https://(pypi\.org/p|img\.shields\.io)/")
+    assert not {(file, url) for file, url in found if not allowed.match(url)}
 
 
 def test_links_of_the_published_readme_are_absolute() -> None:
