@@ -38,7 +38,7 @@ def describe_run(turns):
 
 def report(records):
     """Return the page of results. It repeats the description of the run wherever it changes."""
-    parts, run = ["# Results\n\n[README.md](README.md) explains how to read these tables.\n"], None
+    parts, run = ["# Benchmark results\n\n[README.md](README.md) explains how to read these tables.\n"], None
     for job, of_job in groupby(records, key=lambda each: each["job"]):
         parts.append(f"## {job}\n")
         for title, rows in groupby(of_job, key=lambda each: each["table"]):

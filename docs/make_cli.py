@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from batchbpe.cli import app
 from batchbpe.cli.usage import argument, grouped
-from batchbpe.util import documentation
+from batchbpe.util.documentation import DOCUMENTATION
 
 HEAD = """# Command line
 
@@ -55,9 +55,7 @@ def page() -> str:
                 if param.name != "help":
                     rows.append(f"| `{param.get_help_record(context)[0]}` | {param.help}{_default(param)} |")
         parts.append("\n".join(["| | |", "|---|---|", *rows, ""]))
-    return re.sub(
-        re.escape(documentation.page("NAME")).replace("NAME", r"([\w-]+)"), r"[\1.md](\1.md)", "\n".join(parts)
-    )
+    return re.sub(rf"{DOCUMENTATION}([\w-]+)\.html", r"[\1.md](\1.md)", "\n".join(parts))
 
 
 def _commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

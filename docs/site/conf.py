@@ -17,6 +17,7 @@ copyright = "the contributors of batchbpe"
 version = release = batchbpe.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton"]
 default_role = "code"
+smartquotes = False
 
 myst_enable_extensions = ["attrs_inline"]
 myst_heading_anchors = 4
@@ -43,6 +44,9 @@ INTERNAL = (
 """What appears in signatures and has no entry in the API reference. Names of other packages are not checked."""
 nitpick_ignore_regex = [("py:.*", rf"(?!batchbpe\.).*|batchbpe\.({'|'.join(INTERNAL)})\b.*")]
 
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"
+
 html_theme = "furo"
 html_title = "batchbpe"
 html_baseurl = address_of("Documentation")
@@ -62,6 +66,7 @@ def docstring(app: Sphinx, what: str, name: str, obj: object, options: object, l
     if heading:
         parameters, *rest = re.split(r"\n(?=\n|>>>|(?!\w+(?:, \w+)*: )\S)", parameters, maxsplit=1)
         parameters = re.sub(r"(?m)^(\w+(?:, \w+)*): ", r"* **\1** – ", parameters)
+        parameters = re.sub(r"(?m)^ +", "  ", parameters)
         text = "\n\n".join([text, ":Parameters:", indent(parameters, "    "), *rest])
     text = re.sub(rf"{html_baseurl}([\w-]+)\.html(#[\w-]+)?", r":doc:`/\1`", text)
     parts = re.split(r"(?m)(^ *>>>.*(?:\n.*\S.*)*|:Parameters:|:doc:`[^`]+`|\* \*\*.*?\*\*|`[^`]+`)", text)
