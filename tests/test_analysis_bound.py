@@ -222,8 +222,10 @@ def test_wrong_arguments_are_errors():
     tokenizer = Tokenizer.train(COUNTS, 300)
     for arguments, options, error, message in [
         ((tokenizer, TEXT), {}, TypeError, "counts must be ChunkCounts, got .*; use ChunkCounts.count"),
-        (("300", COUNTS), {}, TypeError, "must be a Tokenizer or a number of tokens, got '300'"),
-        ((True, COUNTS), {}, TypeError, "must be a Tokenizer or a number of tokens, got True"),
+        (("300", COUNTS), {}, FileNotFoundError, "file not found: 300"),
+        ((None, COUNTS), {}, TypeError, "tokenizer_or_size must be a Tokenizer, a Model, a path, .* got None"),
+        ((True, COUNTS), {}, TypeError, "tokenizer_or_size must be an integer, got True"),
+        ((2.5, COUNTS), {}, TypeError, "tokenizer_or_size must be an integer, got 2.5"),
         ((-1, COUNTS), {}, ValueError, "tokenizer_or_size must be at least 0, got -1"),
         ((2, COUNTS.at_least(10**9)), {}, DataError, "the counts are empty"),
         ((2, COUNTS), {"tolerance": float("nan")}, ValueError, "tolerance must be at least 0, got nan"),

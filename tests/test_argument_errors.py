@@ -165,8 +165,9 @@ CREATE: list[tuple[Call, str]] = [
     (lambda: Tokenizer.from_tiktoken("x", special_tokens={5: 1}), "special_tokens must contain only strings, got 5"),  # type: ignore[dict-item]
     (train(special_tokens=[""]), "special_tokens must not contain an empty string, got ''"),
 ]
+LOADABLE = "must be a Tokenizer, a Model, a path, or a fast tokenizer of tokenizers or transformers"
 ANALYSE: list[tuple[Call, str]] = [
-    (lambda: audit(5), "tokenizer must be a Tokenizer, got 5"),  # type: ignore[arg-type]
+    (lambda: audit(5), f"tokenizer {LOADABLE}, got 5"),  # type: ignore[arg-type]
     (lambda: evaluate(TOK, texts={"en": None}), "texts['en'] must be text, files or other data, got None"),  # type: ignore[dict-item]
     (lambda: evaluate({"a": TOK}, {"en": "to be", "de": 5}), "data['de'] must be text, files or other data, got 5"),  # type: ignore[dict-item]
 ]

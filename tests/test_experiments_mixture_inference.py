@@ -270,13 +270,15 @@ def test_orders_like_that_of_serial_have_no_signs_of_batches(policy: str) -> Non
     assert batching_signs(trained(policy)).in_batches is False
 
 
-def test_the_order_of_merges_tells_whether_they_were_made_in_batches() -> None:
+def test_the_order_of_merges_tells_whether_they_were_made_in_batches(tmp_path: Path) -> None:
     batched, serial = (batching_signs(trained(policy)) for policy in ("continue_search", "serial"))
     assert batched.in_batches is True
     assert batched.score > 1.2 * serial.score
     assert batching_signs(trained("serial", 499)).in_batches is None
     assert batching_signs(Tokenizer.train("a", 256)).score == 0
     assert batching_signs(trained("serial").model) == serial
+    trained("serial").save(tmp_path / "mine")
+    assert batching_signs(tmp_path / "mine.model") == serial
 
 
 def test_ids_of_merges_do_not_matter() -> None:
@@ -357,9 +359,20 @@ EN = ChunkCounts.count("to be or not to be")
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: mixture_inference("mine.model", {"a": EN}), ArgumentTypeError, "tokenizer must be a Tokenizer"),  # type: ignore[arg-type]
+        (
+            lambda: mixture_inference(None, {"a": EN}),
+            ArgumentTypeError,
+            "tokenizer must be a Tokenizer, a Model, a path",
+        ),  # type: ignore[arg-type]
         (lambda: mixture_inference(MODEL, EN), ArgumentTypeError, "groups must be a dict of group names"),
-        (lambda: mixture_inference(MODEL, {"a": EN}, min_bytes=1), DataError, "at least two groups must have 1 bytes"),
+        (lambda: mixture_inference("absent.model", {"a": EN}), FileNotFoundError, "absent.model"),
+        (lambda: mixture_inference(MODEL, {"a": EN}), DataError, "at least two groups are needed, got a"),
+        (
+            lambda: mixture_inference(MODEL, {}),
+            ArgumentTypeError,
+            "groups must be a dict of .*, got {}",
+        ),
+        (lambda: mixture_inference(MODEL, {"a": EN, "b": ""}, min_bytes=1), DataError, "at least two groups must have"),
         (lambda: mixture_inference(MODEL, {"a": EN, "b": EN}), DataError, "at least two groups .* 100,000 .* got none"),
         (lambda: mixture_inference(MODEL, {"a": EN, "b": EN}, merges=0), ArgumentError, "merges must be at least 1"),
         (

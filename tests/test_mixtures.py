@@ -422,14 +422,17 @@ def test_the_experiment_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ("options", "problem"),
     [
         ("mixture", "mixture needs --group-column or --by-file"),
-        ("mixture --by-file", "a mixture needs at least two groups, got a"),
+        ("mixture --by-file", "at least two groups are needed, got a"),
         ("mixture --by-file --per word", "--per must be one of 'text', 'byte', 'character', got 'word'"),
         (
             "mixture --by-file --objective best",
             "--objective.*must be one of 'total', 'worst', 'gini', 'bytes-per-token', got 'best'",
         ),
         ("mixture --by-file --grid policy=serial", "--grid policy has no effect with mixture; remove it"),
-        ("mixture --by-file --heldout-share 0.5", r"--heldout-share must be between 0 and 0\.5, exclusive, got 0\.5"),
+        (
+            "mixture --data b.txt --by-file --heldout-share 0.5",
+            r"--heldout-share must be between 0 and 0\.5, exclusive, got 0\.5",
+        ),
         ("mixture --data b.txt --by-file -n 9000", r"must be at most \d+, since the data has no more pairs to merge"),
         ("mixture --data c.txt --by-file -n 300", "group c has too little text to hold some out"),
     ],

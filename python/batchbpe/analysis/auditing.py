@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentTypeError
+from ..formats import Loadable
 from ..model import Model
 from ..tokenizer import Tokenizer
 from ..util.utf8 import is_utf8
 from .display import quoted_token
+from .loading import loaded
 from .tables import Table, Tabular
 
 RESIDUE = 0.1
@@ -78,12 +79,12 @@ class Audit(Tabular):
         return [self.table()]
 
 
-def audit(tokenizer: Tokenizer, *, frequencies: npt.NDArray[np.uint64] | None = None) -> Audit:
+def audit(tokenizer: Loadable, *, frequencies: npt.NDArray[np.uint64] | None = None) -> Audit:
     """Find tokens worth checking. `evaluate(tokenizer, data, audit=True)` also finds those that are not used in a text.
 
     Parameters
     ----------
-    tokenizer: the tokenizer to audit.
+    tokenizer: the tokenizer to audit, or its path.
     frequencies: number of occurrences of each token in a text, such as `Evaluation.frequencies`.
 
     >>> tokenizer = Tokenizer.train("aaabdaaabac", 259)
@@ -91,8 +92,7 @@ def audit(tokenizer: Tokenizer, *, frequencies: npt.NDArray[np.uint64] | None = 
     [97, 98, 256, 257]
 
     """
-    if not isinstance(getattr(tokenizer, "model", None), Model):
-        raise ArgumentTypeError("tokenizer", tokenizer, "must be a Tokenizer")
+    tokenizer = loaded("tokenizer", tokenizer)
     model = tokenizer.model
     found = set(model.found_tokens.values())
     vocab = {token: value for token, value in model.vocab.items() if token not in found}

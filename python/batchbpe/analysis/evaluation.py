@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,7 @@ from ..counts import ChunkCounts
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import Reading, ReadOptions, Sampling
 from ..data.source import Source
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, plural, short
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, listed, plural, short
 from ..options import accepting
 from ..tokenizer import Tokenizer
 from ..util.progress import Meter, bar, format_size
@@ -148,6 +148,31 @@ def grouped_documents(
     if by_name is None:
         return None
     return [source for each in by_name.values() for source in each], groups.by_name(by_name, corpus.sampling)
+
+
+def required_groups(
+    corpus: Corpus, group_column: str | None, by_file: bool
+) -> tuple[list[Source], groups.GroupedDocuments]:
+    """Return what `grouped_documents` does, or raise if nothing defines groups, or if there is only one.
+
+    >>> required_groups(Corpus({"en": ["to be"]}), None, by_file=False)
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.DataError: at least two groups are needed, got en
+    """
+    found = grouped_documents(corpus, group_column, by_file)
+    if found is None:
+        remedy = ("or use ", Setting("group_column"), " or ", Setting("by_file"))
+        raise ArgumentTypeError("groups", corpus.given, "must be a dict of group names and their data", remedy=remedy)
+    if group_column is None:
+        check_two_groups(list(map(str, corpus.given)) if not by_file else [source.name for source in found[0]])
+    return found
+
+
+def check_two_groups(names: Collection[str]) -> None:
+    """Raise unless there are at least two groups."""
+    if len(names) < 2:
+        raise DataError(f"at least two groups are needed, got {listed(names)}")
 
 
 def _by_name(corpus: Corpus) -> dict[str, list[Source]] | None:

@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from .._core import Encoder
 from ..arguments import check_integer
-from ..formats import Loadable, load_any
+from ..formats import Loadable
 from ..model import Model, UnknownTokenError
 from ..storage.atomic import replacing
-from ..tokenizer import Tokenizer
 from ..util.lazy import lazy
 from ..util.utf8 import is_utf8
+from .loading import loaded
 from .tables import Table, Tabular
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class IdMap(Tabular):
 
     def __init__(self, tokenizer: Loadable, base: Loadable) -> None:
         """Compare the vocabulary of `tokenizer`, the new one, with that of `base`."""
-        self.tokenizer, self.base = _loaded("tokenizer", tokenizer), _loaded("base", base)
+        self.tokenizer, self.base = loaded("tokenizer", tokenizer), loaded("base", base)
         new, old = self.tokenizer.model, self.base.model
         self.old_ids = _same_tokens(new, old)
         self.ids, self.offsets = _all_parts(new, old, self.old_ids)
@@ -172,10 +172,6 @@ class IdMap(Tabular):
     def __repr__(self) -> str:
         """Show the number of tokens for each change."""
         return f"IdMap({', '.join(f'{change}={number}' for change, number in self.counts.items())})"
-
-
-def _loaded(parameter: str, source: Loadable) -> Tokenizer:
-    return source if isinstance(source, Tokenizer) else Tokenizer(load_any(parameter, source))
 
 
 def _by_kind(model: Model) -> Iterator[tuple[str, Sequence[int], Sequence[bytes]]]:

@@ -11,14 +11,15 @@ from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays
 from ..data.corpus import Data, Files
 from ..errors import ArgumentError
+from ..formats import Loadable
 from ..formats.carried import described
 from ..formats.roles import roles_of
 from ..model import Model
 from ..model.tree import MergeTree
 from ..patterns import explain
-from ..tokenizer import Tokenizer
 from .display import decoded
 from .inspection_tables import counts_tables, model_tables, token_table
+from .loading import loaded
 from .tables import Table, Tabular, notebook_tables
 
 
@@ -160,14 +161,14 @@ class CountsSummary(Tabular):
         return counts_tables(self)
 
 
-def inspect_model(tokenizer: Tokenizer) -> ModelSummary:
-    """Summarize a vocabulary.
+def inspect_model(tokenizer: Loadable) -> ModelSummary:
+    """Summarize the vocabulary of a tokenizer, or of its path.
 
     >>> summary = inspect_model(Tokenizer.train("aaabdaaabac", 259))
     >>> summary.merges, summary.longest_merge
     (3, TokenInfo(id=258, text='aaab', hex='61616162', bytes=4))
     """
-    model = tokenizer.model
+    model = loaded("tokenizer", tokenizer).model
     mean = sum(len(model.vocab_with_hidden[token]) for token in model.merges.values()) / max(1, len(model.merges))
     return ModelSummary(
         tokens=len(model.vocab),
@@ -213,7 +214,7 @@ def _longest(model: Model, tokens: Iterable[int]) -> TokenInfo | None:
     return None if longest is None else TokenInfo.of(longest, model.vocab[longest])
 
 
-def find_tokens(tokenizer: Tokenizer, *, search: str | None = None, longest: int | None = None) -> FoundTokens:
+def find_tokens(tokenizer: Loadable, *, search: str | None = None, longest: int | None = None) -> FoundTokens:
     """Return the tokens that contain `search`, by default all; with `longest`, the n longest of them.
 
     >>> find_tokens(Tokenizer.train("aaabdaaabac", 258), search="ab")
@@ -221,7 +222,7 @@ def find_tokens(tokenizer: Tokenizer, *, search: str | None = None, longest: int
     """
     if longest is not None and longest < 0:
         raise ArgumentError("longest", longest, "must be at least 0")
-    rows = list(tokenizer.vocab.items())
+    rows = list(loaded("tokenizer", tokenizer).vocab.items())
     if search is not None:
         rows = [(token, value) for token, value in rows if search.encode() in value]
     if longest is not None:

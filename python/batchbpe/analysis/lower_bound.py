@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
+from numbers import Real
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from ..arguments import check_integer
 from ..counts import ChunkCounts
 from ..counts.arrays import total_of
 from ..errors import ArgumentError, ArgumentTypeError, DataError, UserError
+from ..formats import Loadable
 from ..patterns import Split
 from ..tokenizer import Tokenizer
 from ..util.progress import bar
 from .bound_certificate import Chunks, Ints, certified, valuable_tokens
 from .bound_solver import Relaxation
 from .evaluator import is_plain
+from .loading import loaded
 from .tables import Table, Tabular, formatted
 
 STEPS = 50
@@ -68,7 +70,7 @@ class Bound(Tabular):
 
 
 def bound(
-    tokenizer_or_size: Tokenizer | int,
+    tokenizer_or_size: Loadable | int,
     counts: ChunkCounts,
     *,
     tolerance: float = 5e-4,
@@ -84,8 +86,8 @@ def bound(
 
     Parameters
     ----------
-    tokenizer_or_size: a tokenizer, without phrases or added tokens, whose pattern is that of the counts; or the number
-        of tokens besides the 256 bytes. Special tokens do not count, and neither do hidden tokens.
+    tokenizer_or_size: a tokenizer without phrases or added tokens whose pattern is that of the counts, or its path; or
+        the number of tokens besides the 256 bytes. Special tokens do not count, and neither do hidden tokens.
     counts: the bound is about these counts. Counts with a cutoff have another bound than all counts.
     tolerance: stop when 100 steps raise the bound by less than this fraction.
     max_steps: stop after this many steps.
@@ -102,13 +104,12 @@ def bound(
     started = time.perf_counter()
     _check(counts, tolerance, max_steps, max_seconds, max_edges)
     encoded = None
-    if isinstance(tokenizer_or_size, Tokenizer):
-        size, encoded = multi_byte_tokens(tokenizer_or_size), encoded_length(tokenizer_or_size, counts)
-    elif isinstance(tokenizer_or_size, bool) or not isinstance(tokenizer_or_size, Integral):
-        raise ArgumentTypeError("tokenizer_or_size", tokenizer_or_size, "must be a Tokenizer or a number of tokens")
-    else:
+    if isinstance(tokenizer_or_size, int | Real):
         check_integer("tokenizer_or_size", tokenizer_or_size, least=0)
         size = int(tokenizer_or_size)
+    else:
+        tokenizer = loaded("tokenizer_or_size", tokenizer_or_size)
+        size, encoded = multi_byte_tokens(tokenizer), encoded_length(tokenizer, counts)
 
     def result(tokens: int, converged: bool, steps: int, modeled: float) -> Bound:
         return Bound(tokens, size, encoded, converged, steps, modeled, time.perf_counter() - started)

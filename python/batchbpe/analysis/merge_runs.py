@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import ArgumentTypeError, DataError
+from ..errors import DataError
+from ..formats import Loadable, load_any
 from ..model import Model
-from ..tokenizer import Tokenizer
 from .tables import Table, Tabular
 
 Pairs = Sequence[tuple[int, int]]
@@ -55,15 +55,13 @@ class BatchingSigns(Tabular):
         return [(["order of merges", ""], rows)]
 
 
-def batching_signs(tokenizer: Tokenizer | Model) -> BatchingSigns:
-    """Measure signs that a vocabulary was trained in batches.
+def batching_signs(tokenizer: Loadable) -> BatchingSigns:
+    """Measure signs that a vocabulary was trained in batches: that of a tokenizer, a model, or a path.
 
     >>> batching_signs(Tokenizer.train("aaabdaaabac", 259))
     BatchingSigns(merges=3, mean_run=1.0, score=0.693, in_batches=None)
     """
-    model = getattr(tokenizer, "model", tokenizer)
-    if not isinstance(model, Model):
-        raise ArgumentTypeError("tokenizer", tokenizer, "must be a Tokenizer or a Model")
+    model = load_any("tokenizer", tokenizer)
     pairs = merge_sequence(model)[:MAX_MERGES]
     mean = len(pairs) / len(longest_runs(pairs, 256 + len(model.stop_words))) if pairs else 0.0
     score = mean / len(pairs) ** (1 / 3) if pairs else 0.0

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from ..analysis.evaluation import grouped_documents, reading_bar
+from ..analysis.evaluation import check_two_groups, reading_bar, required_groups
 from ..analysis.plots import COLORS, abbreviate_numbers, axes, styled
 from ..arguments import check_integer
 from ..choices import Normalization, Objective, Unit
@@ -18,7 +18,7 @@ from ..counts import ChunkCounts
 from ..counts.mixture import Mixture
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import ReadOptions
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, listed, plural
+from ..errors import ArgumentError, plural
 from ..model import Model
 from ..patterns import Split, split_given
 from ..util.surrogates import Errors
@@ -93,16 +93,11 @@ def mixture(
     sizes = sorted({*vocab_sizes})
     _check_options(sizes, objective, per, trials, keep)
     corpus = Corpus(groups, texts, files, ReadOptions(text_column, document=document, errors=errors))
-    found_groups = grouped_documents(corpus, group_column, by_file)
-    if found_groups is None:
-        remedy = ("or use ", Setting("group_column"), " or ", Setting("by_file"))
-        raise ArgumentTypeError("groups", corpus.given, "must be a dict of group names and their data", remedy=remedy)
-    sources, grouped = found_groups
+    sources, grouped = required_groups(corpus, group_column, by_file)
     split = split_given(pattern, normalization)
     with reading_bar(sources, show=progress) as update:
         data, tested = ExperimentData.by_group(grouped, split, errors, heldout_share, seed, update)
-    if len(data) < 2:
-        raise DataError(f"a mixture needs at least two groups, got {listed(data)}")
+    check_two_groups(data)
     search = Search({group: each.counts.total_bytes for group, each in data.items()}, trials, objective, seed)
     with vocabularies_bar(trials * len(sizes), show=progress) as on_progress:
         heldout, test = _HeldOut(data, per), _HeldOut(tested, per)

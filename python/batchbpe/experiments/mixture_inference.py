@@ -15,7 +15,7 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from ..analysis.evaluation import grouped_documents, reading_bar
+from ..analysis.evaluation import reading_bar, required_groups
 from ..analysis.groups import GroupedDocuments
 from ..analysis.merge_runs import BatchingSigns, batching_signs, merge_sequence
 from ..analysis.plots import COLORS, abbreviate_numbers, axes, styled
@@ -26,8 +26,8 @@ from ..counts.counter import ChunkCounter
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import ReadOptions
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, listed, plural
+from ..formats import Loadable, load_any
 from ..model import Model
-from ..tokenizer import Tokenizer
 from ..util.progress import bar
 from ..util.surrogates import Errors
 from .data import names_of
@@ -50,7 +50,7 @@ RANGES = 10
 
 @styled
 def mixture_inference(
-    tokenizer: Tokenizer | Model,
+    tokenizer: Loadable,
     groups: Mapping[str, Data] | Data | None = None,
     *,
     texts: Mapping[str, str | Iterable[str]] | None = None,
@@ -73,7 +73,7 @@ def mixture_inference(
 
     Parameters
     ----------
-    tokenizer: the vocabulary.
+    tokenizer: the vocabulary: a tokenizer, a model, or the path of one.
     groups: text by group; or, with `group_column` or `by_file`, anything that `ChunkCounts.count` accepts. Chunk counts
         must have the pattern of the vocabulary.
     texts, files: as in `evaluate`, instead of `groups`.
@@ -95,18 +95,12 @@ def mixture_inference(
     ['en', 'de']
 
     """
-    model = getattr(tokenizer, "model", tokenizer)
-    if not isinstance(model, Model):
-        raise ArgumentTypeError("tokenizer", tokenizer, "must be a Tokenizer or a Model")
+    model = load_any("tokenizer", tokenizer)
     _check_options(merges, order, min_bytes)
     solver()  # before reading the text
     pairs = _merge_list(model, merges)
     corpus = Corpus(groups, texts, files, ReadOptions(text_column, document=document, errors=errors))
-    found_groups = grouped_documents(corpus, group_column, by_file)
-    if found_groups is None:
-        remedy = ("or use ", Setting("group_column"), " or ", Setting("by_file"))
-        raise ArgumentTypeError("groups", corpus.given, "must be a dict of group names and their data", remedy=remedy)
-    sources, grouped = found_groups
+    sources, grouped = required_groups(corpus, group_column, by_file)
     with reading_bar(sources, show=progress) as update:
         counted = _counted(grouped, model, errors, update)
     counts = {group: each for group, each in counted.items() if each.total_bytes >= min_bytes}
