@@ -4,6 +4,7 @@ import json
 import re
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,29 @@ def test_vocabulary_order(client: TestClient) -> None:
     assert counts == sorted(counts, reverse=True) and counts[0] == 2 == TOKENIZER.encode("to be or not to be").count(
         rows[0]["id"]
     )
+
+
+def test_diff(client: TestClient) -> None:
+    models = [Tokenizer.train("aaabdaaabac", size) for size in (258, 259)]
+    moved = {pair: {256: 300}.get(token, token) for pair, token in models[1].merges.items()}
+    merges = {(300 if one == 256 else one, 300 if two == 256 else two): token for (one, two), token in moved.items()}
+    models.append(Tokenizer(replace(models[1].model, merges=merges)))
+    space = Workspace(dict(zip("abc", models, strict=True)))
+
+    def rows(before: int, after: int, part: str, **query: str) -> list[tuple[int, list[int]]]:
+        answer = api.diff(space, {"before": str(before), "after": str(after), "part": part, **query})
+        assert answer["counts"] == models[after].id_map(models[before]).counts
+        assert answer["total"] >= len(answer["rows"])
+        return [(row["id"], [other["id"] for other in row["others"]]) for row in answer["rows"]]
+
+    assert rows(0, 1, "added") == rows(1, 0, "removed") == [(258, [256, 257])]
+    assert rows(0, 1, "removed") == rows(0, 1, "moved") == rows(1, 1, "added") == []
+    assert rows(1, 2, "moved") == [(300, [256])] and rows(2, 1, "moved") == [(256, [300])]
+    assert rows(0, 1, "added", search="d") == [] != rows(0, 1, "added", search="aab")
+    assert rows(1, 0, "removed", start="1") == []
+    wrong = client.get("/api/diff", params={"part": "kept"})
+    assert (wrong.status_code, "must be 'removed', 'added' or 'moved'" in wrong.json()["error"]) == (400, True)
+    assert client.get("/api/diff", params={"before": "2"}).json() == {"error": "before must be less than 2, got 2"}
 
 
 def test_scripts_of_mixed_and_partial_tokens() -> None:

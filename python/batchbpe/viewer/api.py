@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,10 @@ from ..counts import ChunkCounts
 from ..counts.counter import ChunkArrays
 from ..errors import ArgumentError, DataError
 from ..tokenizer import Tokenizer
-from .vocabulary import Query, TokenCounts, Vocabulary
+from .parameters import Parameters, index_of, integer, page_of, query_of
+from .vocabulary import TokenCounts, Vocabulary
 from .workspace import Workspace
 
-MAX_ROWS = 500
-"""Maximum number of rows in an answer."""
 MAX_BUILT = 200
 """Maximum number of tokens in the list of those that are built from a token."""
 MAX_PARTS = 2000
@@ -30,10 +29,11 @@ MAX_FOUND = 2000
 """Maximum number of chunks that a search finds."""
 MAX_BYTES = 256
 """Maximum number of bytes of a token or chunk in an answer. Its field `bytes` is the number without this limit."""
+MAX_OTHERS = 8
+"""Maximum number of tokens of another vocabulary that a row of a diff contains."""
 MAX_TOKENS = 1 << 21
 """Maximum number of tokens of a text in an answer, in all models together."""
 Answer = dict[str, Any]
-Parameters = Mapping[str, Any]
 
 
 def workspace(space: Workspace) -> Answer:
@@ -93,8 +93,8 @@ def encode(space: Workspace, given: Parameters) -> Answer:
     """
     text = given["text"]
     if "model" in given or "merges" in given:
-        merges = _integer(given, "merges") if "merges" in given else None
-        return encoded(space.replay(text, _index(given, "model", space.models), merges))
+        merges = integer(given, "merges") if "merges" in given else None
+        return encoded(space.replay(text, index_of(given, "model", space.models), merges))
     key, comparison = space.compare(text)
     return {"key": key} | encoded(comparison)
 
@@ -149,7 +149,7 @@ def token(space: Workspace, given: Parameters) -> Answer:
     >>> answer["token"]["parts"], answer["built"][0]["text"], answer["built_total"]
     ((97, 97), 'aaab', 1)
     """
-    index, number = _index(given, "model", space.models), _integer(given, "id")
+    index, number = index_of(given, "model", space.models), integer(given, "id")
     vocabulary, counts = space.vocabularies[index], _token_counts(space, given, index)
     if number not in vocabulary.model.vocab_with_hidden:
         raise ArgumentError("id", number, f"must be the id of a token of {list(space.tokenizers)[index]}")
@@ -188,21 +188,48 @@ def vocabulary(space: Workspace, given: Parameters) -> Answer:
     >>> answer["total"], [row["id"] for row in answer["rows"]], answer["facets"]["kind"]
     (2, [257], {'byte': 256, 'merge': 3})
     """
-    index = _index(given, "model", space.models)
+    index = index_of(given, "model", space.models)
     vocabulary, counts = space.vocabularies[index], _token_counts(space, given, index)
-    found = vocabulary.find(_query(given), counts)
-    rows = [_token(vocabulary, number, counts) for number in found[_page(given)].tolist()]
+    found = vocabulary.find(query_of(given), counts)
+    rows = [_token(vocabulary, number, counts) for number in found[page_of(given)].tolist()]
     return {"total": len(found), "rows": rows, "facets": vocabulary.facets}
 
 
-def _query(given: Parameters) -> Query:
-    options: Answer = {}
-    for name, default in ((each.name, each.default) for each in fields(Query) if given.get(each.name)):
-        if isinstance(default, bool):
-            options[name] = given[name] == "1"
-        else:
-            options[name] = given[name] if isinstance(default, str) else _integer(given, name)
-    return Query(**options)
+def diff(space: Workspace, given: Parameters) -> Answer:
+    """List tokens that only one of two vocabularies has, or that have another id.
+
+    `part` is "removed" (only in `before`), "added" (only in `after`) or "moved". `others` are the first tokens of the
+    other vocabulary that replace a token, `others_total` is their number. The other parameters are those of `Query`,
+    `start` and `rows`.
+
+    >>> from batchbpe import Tokenizer
+    >>> space = Workspace({size: Tokenizer.train("aaabdaaabac", int(size)) for size in ("257", "259")})
+    >>> answer = diff(space, {"before": "0", "after": "1", "part": "added"})
+    >>> answer["counts"], [(row["text"], [other["text"] for other in row["others"]]) for row in answer["rows"]]
+    ({'kept': 257, 'moved': 0, 'added': 2, 'removed': 0}, [('ab', ['a', 'b']), ('aaab', ['aa', 'a', 'b'])])
+    """
+    before, after = (index_of(given, name, space.models) for name in ("before", "after"))
+    part = given.get("part", "removed")
+    if part not in ("removed", "added", "moved"):
+        raise ArgumentError("part", part, "must be 'removed', 'added' or 'moved'")
+    id_map = space.id_map(before, after)
+    ids = id_map.removed if part == "removed" else id_map.tokens[id_map.changes == part]
+    own, other = (before, after) if part == "removed" else (after, before)
+    vocabulary, others = space.vocabularies[own], space.vocabularies[other].model.vocab_with_hidden
+    found = vocabulary.find(query_of(given))
+    found = found[np.isin(found, ids)]
+    replaced = space.id_map(after, before) if part == "removed" else id_map
+    rows = [
+        _token(vocabulary, number, None) | _others(others, replaced.parts(number))
+        for number in found[page_of(given)].tolist()
+    ]
+    return {"counts": id_map.counts, "total": len(found), "rows": rows}
+
+
+def _others(vocab: Mapping[int, bytes], parts: Sequence[int]) -> Answer:
+    first = [(each, vocab[each]) for each in parts[:MAX_OTHERS]]
+    infos = [asdict(TokenInfo.of(each, _beginning(value))) | {"bytes": len(value)} for each, value in first]
+    return {"others": infos, "others_total": len(parts)}
 
 
 def chunks(space: Workspace, given: Parameters) -> Answer:
@@ -213,10 +240,10 @@ def chunks(space: Workspace, given: Parameters) -> Answer:
     (4, [' not', ' or', ' to', 'to'])
     """
     files = list(space.counts.values())
-    counts = files[_index(given, "file", files)]
+    counts = files[index_of(given, "file", files)]
     search = str(given.get("search", "")).encode("utf-8", "surrogatepass")
     found, has_more = _find_chunks(counts.arrays, search) if search else (range(counts.unique), False)
-    rows = [_chunk(counts.arrays, index) for index in found[_page(given)]]
+    rows = [_chunk(counts.arrays, index) for index in found[page_of(given)]]
     return {"total": len(found), "has_more": has_more, "rows": rows}
 
 
@@ -260,22 +287,3 @@ def _token_counts(space: Workspace, given: Parameters, index: int) -> TokenCount
     if counts is None:
         raise DataError(f"the text {key} is no longer cached", remedy="encode it again")
     return counts[index]
-
-
-def _page(given: Parameters) -> slice:
-    start, rows = _integer(given, "start"), min(_integer(given, "rows", 100), MAX_ROWS)
-    return slice(start, start + rows)
-
-
-def _index(given: Parameters, name: str, items: Sequence[object]) -> int:
-    index = _integer(given, name)
-    if index >= len(items):
-        raise ArgumentError(name, index, f"must be less than {len(items)}")
-    return index
-
-
-def _integer(given: Parameters, name: str, default: int = 0) -> int:
-    text = str(given.get(name, default))
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise ArgumentError(name, text, "must be an integer of at least 0")
-    return int(text)

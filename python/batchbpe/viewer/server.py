@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ArgumentError, UserError, os_error
 from ..patterns import PatternError
 from . import api
+from .parameters import Parameters
 from .work import MAX_SECONDS, Cancelled, Limit, Message, Receive, Send, Worker
 from .workspace import MAX_TEXT, Workspace
 
@@ -40,7 +41,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-Question = Callable[[Workspace, api.Parameters], api.Answer]
+Question = Callable[[Workspace, Parameters], api.Answer]
 
 
 class Guard:
@@ -144,6 +145,7 @@ def application(space: Workspace, bound: str = "127.0.0.1", *names: str) -> Star
         limited("/api/encode", encode, "POST"),
         limited("/api/token", question(api.token)),
         limited("/api/vocabulary", question(api.vocabulary)),
+        limited("/api/diff", question(api.diff)),
         limited("/api/chunks", question(api.chunks)),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
@@ -160,9 +162,7 @@ async def _body(request: Request) -> bytes | None:
     return bytes(body)
 
 
-async def _respond(
-    worker: Worker, request: Request, answer: Question, space: Workspace, given: api.Parameters
-) -> Response:
+async def _respond(worker: Worker, request: Request, answer: Question, space: Workspace, given: Parameters) -> Response:
     from starlette.responses import Response
 
     try:
@@ -174,7 +174,7 @@ async def _respond(
     return Response(content, media_type="application/json")
 
 
-def _content(answer: Question, space: Workspace, given: api.Parameters) -> bytes:
+def _content(answer: Question, space: Workspace, given: Parameters) -> bytes:
     # Unlike starlette's JSONResponse, this can write lone surrogates.
     return json.dumps(answer(space, given), separators=(",", ":")).encode()
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..analysis.comparison import Comparison
 from ..analysis.evaluation import evaluate
+from ..analysis.id_map import IdMap
 from ..counts import ChunkCounts
 from ..errors import DataError
 from ..tokenizer import Tokenizer
@@ -56,6 +57,7 @@ class Workspace:
         self.models = list(self.tokenizers.values())
         self.vocabularies = [Vocabulary(tokenizer) for tokenizer in self.models]
         self.token_counts: dict[str, list[TokenCounts]] = {}
+        self.id_map = lru_cache(maxsize=None)(self._id_map)
         self.after = lru_cache(maxsize=MAX_REPLAYED)(self._after)
 
     def count_data(self, files: list[str], *, progress: bool = False) -> None:
@@ -79,6 +81,10 @@ class Workspace:
         for oldest in texts[:-REMEMBERED]:
             self.token_counts.pop(oldest, None)
         return key, comparison
+
+    def _id_map(self, before: int, after: int) -> IdMap:
+        """Compare the vocabularies of two tokenizers."""
+        return IdMap(self.models[after], self.models[before])
 
     def replay(self, text: str, index: int, merges: int | None = None) -> Comparison:
         """Encode a text with one tokenizer, or with its first `merges` merges."""

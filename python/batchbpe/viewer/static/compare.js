@@ -19,20 +19,23 @@ export class Compare {
     this.spaces = h("input", { type: "checkbox", id: "spaces", onchange: () => this.#option("spaces") });
     this.dim = h("input", { type: "checkbox", id: "dim", onchange: () => this.#option("dim") });
     const file = h("input", { type: "file", id: "file", onchange: () => this.#openFile(file.files[0]) });
+    this.underline = h("input", { type: "checkbox", id: "underline", onchange: () => this.#setUnderline() });
     this.encode = latest(() => this.#encode());
     this.special = h("span", {}, h("span", { class: "sample special" }, "framed"), " special token");
     this.dropped = h("span", {}, h("span", { class: "dropped" }, "struck through"), " dropped by the pattern");
+    this.differs = h("span", {}, h("span", { class: "sample differs" }, "underlined"), " cut differently");
     const isAlone = app.workspace.models.length < 2;
     this.root = h("div", { class: "compare" },
       !isStatic && this.input,
       h("div", { class: "tools" },
         !isStatic && h("label", { class: "button" }, "Open file", file),
         labeled("Show spaces and control characters", this.spaces),
+        !isAlone && labeled("Underline differences", this.underline),
         !isAlone && labeled("Color only differences", this.dim),
         this.status),
       this.columns.root,
-      h("p", { class: "legend" },
-        !isAlone && h("span", {}, h("span", { class: "sample differs" }, "underlined"), " cut differently"),
+      h("p", { class: "legend underlined" },
+        this.differs,
         h("span", {}, h("span", { class: "sample several" }, "dashed"), " several tokens in one character"),
         this.special, this.dropped));
     this.root.addEventListener("dragover", (event) => event.preventDefault());
@@ -47,6 +50,7 @@ export class Compare {
     this.#showText();
     this.spaces.checked = get("spaces") === "1";
     this.dim.checked = get("dim") === "1";
+    this.underline.checked = this.isUnderlined;
     await this.encode();
   }
 
@@ -57,6 +61,16 @@ export class Compare {
 
   #option(name) {
     set({ [name]: this[name].checked });
+    this.#draw();
+  }
+
+  /* Between two models, differences are underlined unless the user chose otherwise; among more, they are everywhere. */
+  get isUnderlined() {
+    return get("underline", this.app.workspace.models.length === 2 ? "1" : "0") === "1";
+  }
+
+  #setUnderline() {
+    set({ underline: this.underline.checked ? "1" : "0" });
     this.#draw();
   }
 
@@ -121,7 +135,9 @@ export class Compare {
     if (this.shown !== this.app.workspace.text && this.shown.length > MAX_SHARED) notes.push("too long for the address");
     if (!isStatic && this.shown.includes("\r")) notes.push("typing turns \\r\\n into \\n");
     this.status.textContent = notes.join(" · ");
-    this.columns.show(this.shown, this.encoded, { spaces: this.spaces.checked, dim: this.dim.checked });
+    const options = { spaces: this.spaces.checked, dim: this.dim.checked, underlined: this.underline.checked };
+    this.columns.show(this.shown, this.encoded, options);
+    this.differs.hidden = models.length < 2 || !this.underline.checked;
     this.special.hidden = !this.columns.hasSpecial;
     this.dropped.hidden = !models.some(({ starts }) => starts);
   }

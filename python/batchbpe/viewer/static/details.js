@@ -10,10 +10,10 @@ const MAX_HINTS = 12; // tokens of a piece
 const OPEN_LEVELS = 3; // of the merge tree
 
 export class Details {
-  /* `corpus()` returns the key of the text in which tokens are counted: "data", or that of the text in the text box.
+  /* `names` are those of the models. `corpus()` returns the key of the text in which tokens are counted: "data", or that of the text in the text box.
      `fail(message)` shows an error. */
-  constructor(corpus, fail) {
-    Object.assign(this, { corpus, fail });
+  constructor(names, corpus, fail) {
+    Object.assign(this, { names, corpus, fail });
     this.tip = h("div", { id: "tip", role: "tooltip", hidden: true });
     this.body = h("div", { class: "panel-body" });
     const shut = { class: "quiet", type: "button", "aria-label": "Close", onclick: () => this.close() };
@@ -101,7 +101,9 @@ export class Details {
       token.parts.length > 0 && ["made of", token.parts.map((part) => button(parts[part], go))],
       token.count !== null && ["count", `${formatNumber(token.count)} in the ${corpus === "data" ? "data" : "text"}`],
     ];
+    this.panel.setAttribute("aria-label", `Token of ${this.names[model]}`);
     const body = h("div", { class: "panel-body" },
+      h("p", { class: "note model" }, "Token of ", h("bdi", {}, this.names[model])),
       ids.length > 1 && this.#siblings(model, ids, place),
       h("h2", { class: "token-title" }, chip(token)),
       h("dl", { class: "facts" }, rows.filter(Boolean).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),

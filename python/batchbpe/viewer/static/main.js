@@ -3,24 +3,28 @@
 import { Compare } from "./compare.js";
 import { Counts } from "./counts.js";
 import { Details } from "./details.js";
+import { Diff } from "./diff.js";
 import { h } from "./dom.js";
 import { getWorkspace, isStatic } from "./source.js";
 import { get, onChange, set, setText } from "./state.js";
 import { Training } from "./training.js";
 import { Vocabulary } from "./vocabulary.js";
 
-const VIEWS = { compare: Compare, vocabulary: Vocabulary, training: Training, counts: Counts };
-const TITLES = { compare: "Compare", vocabulary: "Vocabulary", training: "Training", counts: "Counts" };
+const VIEWS = { compare: Compare, vocabulary: Vocabulary, diff: Diff, training: Training, counts: Counts };
+const TITLES = { compare: "Compare", vocabulary: "Vocabulary", diff: "Diff", training: "Training", counts: "Counts" };
 
 class App {
   constructor(workspace) {
     this.workspace = workspace;
     this.text = this.#sharedText();
     this.key = null; // of the text that was encoded last
-    this.details = new Details(() => this.#corpus(), (message) => this.fail(message));
     const { models, counts } = workspace;
-    const ofModels = isStatic ? ["compare"] : ["compare", "vocabulary", "training"];
-    this.names = [...(models.length ? ofModels : []), ...(counts.length && !isStatic ? ["counts"] : [])];
+    const modelNames = models.map(({ name }) => name);
+    this.details = new Details(modelNames, () => this.#corpus(), (message) => this.fail(message));
+    const needed = { compare: 1, vocabulary: 1, diff: 2, training: 1 }; // models
+    const ofModels = Object.keys(needed).filter((name) => models.length >= needed[name]);
+    const offered = [...ofModels, ...(counts.length ? ["counts"] : [])];
+    this.names = isStatic ? ["compare"] : offered;
     this.views = {};
     this.tabs = this.names.map((name) => {
       const attributes = { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "view" };
@@ -54,6 +58,7 @@ class App {
 
   go(name) {
     set({ view: name === this.names[0] ? "" : name, token: "" }, true);
+    scrollTo(0, 0);
     this.show();
   }
 

@@ -54,6 +54,10 @@ export function getVocabulary(query) {
   return ask("vocabulary", query);
 }
 
+export function getDiff(query) {
+  return ask("diff", query);
+}
+
 export function getChunks(query) {
   return ask("chunks", query);
 }

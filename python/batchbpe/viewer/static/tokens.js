@@ -1,6 +1,7 @@
 /* Colored tokens, one column per model. Only rows near the visible part of the page have contents. */
 
 import { formatNumber, h } from "./dom.js";
+import { idList } from "./ids.js";
 import { cutBlocks, cutPieces, display, isRightToLeft } from "./pieces.js";
 
 const COLORS = 5;
@@ -22,10 +23,11 @@ export class TokenColumns {
       onkeydown: (event) => this.#press(event),
     });
     this.observer = null;
+    this.opened = new Set(); // columns whose ids are shown
   }
 
   /* Show the server's answer for a text. `models` are the indices of the models in the answer. */
-  show(text, encoded, { spaces = false, dim = false, models = null } = {}) {
+  show(text, encoded, { spaces = false, dim = false, underlined = false, models = null } = {}) {
     Object.assign(this, { encoded, spaces, models: models ?? encoded.models.map((_, place) => place) });
     this.text = text.slice(0, encoded.shown);
     const columns = encoded.models;
@@ -33,10 +35,11 @@ export class TokenColumns {
     this.observer?.disconnect();
     this.observer = new IntersectionObserver((seen) => this.#scroll(seen), { rootMargin: `${NEAR} 0px` });
     this.root.classList.toggle("dim", dim);
+    this.root.classList.toggle("underlined", underlined);
     this.root.classList.toggle("alone", columns.length === 1);
     this.root.style.setProperty("--columns", columns.length);
     const most = Math.max(...columns.map((model) => model.tokens));
-    const heads = h("div", { class: "aligned" }, columns.map((model) => this.#head(model, most)));
+    const heads = h("div", { class: "aligned" }, columns.map((model, column) => this.#head(model, column, most)));
     const rows = this.ends.map((end, row) => this.#row(row));
     rows.slice(0, FIRST).forEach((row) => this.#fill(row)); // now, so that typing does not flicker
     const [shown, size] = [encoded.shown, text.length].map((length) => formatNumber(length));
@@ -52,8 +55,8 @@ export class TokenColumns {
     });
   }
 
-  #head(model, most) {
-    const { tokens } = model;
+  #head(model, column, most) {
+    const { ids, name, tokens } = model;
     const bar = h("span", { class: "bar-of", "aria-hidden": "true" });
     bar.style.setProperty("--share", most ? tokens / most : 0);
     const per = (size) => (tokens ? formatNumber(size / tokens, 2) : "–");
@@ -63,7 +66,9 @@ export class TokenColumns {
       [per(this.encoded.characters), "characters/token"],
     ];
     const stats = numbers.map(([value, unit]) => h("div", {}, h("dd", {}, value), h("dt", {}, unit)));
-    return h("div", { class: "summary" }, h("h2", {}, model.name), h("dl", {}, stats), this.models.length > 1 && bar);
+    const onfold = (isOpen) => (isOpen ? this.opened.add(column) : this.opened.delete(column));
+    const list = tokens > 0 && idList({ name, ids, total: tokens, isOpen: this.opened.has(column), onfold });
+    return h("div", { class: "summary" }, h("h2", {}, name), h("dl", {}, stats), this.models.length > 1 && bar, list);
   }
 
   /* Part of the text in all columns, so that the same text stays side by side. */
