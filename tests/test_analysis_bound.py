@@ -244,6 +244,7 @@ def test_wrong_arguments_are_errors():
             bound(*arguments, **options)
 
 
+@pytest.mark.filterwarnings("ignore:.*the pattern .*does not match")
 def test_tokenizers_whose_tokens_are_not_within_chunks_are_errors():
     class Lower(Tokenizer):
         def encode(self, text, *options):
@@ -261,8 +262,17 @@ def test_tokenizers_whose_tokens_are_not_within_chunks_are_errors():
     ]:
         with pytest.raises((ValueError, TypeError), match=message):
             bound(tokenizer, COUNTS)
-        with pytest.raises(DataError, match=f"mine has no bound: the tokenizer {message}"):
-            evaluate({"mine": tokenizer}, "to be", bound=True)
+        result = evaluate({"plain": Tokenizer.train(COUNTS, 257), "mine": tokenizer}, "to be", bound=True)
+        assert list(result.bounds) == ["plain"]
+        assert re.fullmatch(f"the tokenizer {message}.*", result.unbounded["mine"])
+        assert "no bound for" in str(result)
+
+
+def test_counts_that_are_too_large_for_a_bound_do_not_hide_the_other_results():
+    counts = {b"to": 1 << 52, b"be": 1, b"or": 1}
+    result = evaluate({"mine": Tokenizer.train(counts, 257)}, counts, bound=True)
+    assert result["mine"].tokens == (1 << 52) + 4
+    assert result.unbounded == {"mine": "the counts are too large for an exact bound; use a sample of the data"}
 
 
 def test_evaluate_has_the_bounds():
@@ -280,10 +290,29 @@ def test_the_command_line_prints_the_bound(tmp_path):
     path.write_text("to be or not to be", encoding="utf-8")
     tokenizer = Tokenizer.train(str(path), 258)
     tokenizer.save(tmp_path / "mine")
-    printed = run(["evaluate", f"{tmp_path}/mine.model", "--data", str(path), "--bound", "--quiet", "--json"])
-    found = json.loads(printed.stdout)[0]["bound"]
+    Tokenizer.train("to be or not to be or to be", 261, phrases=1).save(tmp_path / "phrases")
+    models = [f"{tmp_path}/mine.model", f"{tmp_path}/phrases.model"]
+    printed = run(["evaluate", *models, "--data", str(path), "--bound", "--quiet", "--json"])
+    mine, phrases = json.loads(printed.stdout)
+    found = mine["bound"]
     assert (found["tokens"], found["encoded"], found["size"]) == (11, 14, 2)
     assert found["above"] == 100 * (14 / 11 - 1)
+    assert phrases["unbounded"].startswith("the tokenizer must not have phrases")
+    assert phrases["groups"]["all"]["tokens"] > 0
+    assert (
+        "--bound-seconds needs --bound" in run(["evaluate", *models, "--data", str(path), "--bound-seconds=1"]).stderr
+    )
+
+
+def test_a_time_limit_gives_a_bound_that_is_valid_but_lower():
+    tokenizer = Tokenizer.train(COUNTS, 300)
+    full, early = (evaluate(tokenizer, texts=TEXT, bound=True, bound_seconds=seconds) for seconds in (None, 0))
+    assert "(not converged)" in str(early)
+    assert COUNTS.total <= early.bounds["batchbpe"].tokens < full.bounds["batchbpe"].tokens
+    with pytest.raises(ValueError, match="bound_seconds must be at least 0, got nan"):
+        evaluate(tokenizer, texts=TEXT, bound=True, bound_seconds=float("nan"))
+    with pytest.raises(ValueError, match="bound_seconds needs bound=True, got 3"):
+        evaluate(tokenizer, texts=TEXT, bound_seconds=3)
 
 
 def test_a_bound_that_has_not_converged_is_displayed_as_such():

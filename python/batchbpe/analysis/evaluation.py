@@ -45,6 +45,7 @@ def evaluate(
     ngram_train: Data | Corpus | None = None,
     ngram_order: int = 5,
     bound: bool = False,
+    bound_seconds: float | None = None,
     threads: int | None = None,
     progress: bool = False,
     **reading: Unpack[Reading],
@@ -71,7 +72,8 @@ def evaluate(
     ngram_train: documents to train n-gram models on, which then predict the data; see `ngram_bits`.
     ngram_order: number of tokens in the longest n-grams.
     bound: whether to compute how many tokens any vocabulary of the same size needs; see `lower_bound.bound`. This takes
-        minutes, and works for a `Tokenizer` without phrases.
+        minutes. Tokenizers that have no bound, such as those with phrases, are in `EvaluationTable.unbounded`.
+    bound_seconds: stop the search for each bound after about this many seconds. The bound is valid, but not as high.
     {reading}
     sample and limit_bytes select from each group. They cannot be combined with `group_column`.
     threads: number of threads; all cores by default.
@@ -93,12 +95,14 @@ def evaluate(
     named = named_tokenizers(tokenizers)
     if audit and not any(isinstance(each, Tokenizer) for each in named.values()):
         raise ArgumentError("audit", audit, "needs a Tokenizer, since other objects have no known vocabulary")
-    if bound:
-        lower_bound.check_tokenizers(named)
+    if bound_seconds is not None:
+        lower_bound.check_number("bound_seconds", bound_seconds)
+        if not bound:
+            raise ArgumentError("bound_seconds", bound_seconds, ("needs ", Setting("bound", True)))
     corpus = Corpus.of(data, texts, files, reading)
     grouped = grouped_documents(corpus, group_column, by_file)
     _check_comparison(per, parity, grouped is not None)
-    _check_ngrams(ngram_train, ngram_order, corpus, named, grouped is not None)
+    _check_ngrams(ngram_train, ngram_order, corpus, grouped is not None)
     sources, documents = grouped or (corpus.sources, groups.by_name({"": corpus.sources}, corpus.sampling))
     evaluators: dict[str, Evaluator] = {}
     new_evaluator = partial(Evaluator, named, errors=corpus.options.errors, threads=threads)
@@ -116,6 +120,8 @@ def evaluate(
     by_group = {group: evaluator.results() for group, evaluator in full.items()}
     evaluations = [total(parts) for parts in zip(*by_group.values(), strict=True)]
     empty = sorted(evaluators.keys() - full.keys())
+    counted = [each.text.chunks for each in full.values()]
+    bounds, unbounded = lower_bound.bounds(named, counted, bound_seconds, progress=progress) if bound else ({}, {})
     return EvaluationTable(
         evaluations,
         named,
@@ -126,7 +132,8 @@ def evaluate(
             if audit and isinstance(tokenizer, Tokenizer)
         },
         _ngram_bits(ngram_train, ngram_order, corpus, named, threads, progress=progress),
-        lower_bound.bounds(named, [each.text.chunks for each in full.values()], progress=progress) if bound else {},
+        bounds,
+        unbounded,
     )
 
 
@@ -213,9 +220,7 @@ def _check_comparison(per: Unit, parity: str | None, is_grouped: bool) -> None:
             raise ArgumentError(name, value, "needs groups", remedy=remedy)
 
 
-def _check_ngrams(
-    train: Data | Corpus | None, order: int, corpus: Corpus, tokenizers: Mapping[str, TextEncoder], is_grouped: bool
-) -> None:
+def _check_ngrams(train: Data | Corpus | None, order: int, corpus: Corpus, is_grouped: bool) -> None:
     """Raise unless n-gram models can be trained, and predict the text that has been evaluated."""
     from .ngram import check_order
 
@@ -224,10 +229,9 @@ def _check_ngrams(
         return
     if is_grouped:
         raise ArgumentError("ngram_train", train, "cannot be combined with groups")
-    train_once = _as_corpus(train, corpus).read_once  # raises if a file is missing
-    once = corpus.read_once or (train_once if len(tokenizers) > 1 else "")
-    if once:
-        raise ArgumentError("ngram_train", train, f"needs data that can be read more than once, not {once}")
+    _ = _as_corpus(train, corpus).sources  # raises if a file is missing
+    if corpus.read_once:
+        raise ArgumentError("ngram_train", train, f"needs data that can be read more than once, not {corpus.read_once}")
 
 
 def _ngram_bits(
@@ -243,12 +247,9 @@ def _ngram_bits(
 
     if train is None:
         return {}
-    return {
-        name: corpus_bits(
-            tokenizer, _as_corpus(train, corpus), replace(corpus), order=order, threads=threads, progress=progress
-        )
-        for name, tokenizer in tokenizers.items()
-    }
+    return corpus_bits(
+        tokenizers, _as_corpus(train, corpus), replace(corpus), order=order, threads=threads, progress=progress
+    )
 
 
 def _as_corpus(train: Data | Corpus, corpus: Corpus) -> Corpus:

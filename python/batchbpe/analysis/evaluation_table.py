@@ -49,6 +49,8 @@ class EvaluationTable(Tabular, Sequence[Evaluation]):
     """Bits of the text in n-gram models by tokenizer, if asked for."""
     bounds: Mapping[str, Bound] = field(default_factory=dict)
     """How many tokens any vocabulary of the same size needs, by tokenizer, if asked for."""
+    unbounded: Mapping[str, str] = field(default_factory=dict)
+    """Why there is no such bound, by tokenizer."""
 
     def __len__(self) -> int:
         """Return the number of tokenizers."""
@@ -147,5 +149,7 @@ class EvaluationTable(Tabular, Sequence[Evaluation]):
             )
         if self.bounds:
             yield bounds_table(self.bounds)
+        if self.unbounded:
+            yield ["no bound for", "because"], [[*row] for row in self.unbounded.items()]
         for name, audit in self.audits.items():
             yield audit.table(f"audit of {name}")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -126,37 +127,35 @@ def bound(
 
 
 def bounds(
-    tokenizers: Mapping[str, object], parts: Sequence[Mapping[Split, ChunkCounts]], *, progress: bool = False
-) -> dict[str, Bound]:
-    """Return the bound of each tokenizer on the sum of the parts of a text, which are counted with its pattern.
+    tokenizers: Mapping[str, Any],
+    parts: Sequence[Mapping[Split, ChunkCounts]],
+    max_seconds: float | None = None,
+    *,
+    progress: bool = False,
+) -> tuple[dict[str, Bound], dict[str, str]]:
+    """Return the bound of each tokenizer on the sum of the parts of a text, or why it has none.
+
+    The parts are counted with the patterns of all tokenizers that can have a bound.
 
     >>> tokenizer, counts = Tokenizer.train("to be or not to be", 258), ChunkCounts.count("to be or not to be")
-    >>> bounds({"mine": tokenizer}, [{counts.split: counts}])["mine"].tokens
+    >>> bounds({"mine": tokenizer}, [{counts.split: counts}])[0]["mine"].tokens
     11
     """
     texts: dict[Split, ChunkCounts] = {}
     known: dict[tuple[Split, int], Bound] = {}
     found: dict[str, Bound] = {}
-    for name, tokenizer in check_tokenizers(tokenizers).items():
-        split = tokenizer.model.split
-        if split not in texts:
-            texts[split] = sum((part[split] for part in parts[1:]), parts[0][split])
-        key = split, multi_byte_tokens(tokenizer)
-        if key not in known:
-            known[key] = bound(key[1], texts[split], progress=progress)
-        found[name] = replace(known[key], encoded=encoded_length(tokenizer, texts[split]))
-    return found
-
-
-def check_tokenizers(tokenizers: Mapping[str, object]) -> dict[str, Tokenizer]:
-    """Return the tokenizers. Raise unless each has a bound."""
+    missing: dict[str, str] = {}
     for name, tokenizer in tokenizers.items():
         try:
-            multi_byte_tokens(tokenizer)
+            size, split = multi_byte_tokens(tokenizer), tokenizer.model.split
+            if split not in texts:
+                texts[split] = sum((part[split] for part in parts[1:]), parts[0][split])
+            if (split, size) not in known:
+                known[split, size] = bound(size, texts[split], max_seconds=max_seconds, progress=progress)
+            found[name] = replace(known[split, size], encoded=encoded_length(tokenizer, texts[split]))
         except UserError as error:
-            remedy = error.remedy or "leave it out"
-            raise DataError(f"{name} has no bound: the tokenizer {error.reason}", remedy=remedy) from None
-    return dict(tokenizers)  # type: ignore[arg-type]
+            missing[name] = str(error) if error.parameter is None else f"the tokenizer {error.reason}"
+    return found, missing
 
 
 def bounds_table(bounds: Mapping[str, Bound]) -> Table:
@@ -255,10 +254,14 @@ def _check(counts: object, tolerance: object, max_steps: object, max_seconds: ob
         raise DataError("the counts are empty", remedy="pass data that is not empty")
     check_integer("max_steps", max_steps, least=1)
     check_integer("max_edges", max_edges, least=1)
-    for name, value in {"tolerance": tolerance, "max_seconds": max_seconds}.items():
-        if value is None and name == "max_seconds":
-            continue
-        if isinstance(value, bool) or not isinstance(value, float | int):
-            raise ArgumentTypeError(name, value, "must be a number")
-        if not 0 <= value < math.inf:
-            raise ArgumentError(name, value, "must be at least 0")
+    check_number("tolerance", tolerance)
+    if max_seconds is not None:
+        check_number("max_seconds", max_seconds)
+
+
+def check_number(name: str, value: object) -> None:
+    """Raise unless an argument is a finite number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, float | int):
+        raise ArgumentTypeError(name, value, "must be a number")
+    if not 0 <= value < math.inf:
+        raise ArgumentError(name, value, "must be at least 0")

@@ -7,6 +7,7 @@ All text is encoded to one array, with a mark before, between and after the docu
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from ..data.corpus import Corpus, Data
 from ..data.documents import Counts, Documents, TextFile, Texts, invalid_utf8
 from ..data.options import Reading, ReadOptions, Sampling
 from ..data.sampling import Selection
-from ..errors import ArgumentError, ArgumentTypeError, DataError, short
+from ..errors import ArgumentError, ArgumentTypeError, DataError, UserError, short
 from ..options import accepting
 from ..tokenizer import Tokenizer
 from ..util.progress import Meter, bar, format_size
@@ -114,40 +115,65 @@ def ngram_bits(
 
     """
     training = Corpus.of(train, None, None, reading)
-    return corpus_bits(
-        tokenizer,
-        training,
-        Corpus(heldout, options=training.options),
-        order=order,
-        threads=threads,
-        progress=progress,
-    )
+    predicted = Corpus(heldout, options=training.options)
+    (result,) = corpus_bits(
+        named_tokenizers([tokenizer]), training, predicted, order=order, threads=threads, progress=progress
+    ).values()
+    return result
 
 
 def corpus_bits(
-    tokenizer: TokenizerLike,
+    tokenizers: Mapping[str, TextEncoder],
     train: Corpus,
     heldout: Corpus,
     *,
     order: int = 5,
     threads: int | None = None,
     progress: bool = False,
-) -> NgramBits:
-    """Do what `ngram_bits` does, for corpora that are each read with their own options.
+) -> dict[str, NgramBits]:
+    """Do what `ngram_bits` does, for several tokenizers, and corpora that are each read once with their own options.
 
-    >>> tokenizer = Tokenizer.train("to be or not to be", 258)
-    >>> corpus_bits(tokenizer, Corpus(["to be"]), Corpus(["to be"])).tokens
+    >>> tokenizers = {"mine": Tokenizer.train("to be or not to be", 258)}
+    >>> corpus_bits(tokenizers, Corpus(["to be"]), Corpus(["to be"]))["mine"].tokens
     4
     """
     check_order("order", order)
     check_threads(threads)
-    ((name, encoder),) = named_tokenizers([tokenizer]).items()
-    known, predicted = (_Text(name, encoder, threads, is_restored=is_restored) for is_restored in (False, True))
-    known.read(train, show=progress)
-    predicted.read(heldout, show=progress)
+    known, predicted = (
+        {name: _Text(name, each, threads, is_restored=is_restored) for name, each in tokenizers.items()}
+        for is_restored in (False, True)
+    )
+    _read(train, "training text", [*known.values()], show=progress)
+    _read(heldout, "held-out text", [*predicted.values()], show=progress)
+    # Texts are removed as they are used, since only their ids are in memory for all tokenizers at once.
+    return {
+        name: _predicted(each, known.pop(name), predicted.pop(name), order, threads)
+        for name, each in tokenizers.items()
+    }
+
+
+def _read(corpus: Corpus, what: str, texts: Sequence[_Text], *, show: bool) -> None:
+    """Add the documents of a corpus to the text of each tokenizer. Errors say what is read."""
+    meter, selection = Meter(corpus.sources), Selection(corpus.sampling)
+    try:
+        with bar(f"encoding {what}", meter.size, show=show) as update:
+            for source in corpus.sources:
+                with source.blamed():
+                    for documents in selection.of(source):
+                        some = [text for text in _texts(documents, corpus.options.errors) if text]
+                        for text in texts:
+                            text.add(some)
+                        update(meter.done, format_size(meter.done))
+        check_text(texts[0].sizes, corpus.sources, corpus)
+    except UserError as error:
+        error.where = f"{what}, {error.where}" if error.where else what
+        raise
+
+
+def _predicted(tokenizer: TextEncoder, known: _Text, predicted: _Text, order: int, threads: int | None) -> NgramBits:
     mark = max(known.largest, predicted.largest) + 1
     training_ids, heldout_ids = known.ids(mark), predicted.ids(mark)
-    choices = _choices(encoder, training_ids, heldout_ids)
+    choices = _choices(tokenizer, training_ids, heldout_ids)
     bits, ngrams, discounts = predict_tokens(training_ids, heldout_ids, mark, choices, order, threads)
     starts = np.flatnonzero(heldout_ids[:-1] == mark)
     return NgramBits(
@@ -184,23 +210,13 @@ class _Text:
         self.sizes: list[int] = []
         self.largest = 0
 
-    def read(self, corpus: Corpus, *, show: bool) -> None:
-        meter, selection = Meter(corpus.sources), Selection(corpus.sampling)
-        with bar("encoding", meter.size, show=show) as update:
-            for source in corpus.sources:
-                with source.blamed():
-                    for documents in selection.of(source):
-                        self._add([text for text in _texts(documents, corpus.options.errors) if text])
-                        update(meter.done, format_size(meter.done))
-        check_text(self.sizes, corpus.sources, corpus)
-
-    def _add(self, texts: list[str]) -> None:
+    def add(self, texts: list[str]) -> None:
         ids, offsets = self._encode(texts)
         for text, start, end in zip(texts, offsets[:-1], offsets[1:], strict=True):
             data = text.encode()
             if self._is_restored and self._decode(ids[start:end]) != data:
                 raise DataError(
-                    f"{self._name} does not restore the held-out document {short(text, 60)}",
+                    f"{self._name} does not restore the document {short(text, 60)}",
                     remedy="use a tokenizer that loses and changes no text",
                 )
             self.sizes.append(len(data))

@@ -59,6 +59,10 @@ def evaluate(
     bound: Annotated[
         bool, option("Also bound the tokens of any vocabulary of the same size (takes minutes).", "--bound")
     ] = False,
+    bound_seconds: Annotated[
+        float | None,
+        option("Stop the search for each bound after about this many seconds.", **number(float, least=0)),
+    ] = None,
     pattern: RankPattern = None,
     reading: dict[str, Any],
     threads: Threads = None,
@@ -82,10 +86,10 @@ def evaluate(
             f"{twice} is given more than once": twice,
             "--markdown cannot be combined with --json": markdown and json,
             "--ngram-order needs --ngram-train": ngram_order and not ngram_train,
+            "--bound-seconds needs --bound": bound_seconds is not None and not bound,
             "--ngram-train cannot be combined with --group-column or --by-file": ngram_train
             and (group_column or by_file),
-            "--ngram-train needs data that can be read twice, not standard input": ngram_train
-            and "-" in [*data, *ngram_train],
+            "--ngram-train needs --data that can be read twice, not standard input": ngram_train and "-" in data,
         }
     )
     check_groups(group_column, by_file, parity, per, reading)
@@ -101,6 +105,7 @@ def evaluate(
         ngram_train=Corpus(files=ngram_train, options=picked(ReadOptions, reading)) if ngram_train else None,
         ngram_order=ngram_order or 5,
         bound=bound,
+        bound_seconds=bound_seconds,
         **reading,
         threads=threads,
         progress=not quiet,
@@ -118,6 +123,8 @@ def _as_json(result: EvaluationTable, name: str) -> dict[str, Any]:
     extra: dict[str, Any] = {"audit": asdict(result.audits[name])} if name in result.audits else {}
     if name in result.bounds:
         extra["bound"] = asdict(result.bounds[name]) | {"above": result.bounds[name].above}
+    if name in result.unbounded:
+        extra["unbounded"] = result.unbounded[name]
     if name in result.ngrams:
         ngrams = result.ngrams[name]
         extra["ngram"] = {"order": ngrams.order, "bits_per_byte": ngrams.bits_per_byte}
