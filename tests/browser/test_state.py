@@ -1,9 +1,12 @@
 """Keyboard, address, files, errors and narrow windows, in a browser."""
 
+from itertools import product
 from typing import Any
 
 from playwright.sync_api import Page, expect
-from viewer_page import ONE, pieces, type_text
+from viewer_page import ONE, TWO, pieces, serving, type_text
+
+from batchbpe.viewer.workspace import Workspace
 
 
 def test_keyboard_only(page: Page, address: str) -> None:
@@ -136,7 +139,7 @@ def test_failures_are_shown(failing_page: Page, address: str) -> None:
 
 def test_a_narrow_window(page: Page, address: str) -> None:
     page.set_viewport_size({"width": 420, "height": 800})
-    for view in ("compare", "vocabulary", "training", "counts"):
+    for view in ("compare", "vocabulary", "diff", "training", "counts"):
         page.goto(f"{address}#view={view}")
         page.reload()
         expect(page.locator(".piece, .space .row").first).to_be_visible()
@@ -145,6 +148,21 @@ def test_a_narrow_window(page: Page, address: str) -> None:
         "chart => chart.getBoundingClientRect().width / chart.viewBox.baseVal.width"
     )
     assert scale > 0.99, "labels keep their size"
+
+
+def test_hostile_names_of_models(page: Page) -> None:
+    """They are text, and the page is not wider than the window."""
+    name = "<img src=x onerror=\"document.title = 'hacked'\">" * 9
+    with serving(Workspace({name: ONE, f"{name}\u202e": TWO}, text="to be")) as address:
+        for width, view in product((1200, 420), ("compare", "vocabulary", "diff", "training")):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto("about:blank")
+            page.goto(f"{address}#view={view}")
+            expect(page.locator(".piece, .space .row").first).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+        page.goto(f"{address}#token=0-116")
+        expect(page.locator("#panel .model")).to_have_text(f"Token of {name}")
+        assert (page.locator("img").count(), page.title()) == (0, "batchbpe")
 
 
 def test_other_sites_cannot_read(failing_page: Page, address: str) -> None:
