@@ -213,9 +213,10 @@ def test_verdicts_and_unknown_values_are_stated() -> None:
     ]
     assert compared.flops == 8000
     assert rows["worse"]["change"] == pytest.approx(10, abs=1)
-    assert rows["far"]["bits_per_byte_equal_compute"] is rows["far"]["change_equal_compute"] is None
-    assert rows["first"]["bits_per_byte"] == rows["first"]["bits_per_byte_equal_compute"]
-    assert rows["same"]["bits_per_byte"] < rows["same"]["bits_per_byte_equal_compute"]
+    at_compute = {row["vocabulary"]: row for row in tables(compared)["equal_compute"].to_pylist()}
+    assert at_compute["far"]["bits_per_byte"] is at_compute["far"]["change"] is at_compute["far"]["verdict"] is None
+    assert rows["first"]["bits_per_byte"] == at_compute["first"]["bits_per_byte"]
+    assert rows["same"]["bits_per_byte"] < at_compute["same"]["bits_per_byte"]
     found = findings(compared)
     assert found["same, equal bytes"].startswith("cannot be told apart from first: ")
     assert found["far, equal compute"] == "unknown: far was not evaluated with so little compute"
@@ -228,6 +229,8 @@ def test_verdicts_and_unknown_values_are_stated() -> None:
     assert alone["95% intervals cover the choice of"] == "held-out documents; with one seed, not the noise of seeds"
     assert "noise of a seed" not in alone
     assert "caution" in findings(_compared(documents=5))
+    only = Compared({"first": compared.runs["first"]}, compared.heldout_sizes, compared.heldout_tokens)
+    assert findings(only) == {}
 
 
 def _plain_losses(model: Any, ids: list[int], context: int) -> list[float]:
@@ -481,10 +484,30 @@ def test_copies_of_held_out_documents_are_not_trained_on(documents: list[str]) -
 def test_a_diverged_training_is_an_error(
     documents: list[str], tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    losses = Transformer.losses
-    monkeypatch.setattr(Transformer, "losses", lambda *args: losses(*args) + math.inf)
-    with pytest.raises(DataError, match="the training with the tokenizer mine diverged; reduce learning_rate"):
-        language_model(documents, tokenizers={"mine": tokenizer}, threads=1, **SMALL)
+    losses, small = Transformer.losses, dict[str, Any](SMALL)
+    for worse in (10, math.inf):
+        monkeypatch.setattr(Transformer, "losses", lambda *args, worse=worse: losses(*args) + worse)
+        with pytest.raises(DataError, match="the training with the tokenizer mine diverged; reduce learning_rate"):
+            language_model(documents, tokenizers={"mine": tokenizer}, threads=1, **small)
+
+
+@pytest.mark.usefixtures("needs_torch")
+def test_a_model_that_does_not_fit_into_memory_is_an_error(documents: list[str], tokenizer: Tokenizer) -> None:
+    for size in ({"width": 64 << 20}, {"context": 1 << 50}):
+        settings: dict[str, Any] = {**SMALL, **size}
+        with pytest.raises(DataError, match="the model does not fit into the memory of cpu; reduce scale, width or"):
+            language_model(documents, tokenizers={"mine": tokenizer}, threads=1, **settings)
+
+
+@pytest.mark.usefixtures("needs_torch")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_full_disk_is_an_error(documents: list[str], tokenizer: Tokenizer) -> None:
+    from batchbpe.experiments.language_model import training
+
+    text = [each.encode() for each in documents]
+    state = training._Training(Encoder("", tokenizer), Texts(text, text[:2]), Options.of(**SMALL), 0, "cpu", "float32")
+    with pytest.raises(OSError, match=r"/dev/full|No space left"):
+        state._save(Path("/dev/full"), state._state())
 
 
 def test_missing_torch_is_an_error(documents: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

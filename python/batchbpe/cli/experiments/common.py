@@ -192,7 +192,8 @@ def _show(result: Result) -> None:
     print_table(table.column_names, [list(row.values()) for row in table.slice(0, MAX_ROWS).to_pylist()])
     more = f"{plural(table.num_rows - MAX_ROWS, 'more row')} in the csv file\n" if table.num_rows > MAX_ROWS else ""
     sys.stdout.write(f"{more}\n")
-    print_rows("claims of the paper, and results" if result.name in IN_PAPER else "findings", dict(result.findings))
+    if result.findings:
+        print_rows("claims of the paper, and results" if result.name in IN_PAPER else "findings", dict(result.findings))
 
 
 @command

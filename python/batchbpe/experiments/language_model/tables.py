@@ -59,16 +59,20 @@ class Compared:
 
 
 def tables(compared: Compared) -> dict[str, pa.Table]:
-    """Return the comparison, the curves, and the results of each seed."""
-    return {
-        "vocabularies": _table(_main(compared)),
-        "curves": _table(_curves(compared)),
-        "seeds": _table(_seeds(compared)),
+    """Return the comparison at equal bytes and at equal compute, the curves, and the results of each seed."""
+    rows = {
+        "vocabularies": _at_equal_bytes(compared),
+        "equal_compute": _compared(compared, compared.bits_at_flops),
+        "curves": _curves(compared),
+        "seeds": _seeds(compared),
     }
+    return {name: pa.Table.from_pylist(each) for name, each in rows.items()}
 
 
 def findings(compared: Compared) -> dict[str, str]:
     """Say for each vocabulary how it compares with the first."""
+    if len(compared.runs) == 1:
+        return {}
     found = {}
     reference = next(iter(compared.runs))
     kinds: dict[str, Mapping[str, Bits | None]] = {
@@ -110,32 +114,30 @@ def _percent(value: float | None) -> str:
     return "" if value is None else f"{value:+.2f}".replace("-", "−")
 
 
-def _main(compared: Compared) -> list[dict[str, Any]]:
-    at_bytes, at_compute = compared.bits, compared.bits_at_flops
-    by_bytes, by_compute = compared.differences(at_bytes), compared.differences(at_compute)
+def _at_equal_bytes(compared: Compared) -> list[dict[str, Any]]:
+    heldout = sum(compared.heldout_sizes)
     rows = []
-    for name, runs in compared.runs.items():
-        row: dict[str, Any] = {
-            "vocabulary": name,
-            "size": runs[0].vocabulary - 1,
-            "bytes_per_token": sum(compared.heldout_sizes) / compared.heldout_tokens[name],
-            "parameters": runs[0].parameters,
-            "bits_per_byte": compared.per_byte(at_bytes[name]),
-            **_columns("", by_bytes[name]),
-            "bits_per_byte_equal_compute": compared.per_byte(at_compute[name]),
-            **_columns("_equal_compute", by_compute[name]),
-            "teraflops": fmean(run.flops[-1] for run in runs) / 1e12,
-            "seconds": fmean(run.seconds for run in runs),
-        }
-        rows.append(row)
+    for row in _compared(compared, compared.bits):
+        name, runs = row["vocabulary"], compared.runs[row["vocabulary"]]
+        sizes = {"size": runs[0].vocabulary - 1, "bytes_per_token": heldout / compared.heldout_tokens[name]}
+        cost = {"parameters": runs[0].parameters, "teraflops": fmean(run.flops[-1] for run in runs) / 1e12}
+        rows.append({"vocabulary": name, **sizes, **cost, **row})
     return rows
 
 
-def _columns(ending: str, difference: Difference | None) -> dict[str, Any]:
-    names = [f"change{ending}", f"change{ending}_low", f"change{ending}_high", f"verdict{ending}"]
-    if difference is None:
-        return dict.fromkeys(names)
-    return dict(zip(names, (difference.percent, difference.low, difference.high, difference.verdict), strict=True))
+def _compared(compared: Compared, bits: Mapping[str, Bits | None]) -> list[dict[str, Any]]:
+    found = compared.differences(bits)
+    return [
+        {
+            "vocabulary": name,
+            "bits_per_byte": compared.per_byte(bits[name]),
+            "change": each and each.percent,
+            "change_low": each and each.low,
+            "change_high": each and each.high,
+            "verdict": each and each.verdict,
+        }
+        for name, each in found.items()
+    ]
 
 
 def _curves(compared: Compared) -> list[dict[str, Any]]:
@@ -168,7 +170,3 @@ def _seeds(compared: Compared) -> list[dict[str, Any]]:
         for name, runs in compared.runs.items()
         for seed, run in enumerate(runs)
     ]
-
-
-def _table(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(rows)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, islice
-from math import log
+from math import log, log2
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def train_model(
     on_progress: OnProgress = lambda done, bits: None,
 ) -> Run:
     """Train and evaluate a model. With a checkpoint, training continues from it if the file exists, and updates it."""
-    with torch_threads(threads):
+    with torch_threads(threads), _enough_memory(device):
         training = _Training(encoder, texts, options, seed, device, dtype)
         if checkpoint is not None and checkpoint.exists():
             training.load(checkpoint)
@@ -83,6 +84,18 @@ def torch_threads(threads: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@contextmanager
+def _enough_memory(device: str) -> Iterator[None]:
+    """Raise an error that says how to use less memory, instead of the various errors of NumPy and PyTorch."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not re.search("out of memory|allocate memory", str(error)):
+            raise
+        remedy = ("reduce ", Setting("scale"), ", ", Setting("width"), " or ", Setting("context"))
+        raise DataError(f"the model does not fit into the memory of {device}", remedy=remedy) from error
+
+
 class _Training:
     """A model, its optimizer, and what has been evaluated."""
 
@@ -93,6 +106,9 @@ class _Training:
         self._documents = len(texts.heldout)
         self._windows = sorted(encoder.windows(texts.heldout, options.context), key=lambda each: len(each.inputs))
         self._heldout_bytes = sum(texts.heldout_sizes)
+        predicted = sum(int((window.targets != IGNORED).sum()) for window in self._windows)
+        self._guessed = predicted * log2(encoder.vocabulary)
+        """Bits of a guess in which all tokens are equally likely."""
         found = steps(texts.training, options.step_bytes, seed)
         self._steps = list(islice(found, options.training_bytes // options.step_bytes))
         self._bytes = [*accumulate((sum(len(piece.text) for piece in step) for step in self._steps), initial=0)]
@@ -165,7 +181,8 @@ class _Training:
             losses = self._model.losses(self._moved(inputs), self._moved(targets)).cpu().double().sum(1).numpy()
             np.add.at(bits, [each.document for each in some], losses / log(2))
             start += len(some)
-        if not np.isfinite(bits).all():
+        is_end = self._position == self._ends[-1]
+        if not np.isfinite(bits).all() or (is_end and bits.sum() > self._guessed):
             remedy = ("reduce ", Setting("learning_rate"))
             raise DataError(f"the training with the tokenizer {self._encoder.name} diverged", remedy=remedy)
         shape = self._options.shape
@@ -215,8 +232,11 @@ class _Training:
 
         fields = {"run": json.dumps(self.run.recorded()), "work": self._work, "seconds": self._seconds}
         fields["tokenizer"] = self._encoder.tokenizer.model.identity
-        with replacing(checkpoint) as temporary:
-            torch.save({**fields, "state": state}, temporary)
+        with replacing(checkpoint) as temporary, temporary.open("wb") as file:
+            try:
+                torch.save({**fields, "state": state}, file)
+            except RuntimeError as error:  # hides the cause, such as a full disk
+                raise (error.__context__ or error) from None
 
     def load(self, checkpoint: Path) -> None:
         """Continue from a checkpoint."""
