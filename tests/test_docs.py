@@ -98,6 +98,15 @@ def run_page(page, tmp_path, monkeypatch):
     return names
 
 
+def test_every_extra_is_on_the_page_about_installation():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = project.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    extras = {name: re.findall(r'"([\w-]+)', packages) for name, packages in re.findall(r"(?m)^(\w+) = (.+)$", section)}
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    listed = re.findall(r"(?m)^\| `(\w+)` \| ([^|]+) \|", page)
+    assert {name: packages.split(", ") for name, packages in listed} == extras
+
+
 def test_cli_page_is_up_to_date():
     page = runpy.run_path(str(ROOT / "docs" / "make_cli.py"))["page"]()
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == page, "make docs"

@@ -29,6 +29,12 @@ def markdown(name: str) -> str:
     return re.sub(r"(?ms)^```.*?^```$", "", TEXTS[name])
 
 
+def anchors(name: str) -> set[str]:
+    """Return the anchors of a page on GitHub, which the site has, too, and the empty one."""
+    found = re.findall(r"(?m)^#+ (.+)$", markdown(name)) if name in TEXTS else []
+    return {"", *(re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found)}
+
+
 def resolved(path: str) -> object:
     """Import what an entry of the API reference documents."""
     first, *names = path.split(".")
@@ -49,7 +55,7 @@ def documented() -> dict[str, object]:
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
-    listed = set(pages.titles()) - {"self"} | {"index"}
+    listed = {"index", *pages.titles()}
     for folder in ("notebooks", "api"):
         entries = re.search(r"(?ms)^:maxdepth: 1\n\n(.*?)^```", TEXTS[f"{folder}/index.md"])
         assert entries
@@ -60,7 +66,7 @@ def test_every_page_is_in_the_table_of_contents() -> None:
 @pytest.mark.parametrize("name", sorted(TEXTS))
 def test_links_lead_to_pages_or_to_the_repository(name: str) -> None:
     for label, link in pages.LINK.findall(markdown(name)):
-        target, _, _ = link.partition("#")
+        target, _, anchor = link.partition("#")
         in_repository = re.fullmatch(rf"{pages.address_of('Repository')}/(?:blob|tree)/main/(.+)", target)
         if in_repository:
             assert (ROOT / in_repository[1]).exists(), link
@@ -68,6 +74,9 @@ def test_links_lead_to_pages_or_to_the_repository(name: str) -> None:
             there = (Path("/") / Path(name).parent / target).resolve().relative_to("/").as_posix()
             assert there in COLLECTION.files, link
             assert not label.endswith(".md"), label
+            assert anchor in anchors(there), link
+        elif not target:
+            assert anchor in anchors(name), link
 
 
 def test_a_picture_follows_the_color_scheme_of_the_page() -> None:
@@ -98,8 +107,6 @@ def test_the_package_refers_to_pages_of_the_site() -> None:
         assert not re.search(r"(?<![\w/])docs/", text), path
         address = rf"{re.escape(documentation.DOCUMENTATION)}([\w-]+)\.html(?:#([\w-]+))?"
         for name, anchor, called in re.findall(rf"{address}|\bpage\(['\"]([\w-]+)", text):
-            headings = re.findall(r"(?m)^#+ (.+)$", TEXTS[f"{name or called}.md"])
-            slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-            assert anchor in {"", *slugs}, (path, anchor)
+            assert anchor in anchors(f"{name or called}.md"), (path, anchor)
             found += 1
     assert found > 30

@@ -13,11 +13,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from pages import address_of
 
 project = "batchbpe"
-copyright = "the contributors of batchbpe"
+copyright = "the contributors of batchbpe, MIT license"
 version = release = batchbpe.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton"]
 default_role = "code"
 smartquotes = False
+highlight_language = "none"
 
 myst_enable_extensions = ["attrs_inline"]
 myst_heading_anchors = 4

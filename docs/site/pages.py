@@ -61,7 +61,7 @@ class Collection:
                 self.files[f"{address}.ipynb"] = self._notebook(text, path)
                 continue
             if address == "index":
-                text += "\n" + (SITE / "contents.md").read_text(encoding="utf-8")
+                text = text.partition("## Documentation\n")[0] + (SITE / "contents.md").read_text(encoding="utf-8")
             self.files[f"{address}.md"] = self._adapted(text, path)
 
     def write(self, folder: Path) -> None:
