@@ -11,7 +11,8 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 NOTHING = "–"
 """A cell without a value."""
 _NOTEBOOK_STYLE = (  # a notebook would align all cells to the right, and join the spaces of a token
-    "<style>.batchbpe td,.batchbpe th{text-align:left!important}"
+    "<style>.batchbpe td,.batchbpe th{text-align:left!important;padding:.2em .7em;vertical-align:top}"
+    ".batchbpe th{white-space:nowrap}"
     ".batchbpe .number{text-align:right!important;font-variant-numeric:tabular-nums}"
     ".batchbpe td{white-space:pre-wrap}.batchbpe td:first-child{white-space:pre}"
     ".batchbpe .table{max-width:100%;overflow-x:auto}</style>"
