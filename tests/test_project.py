@@ -125,3 +125,16 @@ def test_workflows_test_every_version_of_python() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))["jobs"]
     assert jobs["test"]["strategy"]["matrix"]["python"] == named
     assert PROJECT["requires-python"] == f">={named[0]}"
+
+
+def test_the_page_about_compatibility_names_the_oldest_versions() -> None:
+    page = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"(?m)^\| (\w+)[^|]* \| (\d[\d.]*)", page))
+    bounds = dict(each.split(">=") for each in PROJECT["dependencies"])
+    bounds |= {
+        "Python": PROJECT["requires-python"].removeprefix(">="),
+        "Rust": toml("Cargo.toml")["package"]["rust-version"],
+    }
+    assert rows == bounds
+    build = runpy.run_path(str(ROOT / "release" / "build.py"))
+    assert "glibc {}.{}".format(*build["GLIBC"]) in page
