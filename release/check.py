@@ -10,20 +10,19 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from build import DIST, ROOT, version
 
-GENERATED = ("docs/cli.md", "docs/figures", "benchmarks/charts", "examples/notebooks")
-"""What `make docs` and `make notebooks` write."""
-CHECKS: list[Callable[[str], Iterator[str]]] = []
-
-
-def check(function: Callable[[str], Iterator[str]]) -> Callable[[str], Iterator[str]]:
-    """Add a check: a function that yields what is missing. It is called with the tag."""
-    CHECKS.append(function)
-    return function
+GENERATED = ("docs/cli.md", "docs/figures", "benchmarks/charts")
+"""What `make docs` writes."""
+COMMANDS = (
+    ("make", "--silent", "docs"),
+    (".venv/bin/python", "-m", "pytest", "tests/test_notebooks.py"),  # their output depends on the version of Python
+    ("make", "--silent", "site"),
+    ("make", "--silent", "wheel"),
+)
 
 
 def git(*arguments: str) -> str:
@@ -31,16 +30,14 @@ def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 
-@check
 def everything_can_be_built(_: str) -> Iterator[str]:
-    """The Makefile's targets succeed."""
-    for target in ("docs", "notebooks", "site", "wheel"):
-        print(f"make {target}", flush=True)
-        if subprocess.run(["make", "--silent", target], cwd=ROOT).returncode:
-            yield f"make {target} failed"
+    """The documentation, the notebooks, the site and the wheel can be built."""
+    for command in COMMANDS:
+        print(*command, flush=True)
+        if subprocess.run(command, cwd=ROOT).returncode:
+            yield f"{' '.join(command)} failed"
 
 
-@check
 def tag_is_new(tag: str) -> Iterator[str]:
     """The tag is that of the version, and names no other commit."""
     if tag != f"v{version()}":
@@ -50,7 +47,6 @@ def tag_is_new(tag: str) -> Iterator[str]:
         yield f"{tag} exists already, for commit {tagged[:7]}: raise the version in Cargo.toml"
 
 
-@check
 def changelog_has_a_date(_: str) -> Iterator[str]:
     """The changelog starts with the version and its date."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -58,7 +54,6 @@ def changelog_has_a_date(_: str) -> Iterator[str]:
         yield f"CHANGELOG.md does not start with '## {version()} (YYYY-MM-DD)'"
 
 
-@check
 def tree_is_committed(_: str) -> Iterator[str]:
     """What is generated is what was committed, and everything else is committed too."""
     changed = [line[2:].strip() for line in git("status", "--porcelain").splitlines()]
@@ -69,7 +64,6 @@ def tree_is_committed(_: str) -> Iterator[str]:
         yield f"uncommitted changes: {', '.join(name for name in changed if name not in generated)}"
 
 
-@check
 def distributions_are_valid(_: str) -> Iterator[str]:
     """A wheel and a source distribution of the version are in dist, and their descriptions can be shown."""
     files = [*DIST.glob(f"batchbpe-{version()}*")]
@@ -82,7 +76,6 @@ def distributions_are_valid(_: str) -> Iterator[str]:
         yield f"twine check: {checked.stdout.strip()}"
 
 
-@check
 def workflows_are_valid(_: str) -> Iterator[str]:
     """The linters of workflows have no findings."""
     beside = str(Path(sys.executable).parent)
@@ -100,19 +93,25 @@ def workflows_are_valid(_: str) -> Iterator[str]:
             yield f"{linter}: {(linted.stdout or linted.stderr).strip()}"
 
 
+QUICK = (tag_is_new, changelog_has_a_date, tree_is_committed, workflows_are_valid)
+CHECKS = (everything_can_be_built, distributions_are_valid, *QUICK)
+"""Each yields what is missing."""
+
+
 def main() -> None:
-    """Run all checks."""
+    """Run the checks."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tag", default=f"v{version()}", help="tag of the release (default: the version)")
-    tag = parser.parse_args().tag
+    parser.add_argument("--quick", action="store_true", help="build nothing")
+    options = parser.parse_args()
     missing = 0
-    for function in CHECKS:
-        found = [*function(tag)]
+    for function in QUICK if options.quick else CHECKS:
+        found = [*function(options.tag)]
         missing += len(found)
         print(f"{'missing' if found else 'ok':8}{function.__name__.replace('_', ' ')}")
         for line in found:
             print(f"        {line}")
-    sys.exit(f"{missing} missing for {tag}" if missing else 0)
+    sys.exit(f"{missing} missing for {options.tag}" if missing else 0)
 
 
 if __name__ == "__main__":
