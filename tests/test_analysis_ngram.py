@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers import run
 
-from batchbpe import ChunkCounts, Model, Tokenizer
+from batchbpe import PATTERNS, ChunkCounts, Model, Tokenizer
 from batchbpe._core import predict_tokens
 from batchbpe.analysis import evaluate, ngram_bits
 from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
@@ -86,6 +86,27 @@ def test_bits_are_those_of_the_formulas(order):
     assert result.training_tokens == sum(len(TOKENIZER.encode(text)) + 1 for text in TRAINING)
     assert result.ngrams == tuple(counts.total() for counts in reference.counts)
     assert np.array(result.discounts) == pytest.approx(np.array(reference.discounts))
+
+
+def test_bits_are_those_of_kenlm():
+    """Bits of the first documents, and of all, by KenLM 0.3.0 for the ids of these documents, written as words:
+
+    lmplz -o ORDER --vocab_pad 257 --discount_fallback --text train.txt --arpa model
+    query -v word model < heldout.txt
+
+    KenLM counts the last n-grams of all by how often they occur, instead of by the tokens before them. So the last
+    training document is a token that occurs nowhere else, for which both are 1.
+    """
+    lines = [line for line in (Path(__file__).parents[1] / "LICENSE").read_text(encoding="utf-8").splitlines() if line]
+    tokenizer = Tokenizer(Model(split=PATTERNS["gpt4"], merges={}))
+    for order, first, whole in [
+        (2, [240.89301, 349.66077, 375.93759], 2414.187),
+        (3, [228.96085, 323.18653, 349.97635], 2255.442),
+        (5, [225.25904, 321.50573, 348.40644], 2220.826),
+    ]:
+        bits = ngram_bits(tokenizer, [*lines[::2], "\0"], lines[1::2], order=order).bits
+        assert bits[:3] == pytest.approx(first, rel=1e-7)
+        assert bits.sum() == pytest.approx(whole, rel=1e-6)
 
 
 def test_discounts_are_estimated_or_have_a_fallback():

@@ -1,8 +1,10 @@
 """Mixture inference: the linear program, the batches in the order of merges, and the signs of batches."""
 
+import _thread
 import itertools
 import random
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -12,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import examples
+from helpers import HANG, examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -436,17 +438,25 @@ def test_a_solver_without_an_optimum_is_an_error() -> None:
         program.solve()
 
 
-def test_ctrl_c_cancels_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_stops_the_solver_during_an_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
     program = OrderProgram(2)
-    cancelled = []
+    program.add(np.array([[1.0, -2.0], [-2.0, 1.0]]), [0, 1], [(97, 98), (97, 99)])
+    cancelled = threading.Event()
+    cancel = program._highs.cancelSolve
 
-    def interrupted(_: float) -> tuple[bool, None]:
-        if not cancelled:
-            raise KeyboardInterrupt
-        return True, None
+    def interrupt(_: Any) -> None:
+        """Press Ctrl-C in the first iteration, which lasts until the solver is asked to stop."""
+        if not cancelled.is_set():
+            _thread.interrupt_main()
+            assert cancelled.wait(HANG)
 
-    monkeypatch.setattr(program._highs, "wait", interrupted)
-    monkeypatch.setattr(program._highs, "cancelSolve", lambda: cancelled.append(True))
+    def cancel_solve() -> None:
+        cancel()
+        cancelled.set()
+
+    program._highs.cbSimplexInterrupt += interrupt
+    monkeypatch.setattr(program._highs, "cancelSolve", cancel_solve)
     with pytest.raises(KeyboardInterrupt):
         program.solve()
-    assert cancelled
+    assert not program._highs.is_solver_running()
+    assert program._highs.getModelStatus() == highspy.HighsModelStatus.kInterrupt

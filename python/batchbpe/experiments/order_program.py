@@ -23,8 +23,9 @@ Rates = npt.NDArray[np.float64]
 """How often pairs occur per million bytes of each group: a row per pair, a column per group."""
 INTERRUPTIBLE = 0.1
 """Seconds after which Ctrl-C stops the solver."""
-LONGEST_STEP = 0.5
-"""Seconds to wait for the solver to stop, which it does after the current iteration."""
+LONGEST_STEP = 10.0
+"""Seconds to wait for the solver to stop, which it does after the current iteration. Python could crash at exit if it
+still ran."""
 
 
 def solver() -> Any:
@@ -46,6 +47,7 @@ class OrderProgram:
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._highs.setOptionValue("output_flag", False)
         self._highs.setOptionValue("threads", 1)
+        self._highs.setOptionValue("presolve", "off")  # saves no time here, and cannot be interrupted
         self._highs.HandleUserInterrupt = True
         self._groups = groups
         self._columns = groups
@@ -110,7 +112,7 @@ class OrderProgram:
                 pass
         except BaseException:
             self._highs.cancelSolve()
-            self._highs.wait(LONGEST_STEP)  # a thread that outlives the interpreter could hang
+            self._highs.wait(LONGEST_STEP)
             raise
         status = self._highs.getModelStatus()
         if status != self._optimal:
