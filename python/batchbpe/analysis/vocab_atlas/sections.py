@@ -152,11 +152,12 @@ def _by_group(content: Content) -> Iterator[str]:
 
 def _cost_column(vocabularies: list[Vocabulary], name: str, cost: str) -> Column:
     known = [each["groups"][name][cost] for each in vocabularies]
-    values = [value for value in known if value is not None]
+    least = min((value for value in known if value is not None), default=0)
+    most = max([2 * least, *(value for value in known if value is not None)])  # similar costs get similar colors
 
     def cell(each: Vocabulary) -> Cell:
         value = each["groups"][name][cost]
-        heat = between(value, min(values, default=0), max(values, default=0), logarithmic=True)
+        heat = between(value, least, most, logarithmic=True)
         if cost == "tokens_per_text":
             return integer(each["groups"][name]["tokens"], heat)
         return decimal(value, 3, heat)
