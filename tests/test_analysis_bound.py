@@ -6,6 +6,7 @@ import random
 import re
 import tokenize
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ TEXT = Path(tokenize.__file__).read_text(encoding="utf-8")[:8_000]
 COUNTS = ChunkCounts.count(texts=TEXT)
 
 
+@cache
 def random_counts(seed, chunks=6, letters="ab ", longest=6):
     """Return counts of random chunks of a few letters, which share many substrings."""
     rng = random.Random(seed)
@@ -45,6 +47,11 @@ def shortest(counts, vocabulary):
             lengths.append(1 + min(lengths[i] for i in range(end) if i == end - 1 or chunk[i:end] in vocabulary))
         total += count * lengths[-1]
     return total
+
+
+@cache
+def best_of_random_counts(seed, size):
+    return best_vocabulary(random_counts(seed), size)
 
 
 def best_vocabulary(counts, size):
@@ -76,19 +83,19 @@ def relaxation(counts, size):
 
 
 def thorough(size, counts, **options):
-    return bound(size, counts, tolerance=0, **({"max_steps": 400} | options))
+    return bound(size, counts, tolerance=0, **({"max_steps": 200} | options))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_no_vocabulary_is_below_the_bound(seed):
     counts = random_counts(seed)
     for size in (1, 2, 3):
-        assert bound(size, counts).tokens <= best_vocabulary(counts, size)
+        assert bound(size, counts).tokens <= best_of_random_counts(seed, size)
 
 
 def test_the_bound_is_often_the_best_vocabulary():
-    pairs = [(bound(2, random_counts(seed)).tokens, best_vocabulary(random_counts(seed), 2)) for seed in range(12)]
-    assert sum(low == best for low, best in pairs) >= 6, pairs
+    pairs = [(bound(2, random_counts(seed)).tokens, best_of_random_counts(seed, 2)) for seed in range(8)]
+    assert sum(low == best for low, best in pairs) >= 4, pairs
     assert all(low >= 0.9 * best for low, best in pairs)
 
 
@@ -103,13 +110,13 @@ def test_the_bound_is_the_relaxation_rounded_up(seed):
         assert found >= 0.995 * optimum
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_any_prices_give_a_valid_bound(seed):
     rng, counts = np.random.default_rng(seed), random_counts(seed)
     chunks = Chunks(counts, max_edges=int(rng.integers(1, 200)))
     prices = rng.integers(0, 2 << chunks.bits, len(chunks.data))
     for size in (1, 2):
-        best = best_vocabulary(counts, size)
+        best = best_of_random_counts(seed, size)
         for threshold in (0, 1 << chunks.bits, int(rng.integers(0, 20 << chunks.bits))):
             tokens = valuable_tokens(chunks, prices, threshold)
             assert certified(chunks, prices, size, tokens.values, threshold) <= best
@@ -168,7 +175,7 @@ def test_the_bound_is_never_below_one_token_per_chunk():
 
 
 def test_a_search_that_ends_early_says_so_and_is_valid():
-    full = thorough(50, COUNTS)
+    full = bound(50, COUNTS)
     for options in ({"max_steps": 1}, {"max_steps": 60}, {"max_seconds": 0}, {"max_seconds": 1e-9}):
         early = bound(50, COUNTS, **options)
         assert not early.converged
@@ -178,8 +185,8 @@ def test_a_search_that_ends_early_says_so_and_is_valid():
 
 
 def test_the_result_is_the_same_every_time():
-    first = bound(50, COUNTS)
-    assert first == bound(50, ChunkCounts.count(texts=TEXT, threads=3))
+    first = bound(50, COUNTS, max_steps=60)
+    assert first == bound(50, ChunkCounts.count(texts=TEXT, threads=3), max_steps=60)
 
 
 def test_chunks_that_are_left_out_count_as_one_token():
@@ -276,9 +283,9 @@ def test_counts_that_are_too_large_for_a_bound_do_not_hide_the_other_results():
 
 
 def test_evaluate_has_the_bounds():
-    small, large = Tokenizer.train(COUNTS, 280), Tokenizer.train(COUNTS, 300)
-    result = evaluate({"small": small, "large": large}, {"a": TEXT, "b": "to be or not"}, bound=True)
-    counts = ChunkCounts.count(texts=[TEXT, "to be or not"])
+    small, large = Tokenizer.train(COUNTS, 264), Tokenizer.train(COUNTS, 270)
+    result = evaluate({"small": small, "large": large}, {"a": TEXT[:1000], "b": "to be or not"}, bound=True)
+    counts = ChunkCounts.count(texts=[TEXT[:1000], "to be or not"])
     assert result.bounds == {"small": bound(small, counts), "large": bound(large, counts)}
     assert result.bounds["small"].encoded == result["small"].tokens
     assert "lower bound on tokens" in str(result)
@@ -305,14 +312,16 @@ def test_the_command_line_prints_the_bound(tmp_path):
 
 
 def test_a_time_limit_gives_a_bound_that_is_valid_but_lower():
-    tokenizer = Tokenizer.train(COUNTS, 300)
-    full, early = (evaluate(tokenizer, texts=TEXT, bound=True, bound_seconds=seconds) for seconds in (None, 0))
+    tokenizer = Tokenizer.train(COUNTS, 270)
+    full, early = (evaluate(tokenizer, texts=TEXT[:1000], bound=True, bound_seconds=seconds) for seconds in (None, 0))
     assert "(not converged)" in str(early)
-    assert COUNTS.total <= early.bounds["batchbpe"].tokens < full.bounds["batchbpe"].tokens
+    assert (
+        ChunkCounts.count(texts=TEXT[:1000]).total <= early.bounds["batchbpe"].tokens < full.bounds["batchbpe"].tokens
+    )
     with pytest.raises(ValueError, match="bound_seconds must be at least 0, got nan"):
-        evaluate(tokenizer, texts=TEXT, bound=True, bound_seconds=float("nan"))
+        evaluate(tokenizer, texts=TEXT[:1000], bound=True, bound_seconds=float("nan"))
     with pytest.raises(ValueError, match="bound_seconds needs bound=True, got 3"):
-        evaluate(tokenizer, texts=TEXT, bound_seconds=3)
+        evaluate(tokenizer, texts=TEXT[:1000], bound_seconds=3)
 
 
 def test_a_bound_that_has_not_converged_is_displayed_as_such():

@@ -301,7 +301,11 @@ def test_stop_words_are_left_out_of_the_text() -> None:
 
 def test_the_result_states_what_was_used(tmp_path: Path) -> None:
     groups = {**halves()[1], "tiny": ChunkCounts.count("to be")}
-    result = mixture_inference(trained("serial"), groups, merges=200, true_mixture={"code": 2, "docs": 1, "words": 1})
+    truth = {"code": 2, "docs": 1, "words": 1}
+    with pytest.warns(UserWarning, match=r"less than 100,000 bytes of text are left out: tiny \(5 bytes\)"):
+        result = mixture_inference(
+            trained("serial"), groups, merges=200, true_mixture={"code": 2, "docs": 1, "words": 1}
+        )
     assert [row["true_fraction"] for row in sorted(result.table.to_pylist(), key=lambda row: row["group"])] == [
         0.5,
         0.25,
@@ -314,7 +318,8 @@ def test_the_result_states_what_was_used(tmp_path: Path) -> None:
     assert sum(row["batches"] for row in merges) == 200
     assert result.findings["groups left out"] == "tiny (5 bytes)"
     assert result.parameters["merges"] == 200
-    again = mixture_inference(trained("serial"), groups, merges=200, true_mixture={"code": 2, "docs": 1, "words": 1})
+    del groups["tiny"]
+    again = mixture_inference(trained("serial"), groups, merges=200, true_mixture=truth)
     assert again.tables == result.tables
     result.save(tmp_path / "inferred")
     report(tmp_path)
@@ -326,6 +331,19 @@ def test_groups_that_do_not_cover_the_training_text_are_noticed() -> None:
     two = {name: counts for name, counts in halves()[1].items() if name != "code"}
     assert "caution" in mixture_inference(trained("serial"), two, merges=200).findings
     assert "caution" not in covered.findings
+
+
+def test_a_warning_about_groups_left_out_comes_before_the_inference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[mixture_inference.__module__], "infer_mixture", None)
+    with pytest.warns(UserWarning, match="left out: tiny"), pytest.raises(TypeError, match="not callable"):
+        mixture_inference(MODEL, {"a": EN, "b": EN, "tiny": "to be"}, min_bytes=10)
+
+
+def test_phrases_are_ignored_and_mentioned() -> None:
+    texts = {"a": "to be or not to be or to be", "b": "to be or to be"}
+    vocab = Tokenizer.train(texts["a"], 261, phrases=1)
+    result = mixture_inference(vocab, texts, min_bytes=1)
+    assert result.findings["phrases"].startswith("1 phrase ignored")
 
 
 def test_similar_groups_are_named() -> None:

@@ -25,7 +25,7 @@ from ..counts import ChunkCounts
 from ..counts.counter import ChunkCounter
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import ReadOptions
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, listed, plural
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, listed, plural, warn
 from ..formats import Loadable, load_any
 from ..model import Model
 from ..util.progress import bar
@@ -82,7 +82,7 @@ def mixture_inference(
     merges: number of merges to use, from the first one.
     order: whether the vocabulary was trained one pair at a time ("serial") or in batches ("batches"). By default,
         `batchbpe.analysis.batching_signs` decides.
-    min_bytes: leave out groups with less text. The findings list them.
+    min_bytes: leave out groups with less text. A warning and the findings list them.
     true_mixture: the true fractions, if they are known, to report the error.
     text_column, document, errors: as in `ChunkCounts.count`.
     progress: whether to display a progress bar.
@@ -108,6 +108,8 @@ def mixture_inference(
     if len(counts) < 2:
         reason = f"at least two groups must have {min_bytes:,} bytes of text, got {listed(counts)}"
         raise DataError(reason, remedy=("provide more text, or lower ", Setting("min_bytes")))
+    if left_out:
+        warn(f"groups with less than {min_bytes:,} bytes of text are left out: {_sizes(left_out)}")
     truth = None if true_mixture is None else _checked_truth(true_mixture, counts)
     signs = batching_signs(model)
     in_batches = bool(signs.in_batches) if order == "auto" else order == "batches"
@@ -138,7 +140,7 @@ def mixture_inference(
         parameters,
         {"groups": pa.Table.from_pylist(rows), "merges": pa.Table.from_pylist(ranges)},
         {"groups": _bars(rows), "slack": _slack_figure(found)},
-        _findings(found, rows, signs, in_batches, order, left_out, truth is not None),
+        _findings(found, rows, signs, in_batches, order, left_out, len(model.phrases), truth is not None),
     )
 
 
@@ -241,6 +243,7 @@ def _findings(
     in_batches: bool,
     order: MergeOrder,
     left_out: Mapping[str, int],
+    phrases: int,
     has_truth: bool,
 ) -> dict[str, str]:
     score = f"score {signs.score:.2f}"
@@ -276,7 +279,9 @@ def _findings(
     if missing:
         findings["merges that do not occur in the text"] = f"{missing:,} of {len(found.rates):,}"
     if left_out:
-        findings["groups left out"] = ", ".join(f"{group} ({size:,} bytes)" for group, size in left_out.items())
+        findings["groups left out"] = _sizes(left_out)
+    if phrases:
+        findings["phrases"] = f"{plural(phrases, 'phrase')} ignored, since only merges within chunks have an order"
     similar = [f"{row['group']} and {row['nearest_group']}" for row in rows if row["distance"] < SIMILAR]
     if similar:
         findings["similar groups, whose fractions may be confused"] = ", ".join(similar)
@@ -288,6 +293,10 @@ def _findings(
             f"log10 of the mean squared error {exponent}; largest {largest['error']:+.4f} ({largest['group']})"
         )
     return findings
+
+
+def _sizes(groups: Mapping[str, int]) -> str:
+    return ", ".join(f"{group} ({size:,} bytes)" for group, size in groups.items())
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
