@@ -233,6 +233,8 @@ def test_unsuitable_tokenizers_are_errors(tokenizer, error, message):
         ("to be", "to be", {"threads": 0}, ArgumentError, "threads must be at least 1"),
         (ChunkCounts.count("to be"), "to be", {}, DataError, "training text: chunk counts have no documents to encode"),
         ("to be", ChunkCounts.count("to be"), {}, DataError, "held-out text: chunk counts have no documents to encode"),
+        (3, "to be", {}, ArgumentTypeError, "training text: data must be text, .* got 3"),
+        ("to be", 3, {}, ArgumentTypeError, "held-out text: data must be text, .* got 3"),
         ("to be", Path("absent.txt"), {}, FileNotFoundError, "absent.txt"),
         ("to be", "to be", {"lines": True}, TypeError, "unexpected keyword argument 'lines'"),
     ],

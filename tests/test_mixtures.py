@@ -23,6 +23,7 @@ from batchbpe.analysis.groups import by_column, by_name
 from batchbpe.counts.mixture import factors_of
 from batchbpe.data.corpus import sources
 from batchbpe.data.options import Sampling
+from batchbpe.errors import ArgumentError, ArgumentTypeError
 from batchbpe.experiments import ExperimentData, mixture
 from batchbpe.experiments.mixture_search import OBJECTIVES, Search, Trial, pareto_front
 from batchbpe.experiments.result import Result
@@ -446,3 +447,13 @@ def test_wrong_options(options: str, problem: str, tmp_path: Path, monkeypatch: 
     assert failed.exit_code in (1, 2)
     assert re.search(problem, failed.stderr), failed.stderr
     assert not Path("out").exists()
+
+
+def test_options_of_the_search_are_checked_before_reading() -> None:
+    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"vocab_sizes": 300}, ArgumentTypeError, "vocab_sizes must be a list of integers, got 300"),
+        ({"seed": -1}, ArgumentError, "seed must be at least 0, got -1"),
+    ]
+    for options, error, problem in wrong:
+        with pytest.raises(error, match=problem):
+            mixture(files={"a": "nowhere.txt", "b": "nowhere.txt"}, **options)

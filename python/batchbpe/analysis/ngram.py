@@ -154,8 +154,8 @@ def corpus_bits(
 
 def _read(corpus: Corpus, what: str, texts: Sequence[_Text], *, show: bool) -> None:
     """Add the documents of a corpus to the text of each tokenizer. Errors say what is read."""
-    meter, selection = Meter(corpus.sources), Selection(corpus.sampling)
     try:
+        meter, selection = Meter(corpus.sources), Selection(corpus.sampling)
         with bar(f"encoding {what}", meter.size, show=show) as update:
             for source in corpus.sources:
                 with source.blamed():

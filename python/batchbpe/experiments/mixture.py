@@ -18,7 +18,7 @@ from ..counts import ChunkCounts
 from ..counts.mixture import Mixture
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import ReadOptions
-from ..errors import ArgumentError, plural
+from ..errors import ArgumentError, ArgumentTypeError, plural
 from ..model import Model
 from ..patterns import Split, split_given
 from ..util.surrogates import Errors
@@ -90,8 +90,11 @@ def mixture(
     ('de', 8)
 
     """
+    if isinstance(vocab_sizes, str) or not isinstance(vocab_sizes, Iterable):
+        raise ArgumentTypeError("vocab_sizes", vocab_sizes, "must be a list of integers")
     sizes = sorted({*vocab_sizes})
     _check_options(sizes, objective, per, trials, keep)
+    check_integer("seed", seed, least=0)
     corpus = Corpus(groups, texts, files, ReadOptions(text_column, document=document, errors=errors))
     sources, grouped = required_groups(corpus, group_column, by_file)
     split = split_given(pattern, normalization)
