@@ -22,6 +22,7 @@ from batchbpe.experiments import ExperimentData, language_model, report
 from batchbpe.experiments.data import DividedDocuments
 from batchbpe.experiments.language_model.batches import IGNORED, Encoder, steps
 from batchbpe.experiments.language_model.comparison import at_flops, differences, seed_noise
+from batchbpe.experiments.language_model.figures import figures
 from batchbpe.experiments.language_model.options import Options
 from batchbpe.experiments.language_model.runs import Point, Run
 from batchbpe.experiments.language_model.tables import Compared, findings, tables
@@ -231,6 +232,18 @@ def test_verdicts_and_unknown_values_are_stated() -> None:
     assert "caution" in findings(_compared(documents=5))
     only = Compared({"first": compared.runs["first"]}, compared.heldout_sizes, compared.heldout_tokens)
     assert findings(only) == {}
+
+
+def test_difference_curves_compare_with_the_first_at_equal_bytes_and_compute() -> None:
+    compared = _compared(seeds=1)
+    by_bytes, by_compute = figures(compared)["difference_curves"].axes
+    found = {line.get_label(): line.get_ydata() for line in by_bytes.lines}
+    for point, change in enumerate(found["worse"]):
+        first, worse = (compared.runs[name][0].points[point].total for name in ("first", "worse"))
+        assert change == pytest.approx(100 * (worse / first - 1))
+    assert list(found["first"]) == pytest.approx([0] * 4)
+    known = {line.get_label(): np.isfinite(line.get_ydata()).sum() for line in by_compute.lines}
+    assert (known["first"], known["same"], known["worse"], known["far"]) == (4, 3, 3, 0)
 
 
 def _plain_losses(model: Any, ids: list[int], context: int) -> list[float]:

@@ -45,6 +45,12 @@ class Compared:
             found[name] = None if any(bits is None for bits in each) else np.array(each)
         return found
 
+    def mean_curve(self, name: str) -> Bits:
+        """Return the bytes, operations and bits of each evaluation, in three rows; means of all seeds."""
+        points = [[(each.bytes, each.flops, each.total) for each in run.points] for run in self.runs[name]]
+        curve: Bits = np.mean(points, axis=0).T
+        return curve
+
     def per_byte(self, bits: Bits | None) -> float | None:
         """Return the mean bits per byte of all seeds."""
         return None if bits is None else float(bits.sum(1).mean() / sum(self.heldout_sizes))
