@@ -76,6 +76,17 @@ def run_readme(readme: str) -> None:
         subprocess.run(["bash", "-euo", "pipefail", "-c", commands], check=True, stdout=subprocess.DEVNULL)
 
 
+def check_views() -> None:
+    """Count strings as Polars stores them, which older versions of pyarrow cannot read."""
+    import pyarrow as pa
+
+    from batchbpe import ChunkCounts
+
+    views = pa.array(["a text", None, "a text of more than twelve bytes"], pa.string_view())
+    assert ChunkCounts.count(pa.table({"text": views})).total == 9
+    assert ChunkCounts.count(pa.chunked_array([views])).total == 9
+
+
 def main(readme: str, expected: str) -> None:
     """Write a corpus, and try everything."""
     import pyarrow as pa
@@ -88,6 +99,7 @@ def main(readme: str, expected: str) -> None:
     pq.write_table(pa.table({"text": [text] * 3}), "data/a.parquet")
     check_installation(expected)
     import_all()
+    check_views()
     for command in COMMANDS.strip().splitlines():
         run(*command.split())
     assert Path("decoded.txt").read_text(encoding="utf-8") == text
