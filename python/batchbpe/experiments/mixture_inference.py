@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, get_args
 
 import numpy as np
@@ -17,7 +16,7 @@ import pyarrow as pa
 
 from ..analysis.evaluation import reading_bar, required_groups
 from ..analysis.groups import GroupedDocuments
-from ..analysis.merge_runs import BatchingSigns, batching_signs, merge_sequence
+from ..analysis.merge_runs import batching_signs, merge_sequence
 from ..analysis.plots import COLORS, abbreviate_numbers, axes, styled
 from ..arguments import check_integer
 from ..choices import MergeOrder
@@ -31,8 +30,9 @@ from ..model import Model
 from ..util.progress import bar
 from ..util.surrogates import Errors
 from .data import names_of
+from .inference_findings import findings_of, group_rows, range_rows, slacks_of, with_sizes
 from .merge_order import Inference, infer_mixture
-from .order_program import Rates, solver
+from .order_program import solver
 from .result import Result
 from .weighted_table import MergeList
 
@@ -40,12 +40,6 @@ MERGES = 2_000
 """Default number of merges that are used, from the first one."""
 MIN_BYTES = 100_000
 """Default number of bytes below which a group is left out."""
-UNEXPLAINED = 0.05
-"""If a larger fraction of the occurrences of the merges is unexplained, the fractions may be far off."""
-SIMILAR = 0.1
-"""Groups whose distance is smaller may be confused."""
-RANGES = 10
-"""Number of rows in the table of slacks."""
 
 
 @styled
@@ -109,7 +103,7 @@ def mixture_inference(
         reason = f"at least two groups must have {min_bytes:,} bytes of text, got {listed(counts)}"
         raise DataError(reason, remedy=("provide more text, or lower ", Setting("min_bytes")))
     if left_out:
-        warn(f"groups with less than {min_bytes:,} bytes of text are left out: {_sizes(left_out)}")
+        warn(f"groups with less than {min_bytes:,} bytes of text are left out: {with_sizes(left_out)}")
     truth = None if true_mixture is None else _checked_truth(true_mixture, counts)
     signs = batching_signs(model)
     in_batches = bool(signs.in_batches) if order == "auto" else order == "batches"
@@ -123,8 +117,8 @@ def mixture_inference(
     if not found.rates[found.compared].any():
         raise DataError("none of the merges occurs in the text", remedy="provide text like that of the vocabulary")
     sizes = {group: each.total_bytes for group, each in counts.items()}
-    rows = _group_rows(found, sizes, truth)
-    ranges = _ranges(found)
+    rows = group_rows(found, sizes, truth)
+    ranges = range_rows(found)
     parameters = {
         "data": names_of(sources),
         "groups": {group: f"{size:,} bytes" for group, size in sizes.items()},
@@ -140,7 +134,7 @@ def mixture_inference(
         parameters,
         {"groups": pa.Table.from_pylist(rows), "merges": pa.Table.from_pylist(ranges)},
         {"groups": _bars(rows), "slack": _slack_figure(found)},
-        _findings(found, rows, signs, in_batches, order, left_out, len(model.phrases), truth is not None),
+        findings_of(found, rows, signs, in_batches, order, left_out, len(model.phrases), truth is not None),
     )
 
 
@@ -191,114 +185,6 @@ def _checked_truth(true_mixture: Mapping[str, float], groups: Mapping[str, Any])
     return {group: true_mixture.get(group, 0) / sum(values) for group in groups}
 
 
-def _group_rows(found: Inference, sizes: Mapping[str, int], truth: Mapping[str, float] | None) -> list[dict[str, Any]]:
-    names, rates = list(sizes), found.group_rates
-    distances = np.array(
-        [[_distance(rates[:, one], rates[:, other]) for other in range(len(names))] for one in range(len(names))]
-    )
-    np.fill_diagonal(distances, np.inf)
-    rows: list[dict[str, Any]] = []
-    for (group, size), weight, distance in zip(sizes.items(), found.weights.tolist(), distances, strict=True):
-        row: dict[str, Any] = {"group": group, "fraction": weight, "bytes": size}
-        row |= {"nearest_group": names[distance.argmin()], "distance": float(distance.min())}
-        if truth is not None:
-            row |= {"true_fraction": truth[group], "error": weight - truth[group]}
-        rows.append(row)
-    return sorted(rows, key=lambda row: -row["fraction"])
-
-
-def _distance(rates: Rates, others: Rates) -> float:
-    """Return how different two groups are: 0 if all merges are equally frequent, 1 if no merge occurs in both."""
-    return float(abs(rates - others).sum() / max((rates + others).sum(), np.finfo(float).tiny))
-
-
-def _ranges(found: Inference) -> list[dict[str, Any]]:
-    """Return how well the weights explain the merges, by range."""
-    slacks = _slacks(found)
-    edges = np.unique(np.linspace(0, len(slacks), RANGES + 1).astype(int)).tolist()
-    starts = np.array(found.cut)
-    return [
-        {
-            "first_merge": low,
-            "last_merge": high - 1,
-            "batches": int(((starts >= low) & (starts < high)).sum()),
-            "not_in_text": int((~found.group_rates[low:high].any(axis=1)).sum()),
-            "compared": int(found.compared[low:high].sum()),
-            "violated": int((slacks[low:high] > 0).sum()),
-            "slack": float(slacks[low:high].sum()),
-            "rate": float(found.rates[low:high].sum()),
-        }
-        for low, high in pairwise(edges)
-    ]
-
-
-def _slacks(found: Inference) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.array([found.merge_slacks.get(merge, 0.0) for merge in range(len(found.rates))])
-
-
-def _findings(
-    found: Inference,
-    rows: Sequence[Mapping[str, Any]],
-    signs: BatchingSigns,
-    in_batches: bool,
-    order: MergeOrder,
-    left_out: Mapping[str, int],
-    phrases: int,
-    has_truth: bool,
-) -> dict[str, str]:
-    score = f"score {signs.score:.2f}"
-    judged = {True: "in batches", False: "one at a time, or in small batches", None: "too few merges to tell"}
-    slack, rivals, rate = (
-        sum(found.merge_slacks.values()),
-        sum(found.rival_slacks.values()),
-        found.rates[found.compared].sum(),
-    )
-    missing = int((~found.group_rates.any(axis=1)).sum())
-    findings = {
-        "mixture, in bytes of text": ", ".join(f"{row['group']} {row['fraction']:.1%}" for row in rows),
-        "how pairs were chosen, judging by the order of merges": f"{judged[signs.in_batches]} ({score})",
-        "unexplained occurrences": f"{slack / rate:.1%} of those of the merges, and as many as {rivals / rate:.1%} of "
-        "pairs that were not merged in their place",
-    }
-    if not found.rows:
-        findings["undetermined"] = (
-            "these fractions explain all merges, and others may, too; use more merges or other groups"
-        )
-    if slack / rate > UNEXPLAINED:
-        findings["caution"] = (
-            "the groups explain the order poorly; use more text, other groups, or text like the original"
-        )
-    if order == "auto" and signs.in_batches is None:
-        findings["assumed order"] = "one at a time; set it if the vocabulary was trained in batches"
-    if in_batches:
-        findings["batches found"] = f"{len(found.cut):,}"
-        if not found.is_stable:
-            findings["partial result"] = "the batches did not settle; compare with other numbers of merges"
-    if not found.is_complete:
-        findings["partial result"] = f"stopped after {found.passes} passes; the weights are not optimal"
-    if missing:
-        findings["merges that do not occur in the text"] = f"{missing:,} of {len(found.rates):,}"
-    if left_out:
-        findings["groups left out"] = _sizes(left_out)
-    if phrases:
-        findings["phrases"] = f"{plural(phrases, 'phrase')} ignored, since only merges within chunks have an order"
-    similar = [f"{row['group']} and {row['nearest_group']}" for row in rows if row["distance"] < SIMILAR]
-    if similar:
-        findings["similar groups, whose fractions may be confused"] = ", ".join(similar)
-    if has_truth:
-        mean = sum(row["error"] ** 2 for row in rows) / len(rows)
-        largest = max(rows, key=lambda row: abs(row["error"]))
-        exponent = f"{math.log10(mean):.2f}" if mean else "−∞"
-        findings["error"] = (
-            f"log10 of the mean squared error {exponent}; largest {largest['error']:+.4f} ({largest['group']})"
-        )
-    return findings
-
-
-def _sizes(groups: Mapping[str, int]) -> str:
-    return ", ".join(f"{group} ({size:,} bytes)" for group, size in groups.items())
-
-
 def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
     figure, (panel,) = axes(height=max(2.4, 0.34 * len(rows) + 1))
     at = np.arange(len(rows))
@@ -315,7 +201,7 @@ def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 def _slack_figure(found: Inference) -> Any:
     figure, (panel,) = axes(height=3.4)
-    slacks = _slacks(found)
+    slacks = slacks_of(found)
     violated = np.flatnonzero(slacks)
     panel.plot(np.arange(len(found.rates)), found.rates, linewidth=0.8, color=COLORS[4], label="rate of the merge")
     panel.plot(violated, slacks[violated], ".", markersize=3, color=COLORS[1], label="slack")
