@@ -86,7 +86,7 @@ notebooks: $(DEV) $(BUILD) ## execute examples/notebooks, and write the outputs 
 site: $(BUILD) ## build the documentation site in .cache/site/html
 	$(BIN)/pip install --quiet --group site
 	$(BIN)/python docs/site/pages.py .cache/site/pages
-	$(BIN)/python -m sphinx -q -E -W --keep-going -n -j auto -c docs/site -d .cache/site/doctrees .cache/site/pages .cache/site/html
+	$(BIN)/python -m sphinx -q -E -W --keep-going -n -c docs/site -d .cache/site/doctrees .cache/site/pages .cache/site/html
 
 bench: $(BUILD) ## compare with other tools on DATA=folder, ONLY=jobs, QUICK=1 (see benchmarks/README.md)
 	$(BIN)/pip install --quiet --group bench

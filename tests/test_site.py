@@ -50,7 +50,7 @@ def documented() -> dict[str, object]:
     modules = re.findall(r"(?m)^\.\. automodule:: ([\w.]+)\n   :members:(.*)(?:\n   :exclude-members: (.*))?$", API)
     for module, members, excluded in modules:
         exported = members.strip().split(", ") if members else import_module(module).__all__
-        names += [f"{module}.{name}" for name in exported if name != excluded]
+        names += [f"{module}.{name}" for name in exported if name not in excluded.split(", ")]
     return {name: resolved(name) for name in names}
 
 

@@ -72,7 +72,7 @@ class ChunkCounts(ArrayCounts, Mapping[str, int]):
         Parameters
         ----------
         data: a text, path, glob, folder or URL; chunk counts; arrow data, data frames or datasets; an iterable of
-            strings; or a list of any of these. See `batchbpe.data.corpus`.
+            strings; or a list of any of these. See https://batchbpe.github.io/batchbpe/data.html.
         pattern: name or regular expression; by default the pattern of the counts in `data`, or gpt4.
         normalization: Unicode normalization form of the text, such as NFC; by default that of the counts in `data`, or
             none. Decoding then returns the normalized text.

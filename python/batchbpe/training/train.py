@@ -80,8 +80,8 @@ def train(
     Parameters
     ----------
     data: a text, path, glob, folder or URL; chunk counts; arrow data, data frames or datasets; an iterable of
-        strings; or a list of any of these. See `batchbpe.data.corpus`. Or a `Mixture`, to whose parts `freq_cutoff`
-        and the options for reading apply.
+        strings; or a list of any of these; see https://batchbpe.github.io/batchbpe/data.html. Or a `Mixture`, to
+        whose parts `freq_cutoff` and the options for reading apply.
     texts: strings to train on instead of `data`, even if they look like paths.
     files: paths, globs, folders or URLs to train on instead of `data`.
     groups: data by name, such as languages, to train on instead of `data`: the policy can compare their counts.
