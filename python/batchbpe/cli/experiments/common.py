@@ -115,6 +115,7 @@ def experiment(*without: str) -> Callable[[Callable[..., Result]], Callable[...,
         signature = inspect.signature(call)
         ordered = sorted(signature.parameters.values(), key=lambda each: (each.name in LAST) - (each.name in FIRST))
         call.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]
+        call.__annotations__ = function.__annotations__  # which `wraps` does not copy since Python 3.14
         return command(call)
 
     return decorate
