@@ -1,10 +1,13 @@
 """Settings of Sphinx for the documentation site: `make site`."""
 
+import builtins
 import re
 import sys
 from pathlib import Path
 from textwrap import indent
 
+from docutils.nodes import document
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
 import batchbpe
@@ -76,6 +79,14 @@ def docstring(app: Sphinx, what: str, name: str, obj: object, options: object, l
     lines[:] = "".join(parts).splitlines()
 
 
+def builtin_types(app: Sphinx, doctree: document) -> None:
+    """Qualify built-in types, so that they do not lead to attributes of the same name, such as `bytes`."""
+    for link in doctree.findall(pending_xref):
+        if link.get("refdomain") == "py" and link["reftarget"] in vars(builtins):
+            link["reftarget"] = f"builtins.{link['reftarget']}"
+
+
 def setup(app: Sphinx) -> None:
-    """Connect the function for docstrings."""
+    """Connect the functions."""
     app.connect("autodoc-process-docstring", docstring)
+    app.connect("doctree-read", builtin_types)
