@@ -32,12 +32,12 @@ def main() -> None:
     style = "font-family='ui-monospace, Menlo, Consolas, monospace' font-size='14'"
     sys.stdout.write(
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width:.0f} {height}' width='{width:.0f}' {style}>"
-        f"<rect width='100%' height='100%' fill='white'/>{''.join(rows)}</svg>\n"
+        f"{''.join(rows)}</svg>\n"
     )
 
 
 def _row(label: str, tokenizer: Tokenizer, top: int) -> str:
-    parts = [f"<text x='8' y='{top + 16}' fill='#555'>{label}</text>"]
+    parts = [f"<text x='8' y='{top + 16}' fill='#777'>{label}</text>"]
     column = 0
     ids = tokenizer.encode(SENTENCE)
     for number, token in enumerate(ids):
@@ -51,7 +51,7 @@ def _row(label: str, tokenizer: Tokenizer, top: int) -> str:
             position = f"x='{start:.1f}' y='{top + 16}' textLength='{length:.1f}' lengthAdjust='spacingAndGlyphs'"
             parts.append(f"<text {position} fill='#111'>{html.escape(word)}</text>")
         column += len(text)
-    parts.append(f"<text x='{LEFT + column * WIDTH + 10:.1f}' y='{top + 16}' fill='#555'>{len(ids)} tokens</text>")
+    parts.append(f"<text x='{LEFT + column * WIDTH + 10:.1f}' y='{top + 16}' fill='#777'>{len(ids)} tokens</text>")
     return "".join(parts)
 
 
