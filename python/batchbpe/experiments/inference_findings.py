@@ -16,8 +16,10 @@ from .merge_order import Inference
 from .order_program import Rates
 
 UNEXPLAINED = 0.06
-"""If a larger fraction of the occurrences of the merges is unexplained, the fractions may be far off. See
-docs/mixture-inference.md for the error rates."""
+"""If a larger fraction of the occurrences of the merges is unexplained, the fractions may be far off.
+
+https://batchbpe.github.io/batchbpe/mixture-inference.html#when-to-distrust-the-result has the error rates.
+"""
 SIMILAR = 0.1
 """Groups whose distance is smaller may be confused."""
 RANGES = 10
