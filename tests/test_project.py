@@ -120,6 +120,12 @@ def test_workflows_have_few_permissions_and_fixed_actions(path: Path) -> None:
     assert used and all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", name) for name in used)
 
 
+def test_the_environment_that_publishes_is_documented() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))["jobs"]
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert f"a trusted publisher on PyPI for the environment `{jobs['publish']['environment']}`" in guide
+
+
 def test_workflows_test_every_version_of_python() -> None:
     named = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", each)]
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))["jobs"]
