@@ -3,8 +3,14 @@
 import pickle
 import re
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
+
+from helpers import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt  # a dependency of rich
 
 from batchbpe import BatchTokenizer, ChunkCounts, Mixture, PairTable, Tokenizer, evaluate, policies
 from batchbpe.analysis import (
@@ -18,6 +24,7 @@ from batchbpe.analysis import (
     inspect_model,
     ngram_bits,
 )
+from batchbpe.analysis.tables import markdown_table
 from batchbpe.analysis.tree_html import MAX_LINES
 from batchbpe.model import Model
 from batchbpe.verification.results import Result, Verification
@@ -101,6 +108,17 @@ def test_groups_are_rows_sorted_by_cost_and_models_are_columns() -> None:
     shown = [line.split() for line in repr(result).splitlines()[1:4]]
     assert shown == rows[:3]
     assert re.findall(r"<tr><td>(\w\w)<", result._repr_html_()) == ["en", "de", "fr"] * 3
+
+
+@examples(300)
+@given(
+    st.lists(st.text(st.sampled_from("ab_*`\\\\|<>&;!#[]()~$ "), max_size=12).map(str.strip), min_size=1, max_size=3)
+)
+def test_hyp_text_is_never_markup_in_markdown(cells: list[str]) -> None:
+    rows = [["1", *cells], ["2", *reversed(cells)]]
+    page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown_table((["n", *cells], rows)))
+    shown = [re.findall(r"(?s)<t[hd].*?>(.*?)</t", row) for row in page.split("<tr>")[1:]]
+    assert [[unescape(cell) for cell in row] for row in shown] == [["n", *cells], *rows]
 
 
 def test_a_notebook_shows_the_cells_of_the_text() -> None:

@@ -1,8 +1,9 @@
-"""Tables as text and as HTML."""
+"""Tables as text, Markdown and HTML."""
 
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from unicodedata import east_asian_width
 
@@ -10,6 +11,8 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """The header and the rows. All cells are strings."""
 NOTHING = "–"
 """A cell without a value."""
+_MARKUP = re.compile(r"[\\`*<\[|~$&]|(?<![^\W_])_|_(?![^\W_])")
+"""What has a meaning in Markdown. Underscores within words have none."""
 _NOTEBOOK_STYLE = (  # a notebook would align all cells to the right, and join the spaces of a token
     "<style>.batchbpe td,.batchbpe th{text-align:left!important;padding:.2em .7em;vertical-align:top}"
     ".batchbpe th{white-space:nowrap}"
@@ -105,18 +108,18 @@ def text_tables(tables: Iterable[Table]) -> str:
 
 
 def markdown_table(table: Table) -> str:
-    """Render a table in Markdown, with numbers aligned to the right.
+    """Render a table in Markdown, with numbers aligned to the right. Text is never markup.
 
-    >>> print(markdown_table((["word", "count"], [["to", "2"], ["a|b", "1"]])))
+    >>> print(markdown_table((["word", "count"], [["to_be", "2"], ["**a|b**", "1"]])))
     | word | count |
     |---|---:|
-    | to | 2 |
-    | a\\|b | 1 |
+    | to_be | 2 |
+    | \\*\\*a\\|b\\*\\* | 1 |
     """
     header, rows = table
     columns = zip(*rows, strict=True) if rows else ([] for _ in header)
     marks = ["---:" if column and all(map(is_number, column)) else "---" for column in columns]
-    escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (header, *rows))
+    escaped = ([_MARKUP.sub(r"\\\g<0>", " ".join(cell.splitlines())) for cell in row] for row in (header, *rows))
     first, *lines = (f"| {' | '.join(row)} |" for row in escaped)
     return "\n".join([first, f"|{'|'.join(marks)}|", *lines])
 
