@@ -37,6 +37,7 @@ def test_keyboard_only(page: Page, address: str) -> None:
     page.locator("#tab-compare").focus()
     page.keyboard.press("End")
     expect(page.locator("#tab-counts")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("tabpanel", name="Counts")).to_be_visible()
     page.keyboard.press("Home")
     expect(page.locator("#tab-compare")).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowRight")

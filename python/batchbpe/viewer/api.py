@@ -168,10 +168,13 @@ def token(space: Workspace, given: Parameters) -> Answer:
     }
 
 
+def _info(number: int, value: bytes) -> Answer:
+    return asdict(TokenInfo.of(number, _beginning(value))) | {"bytes": len(value)}
+
+
 def _token(vocabulary: Vocabulary, number: int, counts: TokenCounts | None) -> Answer:
     value = vocabulary.model.vocab_with_hidden[number]
-    return asdict(TokenInfo.of(number, _beginning(value))) | {
-        "bytes": len(value),
+    return _info(number, value) | {
         "kind": vocabulary.kind(number),
         "rank": vocabulary.rank.get(number),
         "parts": vocabulary.parts.get(number, ()),
@@ -218,7 +221,7 @@ def diff(space: Workspace, given: Parameters) -> Answer:
     vocabulary, others = space.vocabularies[own], space.vocabularies[other].model.vocab_with_hidden
     found = vocabulary.find(query_of(given))
     found = found[np.isin(found, ids)]
-    replaced = space.id_map(after, before) if part == "removed" else id_map
+    replaced = id_map.reverse if part == "removed" else id_map
     rows = [
         _token(vocabulary, number, None) | _others(others, replaced.parts(number))
         for number in found[page_of(given)].tolist()
@@ -227,9 +230,7 @@ def diff(space: Workspace, given: Parameters) -> Answer:
 
 
 def _others(vocab: Mapping[int, bytes], parts: Sequence[int]) -> Answer:
-    first = [(each, vocab[each]) for each in parts[:MAX_OTHERS]]
-    infos = [asdict(TokenInfo.of(each, _beginning(value))) | {"bytes": len(value)} for each, value in first]
-    return {"others": infos, "others_total": len(parts)}
+    return {"others": [_info(each, vocab[each]) for each in parts[:MAX_OTHERS]], "others_total": len(parts)}
 
 
 def chunks(space: Workspace, given: Parameters) -> Answer:

@@ -15,7 +15,7 @@ export class Counts {
     this.figure = h("figure", { class: "curve" });
     const searched = debounced(() => {
       set({ chunk: this.search.value });
-      this.#reset();
+      app.reset(this.list);
     }, 120);
     const attributes = { type: "search", id: "chunk", placeholder: "Part of a chunk", class: "wide", oninput: searched };
     this.search = h("input", attributes);
@@ -61,15 +61,6 @@ export class Counts {
     const { element } = chart({ title: "Count", ...axes, width, height: 360 });
     this.figure.replaceChildren(h("figcaption", {}, "Count of each chunk, by rank"), element);
     this.search.value = get("chunk");
-    await this.#reset();
-  }
-
-  async #reset() {
-    try {
-      await this.list.reset();
-      this.app.fail("");
-    } catch (error) {
-      this.app.fail(error.message);
-    }
+    await this.app.reset(this.list);
   }
 }

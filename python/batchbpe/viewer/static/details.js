@@ -10,8 +10,8 @@ const MAX_HINTS = 12; // tokens of a piece
 const OPEN_LEVELS = 3; // of the merge tree
 
 export class Details {
-  /* `names` are those of the models. `corpus()` returns the key of the text in which tokens are counted: "data", or that of the text in the text box.
-     `fail(message)` shows an error. */
+  /* `names` are those of the models. `corpus()` returns the key of the text in which tokens are counted: "data", or that
+     of the text in the text box. `fail(message)` shows an error. */
   constructor(names, corpus, fail) {
     Object.assign(this, { names, corpus, fail });
     this.tip = h("div", { id: "tip", role: "tooltip", hidden: true });

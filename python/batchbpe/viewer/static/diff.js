@@ -4,7 +4,7 @@ import { choice, debounced, formatNumber, h, labeled, plural } from "./dom.js";
 import { chip } from "./details.js";
 import { VirtualList } from "./list.js";
 import { getDiff } from "./source.js";
-import { get, getNumber, set } from "./state.js";
+import { get, getNumber, set, sorting } from "./state.js";
 
 const PARTS = ["removed", "added", "moved"];
 
@@ -29,7 +29,7 @@ export class Diff {
       ],
       fetchPage: (start, rows) => this.#fetch(start, rows),
       onopen: (row, origin) => app.details.open(this.own, [row.id], origin),
-      onsort: (key) => this.#sort(key),
+      onsort: (key) => this.#change(sorting(key)),
     });
     this.root = h("div", { class: "diff" },
       h("div", { class: "tools" }, this.models, labeled("Show", this.part), labeled("Search", this.search)),
@@ -53,25 +53,14 @@ export class Diff {
   }
 
   #change(changes) {
-    set({ ...changes, token: "" });
-    this.app.details.restore();
+    set(changes);
+    this.app.details.close();
     this.#reset();
-  }
-
-  #sort(key) {
-    const descending = get("sort", "id") === key ? get("descending") !== "1" : key === "bytes";
-    this.#change({ sort: key === "id" ? "" : key, descending });
   }
 
   async #reset() {
     this.#choose(PARTS.includes(get("part")) ? get("part") : PARTS[0]);
-    this.list.sorted(get("sort", "id"), get("descending") === "1");
-    try {
-      await this.list.reset();
-      this.app.fail("");
-    } catch (error) {
-      this.app.fail(error.message);
-    }
+    await this.app.reset(this.list);
   }
 
   #choose(part) {
@@ -95,7 +84,11 @@ export class Diff {
 
   #count({ kept, moved, added, removed }) {
     const [before, after] = [this.names[this.before], this.names[this.after]];
-    const options = { removed: [`only in ${before}`, removed], added: [`only in ${after}`, added], moved: ["another id", moved] };
+    const options = {
+      removed: [`only in ${before}`, removed],
+      added: [`only in ${after}`, added],
+      moved: ["another id", moved],
+    };
     this.part.replaceChildren(...Object.entries(options).map(([value, [name, number]]) =>
       h("option", { value, selected: value === this.shown }, `${name} (${formatNumber(number)})`)));
     const numbers = [["the same id", kept], ...Object.values(options)];

@@ -10,14 +10,16 @@ export function idList({ name, ids, total, isOpen, onfold }) {
   const list = h("p", { class: "id-list", tabindex: "0", role: "group", "aria-label": `Ids of ${name}` });
   const copy = h("button", { type: "button", "aria-label": `Copy the ids of ${name}`, onclick: async () => {
     const isCopied = await copyText(`[${ids.join(", ")}]`);
-    const number = ids.length < total ? `the first ${plural(ids.length, "id")} of ${formatNumber(total)}` : plural(total, "id");
+    const isShort = ids.length < total;
+    const number = isShort ? `the first ${plural(ids.length, "id")} of ${formatNumber(total)}` : plural(total, "id");
     status.textContent = isCopied ? `copied ${number}` : "The browser refused to copy.";
   } }, "Copy");
   const show = () => {
     const more = total - Math.min(ids.length, MAX_LISTED);
     list.textContent = ids.slice(0, MAX_LISTED).join(", ") + (more > 0 ? ` … and ${formatNumber(more)} more` : "");
   };
-  const fold = h("details", { class: "ids", open: isOpen }, h("summary", {}, "Ids"), h("p", { class: "copying" }, copy, status), list);
+  const fold = h("details", { class: "ids", open: isOpen },
+    h("summary", {}, "Ids"), h("p", { class: "copying" }, copy, status), list);
   fold.addEventListener("toggle", () => {
     if (fold.open && !list.textContent) show();
     onfold(fold.open);

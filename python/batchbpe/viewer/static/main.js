@@ -73,7 +73,7 @@ class App {
     this.details.hide();
     this.views[name] ??= new VIEWS[name](this);
     const panel = document.getElementById("view");
-    panel.setAttribute("aria-labeledby", `tab-${name}`);
+    panel.setAttribute("aria-labelledby", `tab-${name}`);
     panel.replaceChildren(this.views[name].root);
     await this.views[name].show();
     await this.details.restore();
@@ -84,6 +84,17 @@ class App {
     const place = document.getElementById("failure");
     place.textContent = message;
     place.hidden = !message;
+  }
+
+  /* Fetch the rows of a list anew, in the order that the state contains. */
+  async reset(list) {
+    list.sorted(get("sort", "id"), get("descending") === "1");
+    try {
+      await list.reset();
+      this.fail("");
+    } catch (error) {
+      this.fail(error.message);
+    }
   }
 
   #press(event) {

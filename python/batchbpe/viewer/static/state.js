@@ -33,6 +33,13 @@ export function set(changes, push = false) {
   } else history.replaceState(entry, "", address);
 }
 
+/* The changes that sort a list by another column, or by the same in the other direction. Sizes start with the largest. */
+export function sorting(key) {
+  const isSame = get("sort", "id") === key;
+  const descending = isSame ? get("descending") !== "1" : key === "bytes" || key === "count";
+  return { sort: key === "id" ? "" : key, descending };
+}
+
 /* Change the text, which can be empty; null is the initial text. */
 export function setText(text) {
   longTexts.delete(entry);

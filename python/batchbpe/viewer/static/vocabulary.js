@@ -5,7 +5,7 @@ import { chip } from "./details.js";
 import { VirtualList } from "./list.js";
 import { hexBytes } from "./pieces.js";
 import { encode, getVocabulary } from "./source.js";
-import { get, getNumber, set } from "./state.js";
+import { get, getNumber, set, sorting } from "./state.js";
 
 const FIELDS = ["search", "kind", "script", "least", "most"];
 
@@ -41,7 +41,10 @@ export class Vocabulary {
       ],
       fetchPage: (start, rows) => this.#fetch(start, rows),
       onopen: (row, origin) => app.details.open(this.model, [row.id], origin),
-      onsort: (key) => this.#sort(key),
+      onsort: (key) => {
+        set(sorting(key));
+        app.reset(this.list);
+      },
     });
     this.models = h("div", {});
     this.root = h("div", { class: "vocabulary" },
@@ -64,30 +67,13 @@ export class Vocabulary {
     for (const name of [...FIELDS, "unused"]) this.fields[name].value = get(name);
     this.fields.partial.checked = get("partial") === "1";
     this.app.key ??= (await encode(this.app.text)).key;
-    await this.#reset();
+    await this.app.reset(this.list);
   }
 
   #changed() {
     const values = Object.fromEntries([...FIELDS, "unused"].map((name) => [name, this.fields[name].value]));
     set({ ...values, partial: this.fields.partial.checked });
-    this.#reset();
-  }
-
-  #sort(key) {
-    const isSame = get("sort", "id") === key;
-    const descending = isSame ? get("descending") !== "1" : key === "bytes" || key === "count";
-    set({ sort: key === "id" ? "" : key, descending });
-    this.#reset();
-  }
-
-  async #reset() {
-    this.list.sorted(get("sort", "id"), get("descending") === "1");
-    try {
-      await this.list.reset();
-      this.app.fail("");
-    } catch (error) {
-      this.app.fail(error.message);
-    }
+    this.app.reset(this.list);
   }
 
   async #fetch(start, rows) {
