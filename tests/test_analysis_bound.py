@@ -235,9 +235,9 @@ def test_wrong_arguments_are_errors():
         ((2.5, COUNTS), {}, TypeError, "tokenizer_or_size must be an integer, got 2.5"),
         ((-1, COUNTS), {}, ValueError, "tokenizer_or_size must be at least 0, got -1"),
         ((2, COUNTS.at_least(10**9)), {}, DataError, "the counts are empty"),
-        ((2, COUNTS), {"tolerance": float("nan")}, ValueError, "tolerance must be at least 0, got nan"),
+        ((2, COUNTS), {"tolerance": float("nan")}, ValueError, "tolerance must be finite and at least 0, got nan"),
         ((2, COUNTS), {"tolerance": "1"}, TypeError, "tolerance must be a number, got '1'"),
-        ((2, COUNTS), {"max_seconds": -1}, ValueError, "max_seconds must be at least 0, got -1"),
+        ((2, COUNTS), {"max_seconds": -1}, ValueError, "max_seconds must be finite and at least 0, got -1"),
         ((2, COUNTS), {"max_steps": 0}, ValueError, "max_steps must be at least 1, got 0"),
         ((2, COUNTS), {"max_edges": 0}, ValueError, "max_edges must be at least 1, got 0"),
         (
@@ -318,7 +318,7 @@ def test_a_time_limit_gives_a_bound_that_is_valid_but_lower():
     assert (
         ChunkCounts.count(texts=TEXT[:1000]).total <= early.bounds["batchbpe"].tokens < full.bounds["batchbpe"].tokens
     )
-    with pytest.raises(ValueError, match="bound_seconds must be at least 0, got nan"):
+    with pytest.raises(ValueError, match="bound_seconds must be finite and at least 0, got nan"):
         evaluate(tokenizer, texts=TEXT[:1000], bound=True, bound_seconds=float("nan"))
     with pytest.raises(ValueError, match="bound_seconds needs bound=True, got 3"):
         evaluate(tokenizer, texts=TEXT[:1000], bound_seconds=3)

@@ -7,8 +7,9 @@ Errors are raised `from None` to hide the core's exception, which does not name 
 from __future__ import annotations
 
 import os
-from numbers import Integral
+from numbers import Integral, Real
 from operator import index
+from sys import float_info
 from typing import Any
 
 from .errors import ArgumentError, ArgumentTypeError
@@ -26,6 +27,20 @@ def check_integer(parameter: str, value: Any, least: int | None = None) -> None:
         raise ArgumentTypeError(parameter, value, "must be an integer")
     if least is not None and value < least:
         raise ArgumentError(parameter, value, f"must be at least {least}")
+
+
+def check_number(parameter: str, value: Any, remedy: str = "") -> None:
+    """Raise unless a value is a finite number of at least 0.
+
+    >>> check_number("alpha", float("nan"))
+    Traceback (most recent call last):
+    ...
+    batchbpe.errors.ArgumentError: alpha must be finite and at least 0, got nan
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ArgumentTypeError(parameter, value, "must be a number", remedy=remedy)
+    if not 0 <= value <= float_info.max:  # nan is not
+        raise ArgumentError(parameter, value, "must be finite and at least 0")
 
 
 def check_threads(threads: Any, parameter: str = "threads") -> None:

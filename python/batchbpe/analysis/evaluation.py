@@ -9,6 +9,7 @@ from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, get_args
 
+from ..arguments import check_number
 from ..choices import Unit
 from ..counts import ChunkCounts
 from ..data.corpus import Corpus, Data, Files
@@ -96,7 +97,7 @@ def evaluate(
     if audit and not any(isinstance(each, Tokenizer) for each in named.values()):
         raise ArgumentError("audit", audit, "needs a Tokenizer, since other objects have no known vocabulary")
     if bound_seconds is not None:
-        lower_bound.check_number("bound_seconds", bound_seconds)
+        check_number("bound_seconds", bound_seconds)
         if not bound:
             raise ArgumentError("bound_seconds", bound_seconds, ("needs ", Setting("bound", True)))
     corpus = Corpus.of(data, texts, files, reading)

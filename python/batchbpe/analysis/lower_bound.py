@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_integer
+from ..arguments import check_integer, check_number
 from ..counts import ChunkCounts
 from ..counts.arrays import total_of
 from ..errors import ArgumentError, ArgumentTypeError, DataError, UserError
@@ -257,11 +257,3 @@ def _check(counts: object, tolerance: object, max_steps: object, max_seconds: ob
     check_number("tolerance", tolerance)
     if max_seconds is not None:
         check_number("max_seconds", max_seconds)
-
-
-def check_number(name: str, value: object) -> None:
-    """Raise unless an argument is a finite number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, float | int):
-        raise ArgumentTypeError(name, value, "must be a number")
-    if not 0 <= value < math.inf:
-        raise ArgumentError(name, value, "must be at least 0")

@@ -13,14 +13,12 @@ from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from glob import escape, has_magic
 from math import fsum, gcd
-from numbers import Real
 from pathlib import Path
-from sys import float_info
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arguments import check_integer, check_path, check_string
+from ..arguments import check_integer, check_number, check_path, check_string
 from ..choices import Normalization
 from ..data.corpus import Corpus, Data, Files
 from ..data.files import URL, Location
@@ -74,13 +72,13 @@ class Mixture:
         if self.alpha is not None:
             if self.weights:
                 raise ArgumentError("alpha", self.alpha, "must be omitted if parts have weights")
-            _check_number("alpha", self.alpha)
+            check_number("alpha", self.alpha)
             if self.alpha > 1:
                 raise ArgumentError("alpha", self.alpha, "must be at most 1")
             return
         weights = self.weights or {}
         for name in self.parts:
-            _check_number(f"parts.{name}.weight", weights.get(name))
+            check_number(f"parts.{name}.weight", weights.get(name), "set a weight for each part, or alpha")
         unknown = weights.keys() - self.parts.keys()
         if unknown:
             raise ArgumentError("weights", min(map(str, unknown)), f"must only contain parts ({listed(self.parts)})")
@@ -212,15 +210,6 @@ def _check_parts(counts: Mapping[str, ChunkCounts]) -> None:
         if each.split != split:
             problem = f"{first} was counted with the pattern {split}, but {name} with {each.split}"
             raise DataError(problem, remedy="count the parts of a mixture with the same pattern")
-
-
-def _check_number(parameter: str, value: Any) -> None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number:
-        remedy = "" if parameter == "alpha" else "set a weight for each part, or alpha"
-        raise ArgumentTypeError(parameter, value, "must be a number", remedy=remedy)
-    if not 0 <= value <= float_info.max:  # nan is not
-        raise ArgumentError(parameter, value, "must be finite and at least 0")
 
 
 def _parsed(path: Path) -> Any:
