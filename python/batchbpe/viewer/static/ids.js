@@ -24,7 +24,7 @@ export function idList({ name, ids, total, isOpen, onfold }) {
     if (fold.open && !list.textContent) show();
     onfold(fold.open);
   });
-  if (isOpen) show();
+  if (isOpen) show(); // now, so that typing does not flicker
   return fold;
 }
 
