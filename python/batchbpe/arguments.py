@@ -37,7 +37,8 @@ def check_number(parameter: str, value: Any, remedy: str = "") -> None:
     ...
     batchbpe.errors.ArgumentError: alpha must be finite and at least 0, got nan
     """
-    if isinstance(value, bool) or not isinstance(value, Real):
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number:
         raise ArgumentTypeError(parameter, value, "must be a number", remedy=remedy)
     if not 0 <= value <= float_info.max:  # nan is not
         raise ArgumentError(parameter, value, "must be finite and at least 0")

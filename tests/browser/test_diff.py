@@ -54,6 +54,17 @@ def test_tokens_with_another_id(page: Page, address: str) -> None:
     expect(page.locator("#part")).to_have_value("moved")
     page.locator(".space .row").first.click()
     expect(page.locator("#panel .model")).to_have_text("Token of two")
+    page.locator("#part").select_option("removed")
+    expect(page.locator("#panel")).to_be_hidden()
+    assert "token=" not in page.url
+
+
+def test_the_first_list_is_not_empty(page: Page) -> None:
+    longer = Tokenizer.train("aaabdaaabac", 259)
+    with serving(Workspace({"short": Tokenizer.train("aaabdaaabac", 257), "long": longer})) as address:
+        page.goto(f"{address}#view=diff")
+        expect(page.locator("#part")).to_have_value("added")
+        assert [row[0] for row in shown(page)] == ["257", "258"]
 
 
 def test_the_diff_by_keyboard(page: Page, address: str) -> None:

@@ -113,6 +113,10 @@ def test_shortened_answers(page: Page, address: str, monkeypatch: pytest.MonkeyP
     type_text(page, "to be or not to be " * 50)
     expect(page.locator(".shortened")).to_contain_text("Shortened: only the first")
     assert "".join(pieces(page)) == "".join(pieces(page, 1)) != "" and len(pieces(page)) + len(pieces(page, 1)) <= 30
+    fold, total = page.locator(".ids").first, len(ONE.encode("to be or not to be " * 50))
+    fold.locator("summary").click()
+    fold.locator("button").click()
+    expect(fold.get_by_role("status")).to_have_text(re.compile(rf"^copied the first \d+ ids of {total}$"))
     page.locator("#tab-vocabulary").click()
     page.locator("#search").fill("#" + str(max(ONE.merges.values(), key=lambda token: len(ONE.vocab[token]))))
     expect(page.locator(".list .note")).to_have_text("1 token")
