@@ -81,6 +81,8 @@ def test_the_diff_by_keyboard(page: Page, address: str) -> None:
     expect(page.locator('[aria-sort="descending"]')).to_have_text("bytes")
     longest = max(len(ONE.vocab[token]) for token in MAP.removed.tolist())
     expect(page.locator(".space .row").first.locator(".number").nth(1)).to_have_text(str(longest))
+    page.get_by_role("button", name="bytes").press("Enter")
+    expect(page.locator('[aria-sort="ascending"]')).to_have_text("bytes")
 
 
 def test_a_diff_needs_two_models(page: Page) -> None:
