@@ -99,7 +99,8 @@ def findings(compared: Compared) -> dict[str, str]:
     found["95% intervals cover the choice of"] = covers
     spread, freedom = seed_noise(np.array([each.sum(1) for each in compared.bits.values()]))
     if freedom:
-        found["noise of a seed"] = f"{100 * spread:.2f}% (standard deviation of a model, {freedom} degrees of freedom)"
+        degrees = plural(freedom, "degree")
+        found["noise of a seed"] = f"{100 * spread:.2f}% (standard deviation of a model, {degrees} of freedom)"
     if documents < FEW_DOCUMENTS:
         found["caution"] = f"with {plural(documents, 'held-out document')}, the intervals are rough"
     return found
