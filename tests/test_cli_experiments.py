@@ -83,7 +83,7 @@ def test_sweep_and_report_as_commands(library: list[str], tmp_path: Path) -> Non
     text = (tmp_path / "all" / "report.md").read_text(encoding="utf-8")
     for link in re.findall(r"!\[.*?\]\((.*?)\)", text):
         assert (tmp_path / "all" / link).exists()
-    assert "| pattern | `gpt4` |" in text and "<th>pattern<td><code>gpt4</code>" in page
+    assert "| pattern | gpt4 |" in text and "<th>pattern<td><code>gpt4</code>" in page
     for part in ("encoded length changes by", "stop list size"):
         assert part in page and part in text
     (tmp_path / "all" / "stopped").mkdir()

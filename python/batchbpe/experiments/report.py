@@ -218,7 +218,7 @@ def _markdown(sections: Sequence[_Section], note: str, top: Path) -> Iterator[st
             yield f"\n![{figure.stem}]({figure.with_suffix('.png').relative_to(top).as_posix()})\n"
         for name, table in section.tables.items():
             yield f"\n### {_words(name).capitalize()}\n{_markdown_table(table)}"
-        parameters = [[name, f"`{_value(value)}`"] for name, value in section.parameters.items()]
+        parameters = [[name, _value(value)] for name, value in section.parameters.items()]
         yield f"\n### Parameters\n{_markdown_table((['', ''], parameters))}"
     if note:
         yield f"\n{note}\n"
