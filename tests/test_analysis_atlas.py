@@ -20,6 +20,7 @@ from batchbpe.analysis.vocab_atlas import short_names
 from batchbpe.analysis.vocab_atlas.exports import exports_of
 from batchbpe.analysis.vocab_atlas.facts import CONTENTS
 from batchbpe.analysis.vocab_atlas.markup import between
+from batchbpe.analysis.vocab_atlas.sections import _cost_column
 from batchbpe.errors import DataError, OutputExistsError
 from batchbpe.patterns import Split
 
@@ -487,3 +488,13 @@ def test_arguments_that_need_a_text() -> None:
 
 def test_heat() -> None:
     assert [between(value, 0, 4) for value in (-1, 0, 1, 4, 9)] == [0, 0, 0.25, 1, 1]
+
+
+def test_similar_costs_have_similar_colors() -> None:
+    def heats(*costs: float) -> list[float | None]:
+        rows = [{"groups": {"en": {"tokens_per_byte": cost}}} for cost in costs]
+        column = _cost_column(rows, "en", "tokens_per_byte")
+        return [column.cell(each).heat for each in rows]
+
+    assert heats(0.25, 0.26) == pytest.approx([0, 0.057], abs=0.001)
+    assert heats(0.25, 0.5, 2) == pytest.approx([0, 1 / 3, 1])

@@ -14,7 +14,7 @@ import pytest
 from helpers import run
 
 from batchbpe import ChunkCounts, Model, Tokenizer, evaluate
-from batchbpe.analysis import Bound, bound
+from batchbpe.analysis import Bound, bound, lower_bound
 from batchbpe.analysis.bound_certificate import Chunks, certified, valuable_tokens
 from batchbpe.analysis.lower_bound import multi_byte_tokens
 from batchbpe.errors import DataError
@@ -290,6 +290,16 @@ def test_evaluate_has_the_bounds():
     assert result.bounds["small"].encoded == result["small"].tokens
     assert "lower bound on tokens" in str(result)
     assert "lower bound on tokens" not in str(evaluate(small, texts=TEXT))
+
+
+def test_vocabularies_of_one_size_share_a_bound(monkeypatch):
+    sizes = []
+    monkeypatch.setattr(lower_bound, "bound", lambda size, *given, **options: sizes.append(size) or bound(size, *given))
+    one, two, larger = (Tokenizer.train(text, n) for text, n in (("to be", 257), ("or not", 257), ("to be", 258)))
+    result = evaluate({"one": one, "two": two, "larger": larger}, "to be or not", bound=True)
+    assert sizes == [1, 2]
+    assert result.bounds["one"].encoded == result["one"].tokens
+    assert result.bounds["two"].encoded == result["two"].tokens
 
 
 def test_the_command_line_prints_the_bound(tmp_path):

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -23,6 +24,7 @@ from batchbpe.analysis import batching_signs
 from batchbpe.analysis.merge_runs import longest_runs, merge_sequence
 from batchbpe.errors import ArgumentError, ArgumentTypeError, DataError
 from batchbpe.experiments import merge_order, mixture_inference, report
+from batchbpe.experiments.inference_findings import UNEXPLAINED, findings_of, group_rows
 from batchbpe.experiments.merge_order import Inference, find_batches, infer, infer_batches
 from batchbpe.experiments.order_program import OrderProgram
 from batchbpe.experiments.weighted_table import MergeList
@@ -331,6 +333,22 @@ def test_groups_that_do_not_cover_the_training_text_are_noticed() -> None:
     two = {name: counts for name, counts in halves()[1].items() if name != "code"}
     assert "caution" in mixture_inference(trained("serial"), two, merges=200).findings
     assert "caution" not in covered.findings
+
+
+def test_the_caution_starts_where_the_page_says() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "mixture-inference.md").read_text(encoding="utf-8")
+    assert f'above {UNEXPLAINED:.0%}, a finding "caution" is added' in page
+    merges = merge_sequence(MODEL)
+    found = infer({"a": EN, "b": EN}, MergeList(merges), list(range(len(merges))), equal_weights(2))
+    signs, rows = batching_signs(MODEL), group_rows(found, {"a": 1, "b": 1}, None)
+    rate = found.rates[found.compared].sum()
+    for fraction, is_cautious in ((UNEXPLAINED - 0.001, False), (UNEXPLAINED + 0.001, True)):
+        slack = replace(found, merge_slacks={0: fraction * rate}, rival_slacks={(97, 98): 0.03 * rate})
+        findings = findings_of(slack, rows, signs, False, "serial", {}, 0, False)
+        assert ("caution" in findings) == is_cautious
+        assert findings["unexplained occurrences"].startswith(
+            f"{fraction:.1%} of those of the merges, and as many as 3.0%"
+        )
 
 
 def test_a_warning_about_groups_left_out_comes_before_the_inference(monkeypatch: pytest.MonkeyPatch) -> None:
