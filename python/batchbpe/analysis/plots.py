@@ -85,6 +85,14 @@ def abbreviate_numbers(axis: Any) -> None:
     axis.set_major_formatter(EngFormatter(sep=" "))
 
 
+def log_labels(axis: Any) -> None:
+    """Label a logarithmic axis with numbers instead of mathematical text, which the style does not parse."""
+    from matplotlib.ticker import LogFormatter
+
+    axis.set_major_formatter(lambda number, _: f"{number:,g}")
+    axis.set_minor_formatter(LogFormatter())  # only used if the axis is short
+
+
 def line(
     axes: Axes, x: Sequence[float], y: Sequence[float], *, zero: bool = False, hollow: Sequence[bool] = ()
 ) -> None:

@@ -92,8 +92,10 @@ def findings_of(
     findings = {
         "mixture, in bytes of text": ", ".join(f"{row['group']} {row['fraction']:.1%}" for row in rows),
         "how pairs were chosen, judging by the order of merges": f"{judged[signs.in_batches]} ({score})",
-        "unexplained occurrences": f"{unexplained:.1%} of those of the merges, and as many as {rivals:.1%} of "
-        "pairs that were not merged in their place",
+        "unexplained occurrences": f"{unexplained:.1%} of those of the merges; a caution is added above "
+        f"{UNEXPLAINED:.0%}",
+        "unexplained occurrences of other pairs": f"{rivals:.1%} of those of the merges, of pairs that occur more "
+        "often than merges; no caution depends on it",
     }
     if not found.rows:
         findings["undetermined"] = (
@@ -117,7 +119,8 @@ def findings_of(
         findings["groups left out"] = with_sizes(left_out)
     if phrases:
         findings["phrases"] = f"{plural(phrases, 'phrase')} ignored, since only merges within chunks have an order"
-    similar = [f"{row['group']} and {row['nearest_group']}" for row in rows if row["distance"] < SIMILAR]
+    nearest = ((row["group"], row["nearest_group"]) for row in rows if row["distance"] < SIMILAR)
+    similar = dict.fromkeys(" and ".join(sorted(pair)) for pair in nearest)  # each pair once
     if similar:
         findings["similar groups, whose fractions may be confused"] = ", ".join(similar)
     if has_truth:

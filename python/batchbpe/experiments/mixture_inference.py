@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..analysis.evaluation import reading_bar, required_groups
 from ..analysis.groups import GroupedDocuments
 from ..analysis.merge_runs import batching_signs, merge_sequence
-from ..analysis.plots import COLORS, abbreviate_numbers, axes, styled
+from ..analysis.plots import COLORS, abbreviate_numbers, axes, log_labels, styled
 from ..arguments import check_integer
 from ..choices import MergeOrder
 from ..counts import ChunkCounts
@@ -134,7 +134,8 @@ def mixture_inference(
         parameters,
         {"groups": pa.Table.from_pylist(rows), "merges": pa.Table.from_pylist(ranges)},
         {"groups": _bars(rows), "slack": _slack_figure(found)},
-        findings_of(found, rows, signs, in_batches, order, left_out, len(model.phrases), truth is not None),
+        findings_of(found, rows, signs, in_batches, order, left_out, len(model.phrases), truth is not None)
+        | ({"merges used": f"{len(pairs.merges):,}, all of the vocabulary"} if len(pairs.merges) < merges else {}),
     )
 
 
@@ -203,10 +204,12 @@ def _slack_figure(found: Inference) -> Any:
     figure, (panel,) = axes(height=3.4)
     slacks = slacks_of(found)
     violated = np.flatnonzero(slacks)
-    panel.plot(np.arange(len(found.rates)), found.rates, linewidth=0.8, color=COLORS[4], label="rate of the merge")
+    rates = np.where(found.rates, found.rates, np.nan)  # a logarithmic axis has no 0
+    panel.plot(np.arange(len(rates)), rates, linewidth=0.8, color=COLORS[4], label="rate of the merge")
     panel.plot(violated, slacks[violated], ".", markersize=3, color=COLORS[1], label="slack")
     panel.set_yscale("log")
+    log_labels(panel.yaxis)
     panel.set(xlabel="merge", ylabel="per million bytes")
     abbreviate_numbers(panel.xaxis)
-    panel.legend()
+    figure.legend(loc="outside upper left", ncols=2, markerscale=2)
     return figure

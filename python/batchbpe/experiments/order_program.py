@@ -21,6 +21,8 @@ from ..errors import DataError
 Pair = tuple[int, int]
 Rates = npt.NDArray[np.float64]
 """How often pairs occur per million bytes of each group: a row per pair, a column per group."""
+ROUNDING = 1e-7
+"""Slacks up to the tolerance of the solver are 0."""
 INTERRUPTIBLE = 0.1
 """Seconds after which Ctrl-C stops the solver."""
 LONGEST_STEP = 10.0
@@ -78,7 +80,7 @@ class OrderProgram:
 
     def _slacks(self, columns: Mapping[Any, int]) -> dict[Any, float]:
         slacks = {key: float(self._values[column]) for key, column in columns.items() if column < len(self._values)}
-        return {key: slack for key, slack in slacks.items() if slack > 0}
+        return {key: slack for key, slack in slacks.items() if slack > ROUNDING}
 
     def add(self, differences: Rates, merges: Sequence[int], rivals: Sequence[Pair]) -> None:
         """Add rows: the rate of each merge minus that of its rival, the position of the merge, and the rival."""
