@@ -79,6 +79,13 @@ def test_links_lead_to_pages_or_to_the_repository(name: str) -> None:
             assert anchor in anchors(name), link
 
 
+def test_the_search_scorer_names_parts_of_the_menu() -> None:
+    names = re.search(r"const LAST = (\[.*?\]);", (pages.SITE / "scorer.js").read_text(encoding="utf-8"))
+    captions = re.findall(r"(?m)^:caption: (.+)$", (pages.SITE / "contents.md").read_text(encoding="utf-8"))
+    assert names and {*json.loads(names[1])} <= {*captions, *pages.titles().values()}
+    assert "Guides" in captions
+
+
 def test_a_picture_follows_the_color_scheme_of_the_page() -> None:
     assert "{.only-dark width=640}" in TEXTS["index.md"] and "<picture>" not in TEXTS["index.md"]
 

@@ -57,6 +57,7 @@ html_baseurl = address_of("Documentation")
 html_static_path = ["static"]
 html_css_files = ["style.css"]
 html_copy_source = False
+html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_theme_options = {
     "source_repository": address_of("Repository"),
     "top_of_page_buttons": [],
