@@ -204,6 +204,20 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        "train gpt2.parquet --add 9 --base mine.model",
+        "train gpt2.parquet -n 300 --like mine.model",
+        "count gpt2.parquet --like mine.model",
+    ],
+)
+def test_counts_for_a_model_must_be_counted_again_with_its_split(command: str, place: Path) -> None:
+    run("count book.txt -o gpt2.parquet --pattern gpt2 --quiet")
+    problem = "counted with the pattern gpt2, expected gpt4; count the text again with --like MODEL"
+    assert run(f"{command} -o a.csv --quiet").stderr == f"error: gpt2.parquet: {problem}\n"
+
+
+@pytest.mark.parametrize(
     ("command", "problem"),
     [
         (

@@ -108,7 +108,7 @@ def count(
     from ..data.options import default_max_document_bytes, from_keywords
     from ..jobs.count import CountOptions, count_files
     from ..patterns import Split
-    from ..training.like import counting_for
+    from ..training.like import counting_for, fixed_split
     from ..training.options import split_for
     from ..util.memory import peak_memory
 
@@ -142,7 +142,7 @@ def count(
 
         report = files.count_files(inputs, output, options, master)
     else:
-        with stoppable(waits="-" in inputs) as stop:
+        with stoppable(waits="-" in inputs) as stop, fixed_split(given_models):
             report = count_files(
                 Corpus(files=inputs, options=options.reading).sources,
                 Path(output),

@@ -35,6 +35,10 @@ class ChunkArrays(NamedTuple):
     """How the chunks were made."""
 
 
+class SplitMismatchError(DataError):
+    """Counts were made with another split than the expected one."""
+
+
 class ChunkCounter(TextCounter):
     """Counts the chunks of everything that is added to it, which may be chunk counts.
 
@@ -84,7 +88,8 @@ class ChunkCounter(TextCounter):
         self.split = self.split or counts.split
         if counts.split != self.split:
             remedy = f"use {counts.split}, or count the text again with {self.split}"
-            raise DataError(f"counted with the pattern {counts.split}, expected {self.split}", remedy=remedy)
+            problem = f"counted with the pattern {counts.split}, expected {self.split}"
+            raise SplitMismatchError(problem, remedy=remedy)
         if self._table is None and self._only_counts is None:
             self._only_counts = counts
         else:

@@ -6,9 +6,11 @@ template, …) with the new ids. Merges, stop words, phrases and decode-only tok
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
+from ..counts.counter import SplitMismatchError
 from ..errors import Setting
 from ..formats import Loadable, load_any
 from ..formats.byte_level import from_byte_level
@@ -72,3 +74,21 @@ def counting_for(like: Loadable | None, special_tokens: Sequence[str]) -> tuple[
     ids = {name: token for token, name in enumerate(names, 256)}
     completed(Model(model.split, merges={}), model, ids)  # raises as training would
     return model, names
+
+
+@contextmanager
+def fixed_split(given_models: Mapping[str, Model]) -> Iterator[None]:
+    """Make errors about counts with another split say how to count with that of `base` or `like`, which is fixed.
+
+    >>> with fixed_split({"base": Model(r"\\w+", {})}):
+    ...     raise SplitMismatchError("counted with the pattern gpt4", remedy="use gpt4")
+    Traceback (most recent call last):
+    ...
+    batchbpe.counts.counter.SplitMismatchError: counted with the pattern gpt4; count the text again with pattern=model.split
+    """  # noqa: E501  the last line is an error message
+    try:
+        yield
+    except SplitMismatchError as error:
+        if given_models:
+            error.remedy = ("count the text again with ", Setting("like", "MODEL", call="pattern=model.split"))
+        raise

@@ -25,6 +25,7 @@ from ..phrases.options import PhraseChunks, PhraseOptions, check_room
 from ..phrases.training import train_with_phrases
 from ..policies import Policy
 from ..util.progress import training_bar
+from .like import fixed_split
 from .loop import Batch
 from .merges import both, train_merges, warn_if_smaller
 from .options import TrainingOptions, split_for
@@ -115,7 +116,8 @@ def train(
     split = split_for(options.given_models, pattern, normalization)
     if groups is not None:
         _check_only_groups(data=data, texts=texts, files=files, phrases=phrases or None)
-        counts_of = _count_groups(groups, options, split, reading, progress, threads)
+        with fixed_split(options.given_models):
+            counts_of = _count_groups(groups, options, split, reading, progress, threads)
         return with_roles(_trained(counts_of, options, progress is True, on_batch, threads), roles)
     if isinstance(data, str) and texts is files is None and _is_toy(data, options):
         data, texts = None, data
@@ -130,10 +132,12 @@ def train(
         check_room(phrase_options, options)
         check_rereadable(corpus)
     weights: dict[str, float] = {}
-    if mixture:
-        counts, weights = mixture.mixed(split, options.freq_cutoff, options.found_tokens, progress, threads, reading)
-    else:
-        counts = count_corpus(corpus, split, options.found_tokens, progress, threads)
+    with fixed_split(options.given_models):
+        if mixture:
+            found = options.found_tokens
+            counts, weights = mixture.mixed(split, options.freq_cutoff, found, progress, threads, reading)
+        else:
+            counts = count_corpus(corpus, split, options.found_tokens, progress, threads)
     if on_counts:
         on_counts(counts)
     if phrases:
