@@ -63,6 +63,12 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     assert listed == set(COLLECTION.sources.values())
 
 
+def test_pages_have_their_titles_in_the_table_of_contents_as_headings() -> None:
+    titles = pages.titles()
+    headings = {name: re.match("# (.+)", TEXTS.get(f"{name}.md", "")) for name in titles}
+    assert {name: heading and heading[1] for name, heading in headings.items()} == titles
+
+
 @pytest.mark.parametrize("name", sorted(TEXTS))
 def test_links_lead_to_pages_or_to_the_repository(name: str) -> None:
     for label, link in pages.LINK.findall(markdown(name)):
