@@ -5,9 +5,11 @@ import json
 import random
 import re
 import tokenize
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -289,6 +291,12 @@ def test_evaluate_has_the_bounds():
     assert result.bounds == {"small": bound(small, counts), "large": bound(large, counts)}
     assert result.bounds["small"].encoded == result["small"].tokens
     assert "lower bound on tokens" in str(result)
+    whole = evaluate({"small": small, "phrases": Tokenizer.train("a b a b a b", 259, phrases=1)}, "to be", bound=True)
+    frame = pytest.importorskip("pandas") and whole.to_pandas()
+    found = whole.bounds["small"]
+    assert frame.loc["small", ["bound", "above_bound"]].tolist() == [found.tokens, found.above]
+    assert frame.loc["phrases", ["bound", "above_bound"]].isna().all()
+    assert repr(found).endswith(f", above={found.above:.4f})")
     assert "lower bound on tokens" not in str(evaluate(small, texts=TEXT))
 
 
@@ -334,8 +342,23 @@ def test_a_time_limit_gives_a_bound_that_is_valid_but_lower():
         evaluate(tokenizer, texts=TEXT[:1000], bound_seconds=3)
 
 
+def test_progress_takes_the_time_limit_into_account(monkeypatch):
+    updates = []
+
+    @contextmanager
+    def recorded(title, total, *, show):
+        yield lambda done, note: updates.append(done / total)
+
+    monkeypatch.setattr(lower_bound, "bar", recorded)
+    monkeypatch.setattr(lower_bound, "time", SimpleNamespace(perf_counter=itertools.count().__next__))
+    bound(20, COUNTS, max_seconds=10)  # each step takes a second
+    assert updates == [0, 1]
+
+
 def test_a_bound_that_has_not_converged_is_displayed_as_such():
     result = evaluate({"mine": Tokenizer.train(COUNTS, 260)}, texts=TEXT)
     shown = str(replace(result, bounds={"mine": Bound(1000, 4, 1200, False, 10, 1.0, 1.0)}))
     assert "mine (not converged)" in shown
+    assert "mine           allow more seconds (--bound-seconds" in shown
+    assert "allow more" not in str(result)
     assert re.search(r"above the bound, % +20\.0000", shown)

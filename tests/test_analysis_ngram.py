@@ -233,6 +233,7 @@ def test_unsuitable_tokenizers_are_errors(tokenizer, error, message):
         ("to be", "to be", {"threads": 0}, ArgumentError, "threads must be at least 1"),
         (ChunkCounts.count("to be"), "to be", {}, DataError, "training text: chunk counts have no documents to encode"),
         ("to be", ChunkCounts.count("to be"), {}, DataError, "held-out text: chunk counts have no documents to encode"),
+        ("to be", {"en": "to be"}, {}, DataError, "held-out text: a dict is read as chunk counts.* texts as a list"),
         (3, "to be", {}, ArgumentTypeError, "training text: data must be text, .* got 3"),
         ("to be", 3, {}, ArgumentTypeError, "held-out text: data must be text, .* got 3"),
         ("to be", Path("absent.txt"), {}, FileNotFoundError, "absent.txt"),
@@ -263,6 +264,9 @@ def test_evaluate_compares_models_of_the_same_text(tmp_path):
     result = evaluate({"one": TOKENIZER, "other": other}, heldout, **options)
     expected = [ngram_bits(each, TRAINING, HELDOUT, order=3).bits_per_byte for each in (TOKENIZER, other)]
     assert [each.bits_per_byte for each in result.ngrams.values()] == expected
+    assert pytest.importorskip("pandas") and result.to_pandas()["bits_per_byte"].tolist() == expected
+    assert result.plot("bits_per_byte").axes[0].get_xlabel() == "bits per byte"
+    assert f"bits_per_byte={expected[0]:.4f}" in repr(result.ngrams["one"])
     change = 100 * (expected[1] / expected[0] - 1)
     last = [line.split() for line in str(result).splitlines()[-3:]]
     assert last[0] == ["3-gram", "model", "one", "other"]

@@ -11,7 +11,7 @@ from ..errors import ArgumentError, listed
 from .auditing import Audit
 from .evaluator import TextEncoder
 from .group_evaluation import GroupComparison
-from .lower_bound import Bound, bounds_table
+from .lower_bound import Bound, bounds_tables
 from .metrics import METRICS, Evaluation
 from .plots import axes, styled
 from .tables import Table, Tabular, formatted
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from .ngram import NgramBits
+
+EXTRA = {
+    "bits_per_byte": "bits per byte",
+    "bound": "lower bound on tokens",
+    "above_bound": "above the bound, %",
+}
+"""Labels of what is only computed if asked for."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -71,6 +78,9 @@ class EvaluationTable(Tabular, Sequence[Evaluation]):
     def to_pandas(self) -> Any:
         """Return all metrics as a data frame: a row for each tokenizer, or for each tokenizer and group.
 
+        There are columns of bits per byte and bounds if these were asked for. Bounds are of the whole text, so there
+        are none with groups.
+
         >>> from batchbpe import evaluate
         >>> result = evaluate({"bytes": Tokenizer.train("a", 256)}, {"en": "to be", "de": ["Sein"]})
         >>> result.to_pandas().loc["bytes", "parity"].to_dict()
@@ -104,7 +114,8 @@ class EvaluationTable(Tabular, Sequence[Evaluation]):
         'tokens'
 
         """
-        labels = {**METRICS, **(self.groups.labels if self.groups else {})}
+        extra = self._extra(self[0].name)
+        labels = {**METRICS, **(self.groups.labels if self.groups else {name: EXTRA[name] for name in extra})}
         metric = metric or (self.groups.cost_name if self.groups else "bytes_per_token")
         if metric not in labels:
             raise ArgumentError("metric", metric, f"must be one of {', '.join(labels)}")
@@ -127,7 +138,17 @@ class EvaluationTable(Tabular, Sequence[Evaluation]):
 
     def _metrics(self, name: str) -> Mapping[str, Mapping[str, float | None]]:
         """Return the metrics of a tokenizer by group. Without groups, there is one with an empty name."""
-        return self.groups.metrics(name) if self.groups else {"": self[name].metrics(self[0])}
+        return self.groups.metrics(name) if self.groups else {"": {**self[name].metrics(self[0]), **self._extra(name)}}
+
+    def _extra(self, name: str) -> dict[str, float | None]:
+        """Return what was asked for, except audits: the values of `EXTRA`, those without a value as None."""
+        found: dict[str, float | None] = {}
+        if self.ngrams:
+            found["bits_per_byte"] = self.ngrams[name].bits_per_byte
+        if self.bounds or self.unbounded:
+            bound = self.bounds.get(name)
+            found |= {"bound": bound.tokens if bound else None, "above_bound": bound.above if bound else None}
+        return found
 
     def tables(self) -> Iterator[Table]:
         """Yield the tables: those of the groups first, then the metrics, then what was asked for."""
@@ -148,7 +169,7 @@ class EvaluationTable(Tabular, Sequence[Evaluation]):
                 [["bits per byte", *formatted(bits)], ["change, %", *formatted(changes)]],
             )
         if self.bounds:
-            yield bounds_table(self.bounds)
+            yield from bounds_tables(self.bounds)
         if self.unbounded:
             yield ["no bound for", "because"], [[*row] for row in self.unbounded.items()]
         for name, audit in self.audits.items():

@@ -23,7 +23,7 @@ from .bound_certificate import Chunks, Ints, certified, valuable_tokens
 from .bound_solver import Relaxation
 from .evaluator import is_plain
 from .loading import loaded
-from .tables import Table, Tabular, formatted
+from .tables import Table, Tabular, formatted, with_computed
 
 STEPS = 50
 """Steps between two computations of the bound, which take longer than a step."""
@@ -31,6 +31,8 @@ FIRST_CANDIDATES = 40
 """The first candidates save at least 1/40 of what each of K equal tokens would save if they saved all bytes."""
 CANDIDATES = 5
 """Later candidates have at least 1/5 of the value of the K-th best token. With 1/2, the search needs more steps."""
+
+MORE = "allow more seconds (--bound-seconds, bound_seconds, max_seconds) or steps (max_steps)"
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,15 @@ class Bound(Tabular):
         """How far the tokenizer is above the bound, in percent. The best vocabulary is between the two."""
         return 100 * (self.encoded / self.tokens - 1) if self.encoded is not None else None
 
+    def __repr__(self) -> str:
+        """Return the fields, and how far the tokenizer is above the bound."""
+        return with_computed(self, above=self.above)
+
     def tables(self) -> list[Table]:
         """Return the bound, and what the tokenizer needs if one was given."""
-        header, rows = bounds_table({"tokens": self})
+        (header, rows), *remedy = bounds_tables({"tokens": self})
         encoded = [["tokens of this tokenizer", f"{self.encoded:,}"], rows[-1]] if self.encoded is not None else []
-        return [(header, [*rows[:-1], *encoded])]
+        return [(header, [*rows[:-1], *encoded]), *remedy]
 
 
 def bound(
@@ -117,12 +123,14 @@ def bound(
 
     if size == 0 or size >= np.count_nonzero(counts.chunk_bytes > 1):  # every token is a byte; or a chunk
         return result(counts.total if size else counts.total_bytes, True, 0, 1.0)
-    search = _Search(Chunks(counts, max_edges), size)
     deadline = math.inf if max_seconds is None else started + max_seconds
     with bar("bounding", max_steps, show=progress) as update:
+        update(0, "finding candidates")
+        search = _Search(Chunks(counts, max_edges), size)
         while search.steps < max_steps and search.gain >= tolerance and time.perf_counter() < deadline:
             search.round(min(STEPS, max_steps - search.steps), deadline)
-            update(search.steps, f"at least {search.best:,} tokens")
+            used = (time.perf_counter() - started) / max_seconds if max_seconds else 0.0
+            update(max(search.steps, max_steps * min(1.0, used)), f"at least {search.best:,} tokens")
     return result(search.best, search.gain < tolerance, search.steps, search.chunks.bytes / counts.total_bytes)
 
 
@@ -158,15 +166,19 @@ def bounds(
     return found, missing
 
 
-def bounds_table(bounds: Mapping[str, Bound]) -> Table:
-    """Return a column of each bound."""
+def bounds_tables(bounds: Mapping[str, Bound]) -> list[Table]:
+    """Return a table with a column of each bound, and one of what to do if some have not converged."""
     rows: dict[str, list[str]] = {
         "tokens besides bytes": [f"{each.size:,}" for each in bounds.values()],
         "lower bound on tokens": [f"{each.tokens:,}" for each in bounds.values()],
         "above the bound, %": formatted(each.above for each in bounds.values()),
     }
     names = [name if each.converged else f"{name} (not converged)" for name, each in bounds.items()]
-    return ["any vocabulary of the same size", *names], [[label, *values] for label, values in rows.items()]
+    early = [[name, MORE] for name, each in bounds.items() if not each.converged]
+    return [
+        (["any vocabulary of the same size", *names], [[label, *values] for label, values in rows.items()]),
+        *([(["not converged", "for a higher bound"], early)] if early else []),
+    ]
 
 
 def multi_byte_tokens(tokenizer: object) -> int:

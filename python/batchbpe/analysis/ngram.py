@@ -28,7 +28,7 @@ from ..util.surrogates import Errors, combine_documents
 from .counted_text import texts_of
 from .evaluation import check_text
 from .evaluator import TextEncoder, TokenizerLike, encoded, is_plain, named_tokenizers
-from .tables import Table, Tabular
+from .tables import Table, Tabular, with_computed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -64,6 +64,10 @@ class NgramBits(Tabular):
     def bits_per_byte(self) -> float:
         """Bits of all held-out documents divided by their bytes; lower is better."""
         return float(self.bits.sum() / self.bytes.sum())
+
+    def __repr__(self) -> str:
+        """Return the fields that are not arrays, and the bits per byte."""
+        return with_computed(self, bits_per_byte=self.bits_per_byte)
 
     def tables(self) -> list[Table]:
         """Return the result, and the number of n-grams of each length."""
@@ -109,9 +113,7 @@ def ngram_bits(
     >>> tokenizer = Tokenizer.train("to be or not to be", 258)
     >>> result = ngram_bits(tokenizer, ["to be or not to be", "to be"], ["not to be"], order=3)
     >>> result
-    NgramBits(order=3, tokens=8, training_tokens=19, ngrams=(9, 13, 13))
-    >>> round(result.bits_per_byte, 3)
-    1.128
+    NgramBits(order=3, tokens=8, training_tokens=19, ngrams=(9, 13, 13), bits_per_byte=1.1278)
 
     """
     training = Corpus.of(train, None, None, reading)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """The header and the rows. All cells are strings."""
@@ -61,6 +66,21 @@ def formatted(values: Iterable[float | None]) -> list[str]:
     numbers = list(values)
     decimals = ".4f" if any(isinstance(number, float) for number in numbers) else ""
     return [NOTHING if number is None else f"{number:,{decimals}}" for number in numbers]
+
+
+def with_computed(result: DataclassInstance, **computed: float | None) -> str:
+    """Return the `repr` of a dataclass, with numbers that are computed from its fields at the end.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Size:
+    ...     bits: int
+    >>> with_computed(Size(13), bytes=13 / 8)
+    'Size(bits=13, bytes=1.6250)'
+    """
+    shown = [f"{each.name}={getattr(result, each.name)!r}" for each in fields(result) if each.repr]
+    shown += [f"{name}={value if value is None else format(value, '.4f')}" for name, value in computed.items()]
+    return f"{type(result).__name__}({', '.join(shown)})"
 
 
 def is_number(cell: str) -> bool:

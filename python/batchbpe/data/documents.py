@@ -204,6 +204,9 @@ class Counts(Documents):
 
     def _error(self) -> DataError:
         file = str(self.source) if isinstance(self.source, Path) else ""
+        if type(self.source) is dict:
+            reason = "a dict is read as chunk counts, which have no documents to encode"
+            return DataError(reason, remedy="pass the texts as a list")
         return DataError("chunk counts have no documents to encode", remedy="pass documents", file=file)
 
 

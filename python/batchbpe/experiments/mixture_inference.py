@@ -21,7 +21,7 @@ from ..analysis.plots import COLORS, abbreviate_numbers, axes, log_labels, style
 from ..arguments import check_integer
 from ..choices import MergeOrder
 from ..counts import ChunkCounts
-from ..counts.counter import ChunkCounter
+from ..counts.counter import ChunkCounter, SplitMismatchError
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import ReadOptions
 from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, listed, plural, warn
@@ -168,7 +168,12 @@ def _counted(grouped: GroupedDocuments, model: Model, errors: Errors, update: An
             for group, documents in parts:
                 if group not in counters:
                     counters[group] = ChunkCounter(model.split, list(model.found_tokens), errors)
-                counters[group].add(documents)
+                try:
+                    counters[group].add(documents)
+                except SplitMismatchError as error:
+                    error.remedy = f"count the text again with {model.split}, the pattern of the vocabulary"
+                    error.where = f"group {group}"
+                    raise
                 update()
     return {group: ChunkCounts(counter.finish()) for group, counter in sorted(counters.items())}
 
