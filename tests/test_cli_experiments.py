@@ -214,3 +214,9 @@ def test_language_model_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyP
     missing = run(*given, "--grid", "policy=serial", code=1)
     assert missing == "error: training language models requires PyTorch; run pip install 'batchbpe[lm]'\n"
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("name", ["language-model", "phrases"])
+def test_experiments_that_need_documents_say_so(name: str) -> None:
+    assert "Documents, not chunk counts." in run(name, "--help")
+    assert "Documents or chunk counts." in run("sweep", "--help")

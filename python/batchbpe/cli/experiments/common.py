@@ -39,6 +39,9 @@ MAX_ROWS = 24
 """Maximum number of printed rows of a table."""
 
 Data = Annotated[list[str], option("Documents or chunk counts. Can be repeated.", group="Data", metavar="PATH")]
+DocumentsOnly = Annotated[
+    list[str], option("Documents, not chunk counts. Can be repeated.", group="Data", metavar="PATH")
+]
 Heldout = Annotated[
     list[str] | None, option("Held-out documents to evaluate on. Can be repeated.", group="Data", metavar="PATH")
 ]
@@ -85,13 +88,14 @@ LAST: dict[str, tuple[Any, Any]] = {
 """Those after its own."""
 
 
-def experiment(*without: str) -> Callable[[Callable[..., Result]], Callable[..., None]]:
+def experiment(*without: str, takes_counts: bool = True) -> Callable[[Callable[..., Result]], Callable[..., None]]:
     """Return a decorator that turns a function that runs an experiment into a command with the options above.
 
     The function receives them as one dict, its parameter `given`, whose keys are parameters of the experiment: also
     `folder`, if it can be resumed. `without` are the names of options that the experiment does not have.
     """
-    options = {name: each for name, each in (FIRST | LAST).items() if name not in without}
+    first = FIRST if takes_counts else FIRST | {"data": (DocumentsOnly, Parameter.empty)}
+    options = {name: each for name, each in (first | LAST).items() if name not in without}
 
     def decorate(function: Callable[..., Result]) -> Callable[..., None]:
         @functools.wraps(function)

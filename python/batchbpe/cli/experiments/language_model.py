@@ -18,7 +18,7 @@ def _scaled(help: str, kind: type[int] | type[float] = int) -> Any:
     return option(help, show_default="from --scale", **number(kind))
 
 
-@experiment("pattern", "normalization")
+@experiment("pattern", "normalization", takes_counts=False)
 def language_model(
     *,
     tokenizer: Annotated[

@@ -54,7 +54,7 @@ def batching(*, vocab_size: VocabSize = VOCAB_SIZE, given: dict[str, Any]) -> Re
     return batching(ExperimentData.of(**given), vocab_size=vocab_size, progress=given["progress"])
 
 
-@experiment("resume")
+@experiment("resume", takes_counts=False)
 def phrases(*, vocab_size: VocabSize = VOCAB_SIZE, given: dict[str, Any]) -> Result:
     """Compare numbers of phrases.
 
