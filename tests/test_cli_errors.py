@@ -9,6 +9,7 @@ import pytest
 from helpers import run, slashes
 from typer.testing import CliRunner
 
+from batchbpe import Model, Tokenizer
 from batchbpe.choices import TokenFormat
 from batchbpe.cli import app, main
 from batchbpe.formats import FORMATS
@@ -114,7 +115,7 @@ def exit_code_of(problem: str) -> int:
         ),
         (
             "encode mine.model book.txt -o x --format nanogpt",
-            "error: --validation must be a fraction for the format nanogpt (train.bin and val.bin), got None; "
+            "error: --validation is required by the format nanogpt (train.bin and val.bin), got None; "
             "set --validation 0.01",
         ),
         (
@@ -201,6 +202,14 @@ def test_failures_are_one_line(command: str, problem: str, place: Path) -> None:
     assert slashes(result.stderr).startswith(slashes(problem)) and result.stderr.count("\n") == 1, result.stderr
     with pytest.raises((ValueError, OSError, KeyError)):
         CliRunner().invoke(app, ["--debug", *command.split()], catch_exceptions=False)
+
+
+def test_ids_that_do_not_fit_come_before_missing_options(place: Path) -> None:
+    Tokenizer(Model(r"\w+", {}, special_tokens={"<s>": 70_000})).save("large")
+    problem = (
+        "the model has ids up to 70,000, but nanogpt files store ids up to 65,535; use --format bin or --format npy"
+    )
+    assert run("encode large.model book.txt -o x --format nanogpt").stderr == f"error: {problem}\n"
 
 
 @pytest.mark.parametrize(

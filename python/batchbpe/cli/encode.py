@@ -85,7 +85,7 @@ SplitDocuments = Annotated[
 ]
 Validation = Annotated[
     float | None,
-    option("Fraction of documents for validation: more than 0, less than 1.", group="Output", **number(float)),
+    option("Fraction of documents for validation, between 0 and 1; nanogpt needs it.", group="Output", **number(float)),
 ]
 
 
@@ -122,9 +122,11 @@ def encode(
     """
     from ..data.corpus import Corpus
     from ..data.options import from_keywords
-    from ..jobs.encode_options import EncodeOptions
+    from ..jobs.encode_options import EncodeOptions, check_ids_fit
 
     tokenizer = load(model, pattern)
+    if format:
+        check_ids_fit(format, tokenizer)  # before options that another format may not need
     read_options, sampling = from_keywords(cast("Reading", reading))
     options = EncodeOptions(
         format=format or ("parquet" if engine == "spark" else "bin"),

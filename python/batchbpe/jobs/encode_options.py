@@ -25,7 +25,7 @@ class EncodeOptions(JobOptions):
     >>> EncodeOptions("nanogpt")
     Traceback (most recent call last):
     ...
-    batchbpe.errors.ArgumentError: validation must be a fraction for the format nanogpt (train.bin and val.bin), got None; set validation=0.01
+    batchbpe.errors.ArgumentError: validation is required by the format nanogpt (train.bin and val.bin), got None; set validation=0.01
     """  # noqa: E501  the last line is an error message
 
     format: TokenFormat = "bin"
@@ -66,7 +66,7 @@ class EncodeOptions(JobOptions):
         names = f"the format {self.format} (train.bin and val.bin)"
         if self.validation is None:
             remedy = ("set ", Setting("validation", 0.01))
-            raise ArgumentError("validation", None, f"must be a fraction for {names}", remedy=remedy)
+            raise ArgumentError("validation", None, f"is required by {names}", remedy=remedy)
         for name, default in (("shard_tokens", SHARD_TOKENS), ("split_documents", False)):
             if getattr(self, name) != default:
                 remedy = ("remove it, or use ", format_setting("bin"))
@@ -75,10 +75,7 @@ class EncodeOptions(JobOptions):
     def layout(self, folder: Path, tokenizer: Tokenizer) -> Layout:
         """Return the files to write. A vocabulary that is too large for the format is an error."""
         format = FORMATS[self.format]
-        if tokenizer.n_vocab > format.max_vocab:
-            problem = f"the model has ids up to {tokenizer.n_vocab - 1:,}, but {self.format} files store"
-            remedy = ("use ", format_setting("bin"), " or ", format_setting("npy"))
-            raise DataError(f"{problem} ids up to {format.max_vocab - 1:,}", remedy=remedy)
+        check_ids_fit(self.format, tokenizer)
         parts: tuple[Part, ...] = ("",) if self.validation is None else ("train", "validation")
         return Layout(folder, format, format.dtype_for(tokenizer.n_vocab), parts)
 
@@ -86,6 +83,17 @@ class EncodeOptions(JobOptions):
         """Return what encodes the documents."""
         marks = marks_of(tokenizer, self.append_eos, self.prepend_bos)
         return DocumentEncoder(tokenizer, marks, self.allow_special, self.reading.errors, self.validation, threads)
+
+
+def check_ids_fit(name: TokenFormat, tokenizer: Tokenizer) -> None:
+    """Raise if a format cannot store all ids of a vocabulary.
+
+    >>> check_ids_fit("nanogpt", Tokenizer.train("to be", 256))
+    """
+    most = FORMATS[name].max_vocab - 1
+    if tokenizer.n_vocab - 1 > most:
+        problem = f"the model has ids up to {tokenizer.n_vocab - 1:,}, but {name} files store ids up to {most:,}"
+        raise DataError(problem, remedy=("use ", format_setting("bin"), " or ", format_setting("npy")))
 
 
 def format_setting(name: TokenFormat) -> Setting:
