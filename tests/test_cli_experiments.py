@@ -187,6 +187,18 @@ def test_nothing_is_started_without_matplotlib(tmp_path: Path, monkeypatch: pyte
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize(("name", "extras"), [("language-model", "lm"), ("mixture-inference", "plots,solver")])
+def test_all_extras_are_named_at_once(name: str, extras: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("matplotlib", "highspy", "torch"):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("to be or not to be")
+    Tokenizer.train("to be or not to be", 257).save("mine")
+    more = ["--by-file"] if name == "mixture-inference" else []
+    wrong = run(name, "--data", "a.txt", "--tokenizer", "mine.model", "-o", "x", *more, code=1)
+    assert wrong == f"error: figures require matplotlib; run pip install 'batchbpe[{extras}]'\n"
+
+
 def test_mixture_inference_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("en.txt").write_text("to be or not to be, that is the question " * 20)

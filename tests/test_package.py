@@ -64,6 +64,12 @@ def test_errors_outside_of_commands(error: str, stderr: str) -> None:
     assert ("Traceback" in ran.stderr) == (not stderr.startswith("error: "))
 
 
+@pytest.mark.parametrize(("package", "dependency"), [("reference", "regex"), ("transformers", "transformers")])
+def test_packages_name_the_extra_that_they_need(package: str, dependency: str) -> None:
+    ran = python(f"import sys\nsys.modules[{dependency!r}] = None\nimport batchbpe.{package}")
+    assert ran.stderr.rstrip().endswith(f"run pip install 'batchbpe[{package}]'")
+
+
 def test_ctrl_c_while_numpy_is_loaded() -> None:
     """The first call loads numpy's array interface, which runs Python code that a signal can interrupt."""
     ran = python(

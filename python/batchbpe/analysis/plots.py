@@ -35,21 +35,32 @@ STYLE: dict[Any, Any] = {
 }
 
 
+def styled_with(extras: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Make a function draw in this style, whatever the style of the notebook; raise if matplotlib is missing.
+
+    `extras` are all extras of this package that the function needs.
+    """
+
+    def decorate(draw: Callable[P, T]) -> Callable[P, T]:
+        @wraps(draw)
+        def drawn(*args: P.args, **options: P.kwargs) -> T:
+            try:
+                import matplotlib as mpl
+            except ImportError:
+                raise ImportError(f"figures require matplotlib; run pip install 'batchbpe[{extras}]'") from None
+            from cycler import cycler
+
+            with mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLORS)}):
+                return draw(*args, **options)
+
+        return drawn
+
+    return decorate
+
+
 def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """Make a function draw in this style, whatever the style of the notebook; raise if matplotlib is missing."""
-
-    @wraps(draw)
-    def drawn(*args: P.args, **options: P.kwargs) -> T:
-        try:
-            import matplotlib as mpl
-        except ImportError:
-            raise ImportError("figures require matplotlib; run pip install 'batchbpe[plots]'") from None
-        from cycler import cycler
-
-        with mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(color=COLORS)}):
-            return draw(*args, **options)
-
-    return drawn
+    """Make a function draw in this style; see `styled_with`."""
+    return styled_with("plots")(draw)
 
 
 def axes(panels: int = 1, height: float = 4.0, width: float = 0) -> tuple[Figure, Sequence[Axes]]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..analysis.evaluation import reading_bar, required_groups
 from ..analysis.groups import GroupedDocuments
 from ..analysis.merge_runs import batching_signs, merge_sequence
-from ..analysis.plots import COLORS, abbreviate_numbers, axes, log_labels, styled
+from ..analysis.plots import COLORS, abbreviate_numbers, axes, log_labels, styled_with
 from ..arguments import check_integer
 from ..choices import MergeOrder
 from ..counts import ChunkCounts
@@ -42,7 +42,7 @@ MIN_BYTES = 100_000
 """Default number of bytes below which a group is left out."""
 
 
-@styled
+@styled_with("plots,solver")
 def mixture_inference(
     tokenizer: Loadable,
     groups: Mapping[str, Data] | Data | None = None,

@@ -12,7 +12,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import regex
+try:
+    import regex
+except ImportError:
+    raise ImportError("batchbpe.reference requires regex; run pip install 'batchbpe[reference]'") from None
 
 if TYPE_CHECKING:
     from ..choices import Normalization

@@ -39,7 +39,8 @@ else:
         from transformers import BatchEncoding, PreTrainedTokenizerFast
         from transformers.tokenization_utils_base import PaddingStrategy, TruncationStrategy
     except ImportError:
-        raise ImportError('batchbpe.transformers requires transformers 5; run pip install "transformers>=5"') from None
+        remedy = "run pip install 'batchbpe[transformers]'"
+        raise ImportError(f"batchbpe.transformers requires transformers 5 or later; {remedy}") from None
     from .call import Call, chosen, inputs_of, state_of
 
 

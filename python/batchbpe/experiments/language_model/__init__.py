@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...analysis.evaluator import Tokenizers, named_tokenizers
-from ...analysis.plots import styled
+from ...analysis.plots import styled_with
 from ...arguments import check_integer, check_threads
 from ...data.corpus import Corpus, Data, Files
 from ...data.options import ReadOptions
@@ -36,7 +36,7 @@ SEEDS = 3
 """Default number of models for each vocabulary."""
 
 
-@styled
+@styled_with("lm")
 def language_model(
     data: ExperimentData | Data | None = None,
     heldout: Data | None = None,
