@@ -38,6 +38,7 @@ WRONG_COMMANDS = [
     ("mine.model --text broken.txt", 1, "error: broken.txt: invalid UTF-8 at byte 1"),
     ("mine.model --data nowhere.txt", 1, "error: file not found: nowhere.txt"),
     ("counts.parquet --static page.html", 2, "error: --static needs a model; counts.parquet contains chunk counts"),
+    ("mine.model counts.parquet --static page.html", 2, "error: --static has no view of chunk counts; remove counts"),
     ("counts.parquet --data book.txt", 2, "error: --data needs a model; counts.parquet contains chunk counts"),
     ("mine.model " * 5, 1, "error: at most 4 models fit side by side, got 5"),
     ("mine.model --host a..b", 2, "error: --host must be a host name or address of this machine"),

@@ -55,6 +55,8 @@ def view(
     models = [path for path in files if path not in counts]
     if not models and (static or data):
         raise UsageError(f"--{'static' if static else 'data'} needs a model; {files[0]} contains chunk counts")
+    if static and counts:
+        raise UsageError(f"--static has no view of chunk counts; remove {counts[0]}, or pass it to --data")
     tokenizers = [load(path, pattern, needed=len(models) == 1) for path in models]
     space = Workspace(
         dict(zip(unique_names([path.name for path in models]), tokenizers, strict=True)),
