@@ -208,6 +208,9 @@ FROM_PRETRAINED = "transformers.AutoTokenizer.from_pretrained"
     [
         (lambda: Tokenizer.from_file("mine"), "mine; did you mean 'mine.model'?"),
         (lambda: Tokenizer.from_file(Path("mine")), "mine; did you mean 'mine.model'?"),
+        (lambda: Tokenizer.from_file("mine.modle"), "mine.modle; did you mean 'mine.model'?"),
+        (lambda: Tokenizer.from_file("./exportd"), "./exportd; did you mean './exported'?"),
+        (lambda: Tokenizer.from_file("yours.model"), "yours.model"),
         (lambda: Tokenizer.from_huggingface("other"), "other; did you mean 'other.json'?"),
         (
             lambda: Tokenizer.from_file("gpt2"),
@@ -234,6 +237,7 @@ def test_model_file_not_found(call: Call, message: str, tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     TOK.save("mine")
     Path("other.json").touch()
+    Path("exported").mkdir()
     with pytest.raises(FileNotFoundError) as caught:
         call()
     assert str(caught.value) == f"model file not found: {message}"

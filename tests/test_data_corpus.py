@@ -68,6 +68,8 @@ def test_a_misspelled_folder_is_not_a_text(use: Any, tmp_path: Path, monkeypatch
         FileNotFoundError, match=r"^file not found: datas \(similar: data\); if this is text, pass it as texts=$"
     ):
         use("datas")
+    with pytest.raises(FileNotFoundError, match=r"^file not found: dtaa \(similar: data\); if"):
+        use("dtaa")
     with pytest.raises(FileNotFoundError, match=r"^no file matches the pattern: texts\*; if"):
         use("texts*")
 
@@ -240,8 +242,14 @@ def test_folder(tmp_path: Path) -> None:
 
 def test_folder_without_known_files(tmp_path: Path) -> None:
     write(tmp_path / "a.bin", "")
-    with pytest.raises(FileNotFoundError, match=r"no \.txt, .* file in the folder: "):
+    with pytest.raises(
+        FileNotFoundError, match=r"no \.txt, .* file in the folder: .*; to read other .* glob such as .*/\*$"
+    ):
         documents(tmp_path)
+    assert texts(f"{tmp_path}/*") == [""]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"file in the folder: .*empty$"):
+        documents(tmp_path / "empty")
 
 
 def test_missing_last_file_fails_before_the_first_is_read(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ import re
 import stat
 from collections.abc import Iterator
 from glob import glob, has_magic
-from itertools import islice
 from pathlib import Path, PurePath
 from urllib.parse import urlsplit
 
 from ..errors import ArgumentError, listed, opening
+from ..util.similar import similar_names
 from .files import URL, Location, split_suffix, urls
 from .readers import FORMATS, SUFFIXES
 from .readers.tables import is_counts_folder
@@ -85,7 +85,7 @@ def files_at(text: str, hint: str = "") -> list[Location]:
         with opening(text):
             found, problem = _files(text)
     if not found:
-        raise FileNotFoundError(f"{problem}: {text}{'' if Path(text).is_dir() else _similar(text) + hint}")
+        raise FileNotFoundError(f"{problem}: {text}{_remedy(text)}{'' if Path(text).is_dir() else hint}")
     return sorted(found, key=_in_order)
 
 
@@ -99,17 +99,13 @@ def _in_order(location: PurePath | str) -> str:
     return location if isinstance(location, str) else location.as_posix()
 
 
-def _similar(text: str) -> str:
-    """Return names in the same folder that a misspelled path may mean, for a message."""
-    from difflib import get_close_matches
-
-    folder, name = os.path.split(text)
-    try:
-        with os.scandir(folder or ".") as entries:
-            names = [entry.name for entry in islice(entries, 10_000) if entry.name.isprintable()]
-    except (OSError, ValueError):
-        return ""
-    found = [] if has_magic(text) else get_close_matches(name, names, cutoff=0.8)
+def _remedy(text: str) -> str:
+    """Return what may be meant by a path without files, for a message: similar names, or other files in the folder."""
+    if Path(text).is_dir():
+        if not any(Path(text).iterdir()):
+            return ""
+        return f"; to read other files as text, name them or use a glob such as {text.rstrip('/' + os.sep)}/*"
+    found = [] if has_magic(text) else similar_names(text)
     return f" (similar: {listed(found)})" if found else ""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..arguments import check_path
 from ..errors import ArgumentError, DataError, UserError, opening, short
+from ..util.similar import similar_names
 
 MODEL_SUFFIXES = (".model", ".tiktoken", ".json")
 
@@ -79,8 +80,9 @@ def not_found(source: str | os.PathLike[str], instead: str = "") -> FileNotFound
     FileNotFoundError: model file not found: gpt2; batchbpe does not download tokenizers; for a published one, pass tiktoken.get_encoding('gpt2')
     """  # noqa: E501  the last line is an error message
     name = os.fspath(source)
-    similar = (name + suffix for suffix in MODEL_SUFFIXES if Path(name + suffix).is_file())
-    hint = next((f"; did you mean {other!r}?" for other in similar), "")
+    similar = [name + suffix for suffix in MODEL_SUFFIXES if Path(name + suffix).is_file()]
+    similar += [os.path.join(os.path.dirname(name), other) for other in similar_names(name)]  # noqa: PTH118, PTH120  as spelled
+    hint = f"; did you mean {similar[0]!r}?" if similar else ""
     is_name = (
         isinstance(source, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) and not re.search(r"\.[a-z]+$", name)
     )
