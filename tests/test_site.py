@@ -92,6 +92,13 @@ def test_the_search_scorer_names_parts_of_the_menu() -> None:
     assert "Guides" in captions
 
 
+@pytest.mark.parametrize("name", [name for name in TEXTS if name.endswith(".ipynb")])
+def test_a_notebook_links_to_its_file(name: str) -> None:
+    file = f"examples/{name}"
+    assert (ROOT / file).exists()
+    assert f"({pages.address_of('Repository')}/blob/main/{file})" in markdown(name)
+
+
 def test_a_picture_follows_the_color_scheme_of_the_page() -> None:
     assert "{.only-dark width=640}" in TEXTS["index.md"] and "<picture>" not in TEXTS["index.md"]
 

@@ -76,6 +76,8 @@ class Collection:
         for cell in notebook["cells"]:
             if cell["cell_type"] == "markdown":
                 cell["source"] = self._adapted("".join(cell["source"]), path)
+        address = f"{self.repository}/blob/main/{path.relative_to(ROOT).as_posix()}"
+        notebook["cells"][0]["source"] += f"\n\n[Open this notebook in the repository]({address})"
         return json.dumps(notebook)
 
     def _adapted(self, text: str, path: Path) -> str:
