@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections import Counter, defaultdict
 from functools import cache
 from math import log2
@@ -283,6 +284,26 @@ def test_evaluate_compares_models_of_the_same_text(tmp_path):
     assert [each["ngram"] for each in found] == [{"order": 3, "bits_per_byte": bits} for bits in expected]
 
 
+def test_a_file_that_is_not_held_out_is_noticed(tmp_path):
+    file, other, link = (tmp_path / name for name in ("train.txt", "other.txt", "link.txt"))
+    file.write_text("to be or not to be")
+    other.write_text("to be")
+    link.symlink_to(file)
+    with pytest.warns(UserWarning, match=r"train\.txt is both training and held-out text"):
+        result = ngram_bits(TOKENIZER, [file, other], link)
+    assert result.seen == (str(file.resolve()),)
+    assert "meaningless" in result.to_markdown()
+    assert ngram_bits(TOKENIZER, file, other).seen == ()
+    TOKENIZER.save(tmp_path / "mine")
+    command = f"evaluate {tmp_path / 'mine.model'} --data {file} --ngram-train {tmp_path}/../{tmp_path.name}/train.txt"
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        printed, as_json = run(command), run(f"{command} --json")
+    assert "not held out, so bits per byte are meaningless" in printed.stdout
+    assert "train.txt is both training and held-out text" in printed.stderr.replace("\n", " ")
+    assert json.loads(as_json.stdout)[0]["ngram"]["seen"] == [str(file.resolve())]
+
+
 def test_text_that_can_be_read_only_once_or_has_groups_is_an_error():
     two = {"one": TOKENIZER, "two": TOKENIZER}
     assert list(evaluate(TOKENIZER, ["to be"], ngram_train=iter(["to be"])).ngrams) == ["batchbpe"]
@@ -290,7 +311,7 @@ def test_text_that_can_be_read_only_once_or_has_groups_is_an_error():
     assert once["two"].bits == ngram_bits(TOKENIZER, ["to be"], ["to be"]).bits
     with pytest.raises(ArgumentError, match="needs data that can be read more than once, not a list_it"):
         evaluate(two, iter(["to be"]), ngram_train=["to be"])
-    with pytest.raises(ArgumentError, match="ngram_train cannot be combined with groups"):
+    with pytest.raises(ArgumentError, match=r"cannot be combined with groups.*; evaluate the text of each group"):
         evaluate(two, {"en": "to be"}, ngram_train="to be")
     with pytest.raises(ArgumentError, match="ngram_order must be at most 100, got 101"):
         evaluate(two, "to be", ngram_train="to be", ngram_order=101)
@@ -298,7 +319,7 @@ def test_text_that_can_be_read_only_once_or_has_groups_is_an_error():
         evaluate(two, iter(["to be"]), ngram_train=Path("absent.txt"))
     for options, problem in {
         "--data - --ngram-train a.txt": "--ngram-train needs --data that can be read twice",
-        "--data a.txt --ngram-train b.txt --by-file": "--ngram-train cannot be combined",
+        "--data a.txt --ngram-train b.txt --by-file": "evaluate the file of each group separately",
         "--data a.txt --ngram-order 3": "--ngram-order needs --ngram-train",
     }.items():
         refused = run(f"evaluate mine.model {options}")

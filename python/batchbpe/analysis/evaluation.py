@@ -229,7 +229,9 @@ def _check_ngrams(train: Data | Corpus | None, order: int, corpus: Corpus, is_gr
     if train is None:
         return
     if is_grouped:
-        raise ArgumentError("ngram_train", train, "cannot be combined with groups")
+        raise ArgumentError(
+            "ngram_train", train, "cannot be combined with groups", remedy="evaluate the text of each group separately"
+        )
     _ = _as_corpus(train, corpus).sources  # raises if a file is missing
     if corpus.read_once:
         raise ArgumentError("ngram_train", train, f"needs data that can be read more than once, not {corpus.read_once}")

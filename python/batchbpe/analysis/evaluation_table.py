@@ -168,6 +168,7 @@ class EvaluationTable(Tabular, Sequence[Evaluation]):
                 [f"{self.ngrams[self[0].name].order}-gram model", *self.tokenizers],
                 [["bits per byte", *formatted(bits)], ["change, %", *formatted(changes)]],
             )
+            yield from self.ngrams[self[0].name].cautions()
         if self.bounds:
             yield from bounds_tables(self.bounds)
         if self.unbounded:

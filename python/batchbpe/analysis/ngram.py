@@ -8,7 +8,8 @@ All text is encoded to one array, with a mark before, between and after the docu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..data.corpus import Corpus, Data
 from ..data.documents import Counts, Documents, TextFile, Texts, invalid_utf8
 from ..data.options import Reading, ReadOptions, Sampling
 from ..data.sampling import Selection
-from ..errors import ArgumentError, ArgumentTypeError, DataError, UserError, short
+from ..errors import ArgumentError, ArgumentTypeError, DataError, UserError, short, warn
 from ..options import accepting
 from ..tokenizer import Tokenizer
 from ..util.progress import Meter, bar, format_size
@@ -59,6 +60,8 @@ class NgramBits(Tabular):
     """The number of different n-grams in the training text, by length from 1 to that of the longest that occur."""
     discounts: tuple[tuple[float, float, float], ...] = field(repr=False)
     """What is subtracted from counts of 1, of 2, and of 3 or more, by length."""
+    seen: tuple[str, ...] = ()
+    """The files that are in both texts. If there are any, the bits do not say how well the tokenizer predicts."""
 
     @property
     def bits_per_byte(self) -> float:
@@ -78,7 +81,12 @@ class NgramBits(Tabular):
             "training tokens": f"{self.training_tokens:,}",
         }
         sizes = {f"different {length}-grams": f"{size:,}" for length, size in enumerate(self.ngrams, start=1)}
-        return [([f"{self.order}-gram model", ""], [[*row] for row in (rows | sizes).items()])]
+        return [([f"{self.order}-gram model", ""], [[*row] for row in (rows | sizes).items()]), *self.cautions()]
+
+    def cautions(self) -> list[Table]:
+        """Return a table of the files that are in both texts, if there are any."""
+        rows = [[file] for file in self.seen]
+        return [(["not held out, so bits per byte are meaningless"], rows)] if rows else []
 
 
 @accepting(ReadOptions, Sampling)
@@ -113,7 +121,7 @@ def ngram_bits(
     >>> tokenizer = Tokenizer.train("to be or not to be", 258)
     >>> result = ngram_bits(tokenizer, ["to be or not to be", "to be"], ["not to be"], order=3)
     >>> result
-    NgramBits(order=3, tokens=8, training_tokens=19, ngrams=(9, 13, 13), bits_per_byte=1.1278)
+    NgramBits(order=3, tokens=8, training_tokens=19, ngrams=(9, 13, 13), seen=(), bits_per_byte=1.1278)
 
     """
     training = Corpus.of(train, None, None, reading)
@@ -147,11 +155,20 @@ def corpus_bits(
     )
     _read(train, "training text", [*known.values()], show=progress)
     _read(heldout, "held-out text", [*predicted.values()], show=progress)
+    seen = sorted(_files(train) & _files(heldout))
+    if seen:
+        warn(f"{seen[0]} is both training and held-out text, so its bits per byte are meaningless; use other documents")
     # Texts are removed as they are used, since only their ids are in memory for all tokenizers at once.
     return {
-        name: _predicted(each, known.pop(name), predicted.pop(name), order, threads)
+        name: replace(_predicted(each, known.pop(name), predicted.pop(name), order, threads), seen=tuple(seen))
         for name, each in tokenizers.items()
     }
+
+
+def _files(corpus: Corpus) -> set[str]:
+    """Return the files of a corpus, with one name for each."""
+    names = [source.name for source in corpus.sources if source.name]
+    return {str(Path(name).resolve()) if Path(name).exists() else name for name in names}
 
 
 def _read(corpus: Corpus, what: str, texts: Sequence[_Text], *, show: bool) -> None:

@@ -87,8 +87,8 @@ def evaluate(
             "--markdown cannot be combined with --json": markdown and json,
             "--ngram-order needs --ngram-train": ngram_order and not ngram_train,
             "--bound-seconds needs --bound": bound_seconds is not None and not bound,
-            "--ngram-train cannot be combined with --group-column or --by-file": ngram_train
-            and (group_column or by_file),
+            "--ngram-train cannot be combined with --group-column or --by-file; evaluate the file of each group "
+            "separately": ngram_train and (group_column or by_file),
             "--ngram-train needs --data that can be read twice, not standard input": ngram_train and "-" in data,
         }
     )
@@ -128,6 +128,8 @@ def _as_json(result: EvaluationTable, name: str) -> dict[str, Any]:
     if name in result.ngrams:
         ngrams = result.ngrams[name]
         extra["ngram"] = {"order": ngrams.order, "bits_per_byte": ngrams.bits_per_byte}
+        if ngrams.seen:
+            extra["ngram"]["seen"] = list(ngrams.seen)
     if not groups:
         return {"groups": {ALL: result[name].metrics(result[0])}, **extra}
     comparison = {"reference": groups.reference_group, "gini": groups.tokenizers[name].gini}
