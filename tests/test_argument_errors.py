@@ -211,6 +211,7 @@ FROM_PRETRAINED = "transformers.AutoTokenizer.from_pretrained"
         (lambda: Tokenizer.from_file("mine.modle"), "mine.modle; did you mean 'mine.model'?"),
         (lambda: Tokenizer.from_file("./exportd"), "./exportd; did you mean './exported'?"),
         (lambda: Tokenizer.from_file("yours.model"), "yours.model"),
+        (lambda: Tokenizer.from_file("is.modl"), "is.modl"),
         (lambda: Tokenizer.from_huggingface("other"), "other; did you mean 'other.json'?"),
         (
             lambda: Tokenizer.from_file("gpt2"),

@@ -30,9 +30,8 @@ def similar_names(path: str) -> list[str]:
 
     def similarity(other: str) -> float:
         found = PurePath(other.lower())
-        if found.suffix == wanted.suffix:  # which does not make them similar
-            return SequenceMatcher(None, wanted.stem, found.stem).ratio()
-        return SequenceMatcher(None, wanted.name, found.name).ratio()
+        pairs = (wanted.stem, found.stem), (wanted.name, found.name)  # a common suffix does not make them similar
+        return min(SequenceMatcher(None, *pair).ratio() for pair in pairs)
 
     found = sorted((-similarity(other), other) for other in names) if name else []
     return [other for score, other in found[:3] if -score >= CUTOFF]
