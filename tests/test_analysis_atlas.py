@@ -20,7 +20,7 @@ from batchbpe.analysis.vocab_atlas import short_names
 from batchbpe.analysis.vocab_atlas.exports import exports_of
 from batchbpe.analysis.vocab_atlas.facts import CONTENTS
 from batchbpe.analysis.vocab_atlas.markup import between
-from batchbpe.analysis.vocab_atlas.sections import _cost_column
+from batchbpe.analysis.vocab_atlas.sections import _contents, _cost_column
 from batchbpe.errors import DataError, OutputExistsError
 from batchbpe.patterns import Split
 
@@ -392,6 +392,8 @@ def test_files_that_cannot_be_loaded_are_listed(tmp_path: Path) -> None:
     page, content = written(found, tmp_path)
     errors = {each["name"]: each["error"] for each in content["failures"]}
     assert "not a valid tokenizer.json" in errors["damaged.json"] and "not found" in errors["absent.model"]
+    assert errors["damaged.json"].startswith("not a valid")  # without the name, which is shown before it
+    assert str(found).count("damaged.json") == 1
     assert all(error in "".join(Page(page).words) for error in errors.values())
     assert content["vocabularies"][0]["format"] == "batchbpe" and "absent.model" in str(found)
     with pytest.raises(FileNotFoundError, match=r"absent\.model"):
@@ -488,6 +490,12 @@ def test_arguments_that_need_a_text() -> None:
 
 def test_heat() -> None:
     assert [between(value, 0, 4) for value in (-1, 0, 1, 4, 9)] == [0, 0, 0.25, 1, 1]
+
+
+def test_contents_are_colored_by_their_fraction() -> None:
+    rows = [{"name": "a", "contents": {"Latin": 5_999, "Lao": 1, "Han": 4_000}}]
+    _, section = _contents({"vocabularies": rows})
+    assert re.findall(r'class="n (h\d+)"[^>]*>([^<]+)<', section) == [("h12", "60.0"), ("h8", "40.0"), ("h0", "·")]
 
 
 def test_similar_costs_have_similar_colors() -> None:

@@ -65,7 +65,16 @@ def formatted(values: Iterable[float | None]) -> list[str]:
     """
     numbers = list(values)
     decimals = ".4f" if any(isinstance(number, float) for number in numbers) else ""
-    return [NOTHING if number is None else f"{number:,{decimals}}" for number in numbers]
+    return [NOTHING if number is None else unsigned_zero(f"{number:,{decimals}}") for number in numbers]
+
+
+def unsigned_zero(number: str) -> str:
+    """Return a formatted number without the sign of a number that is rounded to 0.
+
+    >>> unsigned_zero(f"{-0.00001:.4f}"), unsigned_zero("-0.0001")
+    ('0.0000', '-0.0001')
+    """
+    return number if number.strip("-0.") else number.removeprefix("-")
 
 
 def with_computed(result: DataclassInstance, **computed: float | None) -> str:

@@ -30,7 +30,7 @@ from ..evaluation_table import EvaluationTable
 from ..evaluator import unique_names
 from ..tables import Table, Tabular, formatted
 from .content import content_of
-from .exports import ENGINES, without_remedy
+from .exports import ENGINES
 from .facts import Facts, Union, facts_of, ordinary
 from .page import write
 
@@ -248,7 +248,7 @@ class Atlas(Tabular):
             ],
         )
         if self.failures:
-            yield ["not loaded", "because"], [[name, without_remedy(error)] for name, error in self.failures.items()]
+            yield ["not loaded", "because"], [[each["name"], each["error"]] for each in content["failures"]]
 
     def write(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write a self-contained page, and next to it the same results as JSON; return both paths.

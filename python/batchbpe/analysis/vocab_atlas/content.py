@@ -55,7 +55,7 @@ def content_of(
         ],
         "shared": shared.tolist(),
         "failures": [
-            {"name": name, "source": paths.get(name), "error": without_remedy(error)}
+            {"name": name, "source": paths.get(name), "error": without_remedy(error, paths.get(name))}
             for name, error in failures.items()
         ],
     }

@@ -53,16 +53,19 @@ def _tried(attempt: Callable[[Model], str], model: Model) -> Export:
         return Export(False, without_remedy(error))
 
 
-def without_remedy(error: Exception) -> str:
-    """Return what is wrong, without how to fix it.
+def without_remedy(error: Exception, source: str | None = None) -> str:
+    """Return what is wrong, without how to fix it, and without the path of the source at the start.
 
     >>> without_remedy(DataError("unknown pattern", where="a.json", remedy="pass one"))
     'a.json: unknown pattern'
+    >>> without_remedy(DataError("unknown pattern", where="a.json, line 3"), "a.json")
+    'line 3: unknown pattern'
     """
     if not isinstance(error, UserError):
         return str(error)
-    plain = DataError(error.reason, where=error.where)
-    return str(plain)
+    plain = str(DataError(error.reason, where=error.where))
+    starts = (f"{source}{mark}" for mark in (": ", ", "))
+    return next((plain.removeprefix(start) for start in starts if plain.startswith(start)), plain)
 
 
 def _tiktoken(model: Model) -> str:

@@ -8,7 +8,7 @@ from math import log
 from typing import Any, NamedTuple
 
 from ..display import quoted_token
-from ..tables import NOTHING
+from ..tables import NOTHING, unsigned_zero
 
 SHADES = 20
 """Number of shades of a heat map."""
@@ -64,10 +64,10 @@ def integer(value: int | None, heat: float | None = None, title: str = "") -> Ce
 def decimal(value: float | None, digits: int = 2, heat: float | None = None, title: str = "") -> Cell:
     """Return the cell of a number.
 
-    >>> decimal(1234.5678).text, decimal(None).text
-    ('1,234.57', '–')
+    >>> decimal(1234.5678).text, decimal(-0.001).text, decimal(None).text
+    ('1,234.57', '0.00', '–')
     """
-    return Cell(value, NOTHING if value is None else _signed(f"{value:,.{digits}f}"), heat, title)
+    return Cell(value, NOTHING if value is None else _signed(unsigned_zero(f"{value:,.{digits}f}")), heat, title)
 
 
 def _signed(number: str) -> str:

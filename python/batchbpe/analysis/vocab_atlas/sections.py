@@ -179,19 +179,17 @@ def _contents(content: Content) -> Iterator[str]:
             part: float = each["contents"][name] / max(1, sum(each["contents"].values()))
             return part
 
-        most = max(map(share, vocabularies))
-
         def cell(each: Vocabulary) -> Cell:
             number, fraction = each["contents"][name], share(each)
             shown = "" if not number else "·" if fraction < 0.0005 else f"{100 * fraction:.1f}"
-            return Cell(number, shown, between(fraction, 0, most), f"{number:,} tokens")
+            return Cell(number, shown, fraction, f"{number:,} tokens")
 
         return Column(name, "", cell)
 
     yield (
         "<p>Percent of the ordinary tokens (without special and added tokens), by the script of the first letter. "
         "Tokens without letters are digits, only whitespace, symbols, or parts of characters, including single bytes. "
-        "In each column, a stronger color is a larger fraction.</p>"
+        "A stronger color is a larger fraction.</p>"
     )
     yield _columns(content, list(map(column, names)), tint="contents", tall=True)
 
