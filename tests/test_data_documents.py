@@ -86,11 +86,17 @@ def test_text_file_in_memory() -> None:
         too_long.in_memory()
 
 
-@pytest.mark.parametrize(("source", "where"), [({"a": 1}, ""), (Path("counts.csv"), "counts.csv: ")])
-def test_counts_have_no_documents(source: Any, where: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ({"a": 1}, "a dict is read as chunk counts, which have no documents to encode; pass the texts as a list"),
+        (Path("counts.csv"), "counts.csv: chunk counts have no documents to encode; pass documents"),
+    ],
+)
+def test_counts_have_no_documents(source: Any, problem: str) -> None:
     counts = Counts(source)
     assert len(counts) == 0
     assert not counts.has_longer_than(0)
     for use in (counts.sizes, lambda: counts[:1], lambda: counts.select(np.zeros(0, bool))):
-        with pytest.raises(ValueError, match=f"^{where}chunk counts have no documents to encode; pass documents$"):
+        with pytest.raises(ValueError, match=f"^{problem}$"):
             use()

@@ -406,7 +406,7 @@ def test_data_is_compared(folder: Path, tmp_path: Path) -> None:
     assert found.differences[0].different == 1 and found.differences[0].difference
     assert found.differences[0].difference.text == "zebra zebra"
     assert verify(paths, against=["tokenizers"], data=tmp_path / "data.txt", limit_bytes=1000).ok
-    with pytest.raises(DataError, match="chunk counts have no documents"):
+    with pytest.raises(DataError, match="chunk counts, which have no documents to encode; pass the texts as a list"):
         verify(paths, against=["tokenizers"], data={"a": 3})
 
 

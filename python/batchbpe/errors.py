@@ -158,6 +158,10 @@ class DataError(UserError, ValueError):
         self.locate(file)
 
 
+class SplitMismatchError(DataError):
+    """Counts were made with another split than the expected one."""
+
+
 class OutputExistsError(UserError, FileExistsError):
     """An output exists and is not overwritten.
 

@@ -13,7 +13,7 @@ from .. import _core
 from ..data.documents import Counts, Documents
 from ..data.files import decompressed, split_suffix
 from ..data.untrusted import has_dictionary
-from ..errors import ArgumentError, ArgumentTypeError, DataError, plural, short, warn
+from ..errors import ArgumentError, ArgumentTypeError, DataError, SplitMismatchError, plural, short, warn
 from ..patterns import Split
 from ..util.surrogates import Errors
 from .arrays import added_up, total_of
@@ -33,10 +33,6 @@ class ChunkArrays(NamedTuple):
     counts: npt.NDArray[np.uint64]
     split: Split
     """How the chunks were made."""
-
-
-class SplitMismatchError(DataError):
-    """Counts were made with another split than the expected one."""
 
 
 class ChunkCounter(TextCounter):

@@ -21,10 +21,10 @@ from ..analysis.plots import COLORS, abbreviate_numbers, axes, log_labels, style
 from ..arguments import check_integer
 from ..choices import MergeOrder
 from ..counts import ChunkCounts
-from ..counts.counter import ChunkCounter, SplitMismatchError
+from ..counts.counter import ChunkCounter
 from ..data.corpus import Corpus, Data, Files
 from ..data.options import ReadOptions
-from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, listed, plural, warn
+from ..errors import ArgumentError, ArgumentTypeError, DataError, Setting, SplitMismatchError, listed, plural, warn
 from ..formats import Loadable, load_any
 from ..model import Model
 from ..util.progress import bar

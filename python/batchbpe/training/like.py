@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ..counts.counter import SplitMismatchError
-from ..errors import Setting
+from ..errors import Setting, SplitMismatchError
 from ..formats import Loadable, load_any
 from ..formats.byte_level import from_byte_level
 from ..formats.carried import renumbered
@@ -84,8 +83,8 @@ def fixed_split(given_models: Mapping[str, Model]) -> Iterator[None]:
     ...     raise SplitMismatchError("counted with the pattern gpt4", remedy="use gpt4")
     Traceback (most recent call last):
     ...
-    batchbpe.counts.counter.SplitMismatchError: counted with the pattern gpt4; count the text again with pattern=model.split
-    """  # noqa: E501  the last line is an error message
+    batchbpe.errors.SplitMismatchError: counted with the pattern gpt4; count the text again with pattern=model.split
+    """
     try:
         yield
     except SplitMismatchError as error:
