@@ -14,7 +14,7 @@ collect_ignore = ["conftest.py"]
 
 @pytest.fixture(scope="module")  # a running playwright prevents asyncio.run in other modules
 def tab() -> Iterator[Page]:
-    """A tab for all tests of a module: opening one takes longer than most of them."""
+    """A tab that all tests of a module share, since opening one takes longer than most tests."""
     if CHROMIUM is None:
         pytest.skip("chromium is not installed; run make tools, or install it")
     with sync_playwright() as playwright:

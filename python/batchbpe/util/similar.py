@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import PurePath
 
 MOST_ENTRIES = 10_000
-"""Only so many entries of a folder are compared."""
+"""At most this many entries of a folder are compared."""
 CUTOFF = 0.7
 """Similarity of a swap of two letters in a name of four, such as dtaa for data, is 0.75."""
 
